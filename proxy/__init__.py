@@ -1,0 +1,1 @@
+"""Tidegate: events from Kafka to RabbitMQ, no faster than what stands behind RabbitMQ can take."""
