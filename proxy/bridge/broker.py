@@ -1,0 +1,132 @@
+"""What the bridge asks of a message broker; `publish_lane` and `rabbit_broker` answer it for RabbitMQ."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from proxy.model import Event, Outcome, Partition, Reason
+from proxy.settings import RoutingKey
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where and how a batch is published; one per event type, and one per dead-letter destination and reason."""
+
+    exchange: str
+    routing_key: RoutingKey
+    content_type: str
+    """For events without a `content-type` header of their own."""
+    notes: tuple[tuple[str, str], ...] = ()
+    """Headers added to every message, `tidegate-reason` of a dead letter for instance."""
+    lenient: bool = False
+    """A dead letter: whatever of the event AMQP can't carry is left out instead of refused."""
+
+
+class Recipient(Protocol):
+    """Who is told how publications end: the listener that handed the batch on."""
+
+    def on_outcome(
+        self,
+        batch: "Batch",
+        start: int,
+        end: int,
+        outcome: Outcome,
+        *,
+        seconds: float | None = None,
+        reason: Reason | None = None,
+        detail: str = "",
+    ) -> None:
+        """Take the outcome of `batch.events[start:end]`.
+
+        Called exactly once per written or undeliverable event, synchronously, from the lane. `seconds` is the time from
+        write to confirm or nack, None where nothing came back. `reason` and `detail` come with `UNDELIVERABLE`; UNKNOWN
+        with a reason means that the channel closed over some other event, which is no sign of congestion.
+        """
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """Events of one partition of one event type, in log order, handed to a lane together."""
+
+    partition: Partition
+    events: Sequence[Event]
+    first: int
+    """Sequence number of `events[0]` since the assignment; the rest follow without gaps."""
+    address: Address
+    rank: int
+    """Place of its class, 0 the most important: who gets the next in-flight slots."""
+    recipient: Recipient
+    done: int = field(default=0, init=False)
+    """Set by the lane: so many events, from the front, were written or found undeliverable."""
+    withdrawn: bool = field(default=False, init=False)
+    """Set by the listener: write no more of it."""
+
+
+class LaneState(StrEnum):
+    """Where a lane's connection stands."""
+
+    CONNECTING = "connecting"
+    OPEN = "open"
+    BLOCKED = "blocked"
+    LOST = "lost"
+
+
+class Lane(Protocol):
+    """Confirmed publishing over one connection, inside an in-flight window."""
+
+    @property
+    def state(self) -> LaneState:
+        """Where the connection stands."""
+        ...
+
+    @property
+    def in_flight(self) -> int:
+        """Events written whose outcome is open; never more than the route's `in_flight_events`."""
+        ...
+
+    def oldest(self, now: float) -> float:
+        """Return how many seconds ago, by the loop's clock, the oldest open event was written; 0 if none is."""
+        ...
+
+    async def run(self) -> None:
+        """Keep the connection until cancelled; waits out outages.
+
+        Raises `RefusedLoginError` if the broker refuses the credentials before it ever took them.
+        """
+        ...
+
+    async def publish(self, batches: Sequence[Batch]) -> None:
+        """Write the batches in order, as slots of the window come free, the smallest rank first.
+
+        Returns when each is wholly written or withdrawn (`Batch.done` tells); waits while the connection is not open.
+        Outcomes go to the recipients, some perhaps before the return. If cancelled, what is written stays written.
+        Once an event of a batch ends in NACKED or UNKNOWN, its recipient withdraws the rest if its order asks for it.
+        """
+        ...
+
+    def withdraw(self, batches: Collection[Batch]) -> None:
+        """Mark the batches withdrawn and end their waits at once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """One queue, as a passive declare tells."""
+
+    ready: int
+    """Messages waiting; not those handed to consumers and not yet acknowledged."""
+    consumers: int
+
+
+class DepthMonitor(Protocol):
+    """Asks for the state of queues over a connection of its own."""
+
+    async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
+        """Return each queue's state, None for one that does not exist. Raises `BrokerError` if unanswered in time."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connection. Idempotent, bounded."""
+        ...

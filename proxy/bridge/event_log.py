@@ -1,0 +1,103 @@
+"""What the bridge asks of a durable log; `kafka_log` answers it for Kafka."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from proxy.model import Event, Partition, Position
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What the log says of its topics."""
+
+    readable: frozenset[str]
+    """Every topic this login may read, wanted or not (patterns are matched against it)."""
+    missing: frozenset[str]
+    """Wanted topics that do not exist."""
+    refused: frozenset[str]
+    """Wanted topics that this login may not read."""
+
+
+class PartitionOwner(Protocol):
+    """Who is told which partitions this replica owns; every call comes from the event loop."""
+
+    def on_assigned(self, partitions: Collection[Partition]) -> Collection[Partition]:
+        """Begin a new assignment epoch for each partition; return those to be paused before the first poll.
+
+        Called again for a partition that left and came back. No await happens between this and the pause.
+        """
+        ...
+
+    async def on_revoked(self, partitions: Collection[Partition]) -> Mapping[Partition, Position]:
+        """Stop sending from the partitions, await what is sent (bounded), return what may be committed last.
+
+        The log commits it while it still owns the partitions. The epoch ends with the return.
+        """
+        ...
+
+    def on_truncated(self, partition: Partition, lost: int) -> None:
+        """Be told that the log dropped `lost` records of the partition before they could be read."""
+        ...
+
+
+class EventLog(Protocol):
+    """A consumer group's view of a durable log. One instance per process.
+
+    Outages are waited out inside: a poll during one returns nothing, and every change of state is logged once.
+    """
+
+    async def start(self, owner: PartitionOwner) -> None:
+        """Connect, however long that takes.
+
+        Raises `RefusedLoginError` if the log refuses the credentials.
+        """
+        ...
+
+    async def survey(self, wanted: Collection[str]) -> Survey:
+        """Ask which topics exist and may be read; never creates one. Raises `LogError` if unanswered in time."""
+        ...
+
+    async def subscribe(self, topics: frozenset[str]) -> None:
+        """Replace the topics read by this replica; the group rebalances. None at all is allowed."""
+        ...
+
+    async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
+        """Return all records fetched so far, whole buffers, in log order; wait up to `wait` seconds for the first.
+
+        The caller must `pause` what it has no more room for before its next await. While a rebalance is under way the
+        call may take longer than `wait`. A partition appears only between its `on_assigned` and its `on_revoked`.
+        """
+        ...
+
+    def pause(self, partitions: Collection[Partition]) -> None:
+        """Fetch no more from the partitions; those not owned are passed over."""
+        ...
+
+    def resume(self, partitions: Collection[Partition]) -> None:
+        """Fetch again from the partitions; those not owned are passed over."""
+        ...
+
+    async def commit(self, positions: Mapping[Partition, Position]) -> None:
+        """Commit: up to and including these positions everything is done with.
+
+        Partitions not owned are left out. Raises `AssignmentLostError` if the group has fenced this replica, `LogError`
+        if the log does not answer in time; nothing may be assumed committed then.
+        """
+        ...
+
+    async def affirm(self) -> bool:
+        """Ask the group, changing nothing, whether this replica still owns its partitions; False if unanswered."""
+        ...
+
+    async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
+        """Return for each partition how many positions its end is ahead of `done`.
+
+        None: nothing is done with since the assignment, so count from where it began. Gaps left by compaction count
+        too. Partitions the log can't tell of are left out.
+        """
+        ...
+
+    async def stop(self) -> None:
+        """Leave the group and close. Commits nothing. Idempotent, bounded."""
+        ...

@@ -1,0 +1,39 @@
+"""The error tree.
+
+    TidegateError
+    ├── SettingsError    a mistake of whoever wrote the settings; exit code 2
+    ├── LogError         the log refused or could not be asked
+    │   └── AssignmentLostError   the partition belongs to another replica now
+    ├── BrokerError      the broker refused or could not be asked
+    └── RefusedLoginError   log or broker refused the credentials; exit code 2 at start
+
+Overload is no error: it is an `Outcome` (see `model`).
+"""
+
+
+class TidegateError(Exception):
+    """What Tidegate itself raises; the message names the place and the remedy."""
+
+
+class SettingsError(TidegateError):
+    """The settings can't be used; every mistake is listed, one a line."""
+
+    def __init__(self, mistakes: list[str]) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = mistakes
+
+
+class LogError(TidegateError):
+    """The log refused a request or did not answer in time."""
+
+
+class AssignmentLostError(LogError):
+    """A commit was fenced: the group gave the partitions to another replica."""
+
+
+class BrokerError(TidegateError):
+    """The broker refused a request or did not answer in time."""
+
+
+class RefusedLoginError(TidegateError):
+    """Log or broker refused the credentials; waiting will not help."""

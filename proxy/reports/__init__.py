@@ -1,0 +1,1 @@
+"""Batch analysis of metric logs with PySpark; stands alone."""

@@ -1,0 +1,58 @@
+"""Frozen settings, free of any client, so that `tidegate check` loads neither aiokafka nor aio-pika."""
+
+from pydantic import Field
+
+from proxy.settings.broker import BrokerSettings, BrokerTls, DeadLetter, Policy, Route, RoutingKey
+from proxy.settings.control import DEFAULT_CLASSES, Detector, PriorityClass, Statistics, Throttling
+from proxy.settings.events import EventType, Traits, TypePattern
+from proxy.settings.files import AdminSettings, MetricLogSettings
+from proxy.settings.limits import Limits
+from proxy.settings.log import LogSecurity, LogSettings
+from proxy.settings.parts import Part
+
+
+class Settings(Part):
+    """Everything one Tidegate process is told, inheritance resolved and references checked."""
+
+    log: LogSettings
+    broker: BrokerSettings
+    routes: dict[str, Route]
+    classes: dict[str, PriorityClass] = Field(default_factory=lambda: dict(DEFAULT_CLASSES))
+    """From the most to the least important."""
+    throttling: Throttling = Throttling()
+    statistics: Statistics = Statistics()
+    detector: Detector = Detector()
+    limits: Limits = Limits()
+    metric_log: MetricLogSettings = MetricLogSettings()
+    admin: AdminSettings = AdminSettings()
+    event_types: dict[str, EventType] = Field(default_factory=dict)
+    patterns: tuple[TypePattern, ...] = ()
+
+    def rank(self, priority: str) -> int:
+        """Return the place of a class, 0 the most important."""
+        return list(self.classes).index(priority)
+
+
+__all__ = [
+    "DEFAULT_CLASSES",
+    "AdminSettings",
+    "BrokerSettings",
+    "BrokerTls",
+    "DeadLetter",
+    "Detector",
+    "EventType",
+    "Limits",
+    "LogSecurity",
+    "LogSettings",
+    "MetricLogSettings",
+    "Part",
+    "Policy",
+    "PriorityClass",
+    "Route",
+    "RoutingKey",
+    "Settings",
+    "Statistics",
+    "Throttling",
+    "Traits",
+    "TypePattern",
+]
