@@ -123,18 +123,19 @@ def _analysis(
     unreadable = {run: [path for path in paths if not is_readable(path)] for run, paths in files.items()}
     left = {run: [path for path in paths if path not in unreadable[run]] for run, paths in files.items()}
     if not any(unreadable.values()):
-        raise ReportError(f"Spark failed: {_first_line(failure)}") from failure
+        raise ReportError(_of_spark(failure)) from failure
     if empty := [run for run, paths in left.items() if not paths]:
         raise ReportError(f"no file can be read to its end: {', '.join(unreadable[empty[0]])}")
     say("once more without files that can't be read to their end")
     try:
         return analyse(spark, left, tables, say), unreadable
     except (PySparkException, Py4JError) as error:
-        raise ReportError(f"Spark failed: {_first_line(error)}") from error
+        raise ReportError(_of_spark(error)) from error
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+def _of_spark(error: Exception) -> str:
+    first = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return f"Spark failed: {first} (more in spark.log beside the report)"
 
 
 def _say(text: str) -> None:

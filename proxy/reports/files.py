@@ -58,5 +58,5 @@ def is_readable(path: str) -> bool:
 
 
 def as_spark_path(path: str) -> str:
-    """Return the path with what Spark would take for wildcards taken literally."""
-    return path if "://" in path else re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
+    """Return a local path as a cluster too must take it: a file, and no wildcards in its name."""
+    return path if "://" in path else "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", path)

@@ -1,5 +1,6 @@
 """Spark, started quietly: what it has to say goes to a file, not to the terminal."""
 
+import contextlib
 import logging
 import os
 import re
@@ -7,7 +8,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,13 +46,16 @@ def check_installed() -> None:
         raise ReportError(f"{java} is version {version[1]}: {_REMEDY}")
 
 
-@contextmanager
+@contextlib.contextmanager
 def spark_session(master: str, noise: Path, log_bytes: int = 0) -> Iterator["SparkSession"]:
     """Give a session that reads and shows times in UTC; Java's output goes to the file `noise`.
 
-    `log_bytes`, the size of what will be read, decides how a local Spark is tuned.
+    `log_bytes`, the size of what will be read, decides how a local Spark is tuned. Raises `ReportError` if Spark does
+    not start.
     """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
@@ -61,12 +64,17 @@ def spark_session(master: str, noise: Path, log_bytes: int = 0) -> Iterator["Spa
     conf = SparkConf().setAll(_settings(master, log_bytes))
     with tempfile.TemporaryDirectory(prefix="tidegate-report-") as scratch, noise.open("wb") as output:
         conf.set("spark.sql.warehouse.dir", scratch)
-        gateway = launch_gateway(conf, {"stdout": output, "stderr": output, "cwd": scratch})  # type: ignore[no-untyped-call]
-        context = SparkContext(conf=conf, gateway=gateway)
+        try:
+            pipes = {"stdout": output, "stderr": output, "cwd": scratch}
+            gateway = launch_gateway(conf, pipes)  # type: ignore[no-untyped-call]
+            context = SparkContext(conf=conf, gateway=gateway)
+        except (PySparkException, Py4JError) as error:
+            raise ReportError(f"Spark does not start at {master}: see {noise}") from error
         try:
             yield SparkSession(context)
         finally:
-            context.stop()
+            with contextlib.suppress(Py4JError):  # Java has ended before us
+                context.stop()
 
 
 def _settings(master: str, log_bytes: int) -> list[tuple[str, str]]:

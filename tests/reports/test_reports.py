@@ -236,6 +236,6 @@ def test_cross_checks_agree_when_records_do_and_show_the_difference_when_they_do
     } == {
         ("class records", "P1 received"): 2,
         ("stop record", "confirmed, one"): -1,
-        ("received by the bridge", "P1"): 8,
-        ("confirmed by the broker", "P1"): 4,
+        ("events received by the bridge", "P1"): 8,
+        ("events confirmed", "P1"): 4,
     }
