@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from proxy.reports.analysis import Row
-from proxy.reports.figures import count, milliseconds
+from proxy.reports.figures import count, milliseconds, tick
 from proxy.reports.findings import Findings
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _scale(row: Sequence[Axes], graph: Graph) -> None:
         axes.set_ylim(bottom / 1.5, top * 1.5)
         wide = top / bottom > _WIDE
         axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: milliseconds(value)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_ylim(0, max(top, 1.0) * 1.06)

@@ -47,11 +47,11 @@ def check_installed() -> None:
 
 
 @contextlib.contextmanager
-def spark_session(master: str, noise: Path, log_bytes: int = 0) -> Iterator["SparkSession"]:
+def spark_session(master: str, noise: Path, text_size: int = 0) -> Iterator["SparkSession"]:
     """Give a session that reads and shows times in UTC; Java's output goes to the file `noise`.
 
-    `log_bytes`, the size of what will be read, decides how a local Spark is tuned. Raises `ReportError` if Spark does
-    not start.
+    `text_size`, the bytes of text that will be read, decides how a local Spark is tuned.
+    Raises `ReportError` if Spark does not start.
     """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark import SparkConf, SparkContext
@@ -61,7 +61,7 @@ def spark_session(master: str, noise: Path, log_bytes: int = 0) -> Iterator["Spa
 
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger", "py4j"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # errors arrive as exceptions, once
-    conf = SparkConf().setAll(_settings(master, log_bytes))
+    conf = SparkConf().setAll(_settings(master, text_size))
     with tempfile.TemporaryDirectory(prefix="tidegate-report-") as scratch, noise.open("wb") as output:
         conf.set("spark.sql.warehouse.dir", scratch)
         try:
@@ -77,7 +77,7 @@ def spark_session(master: str, noise: Path, log_bytes: int = 0) -> Iterator["Spa
                 context.stop()
 
 
-def _settings(master: str, log_bytes: int) -> list[tuple[str, str]]:
+def _settings(master: str, text_size: int) -> list[tuple[str, str]]:
     settings = [
         ("spark.master", master),
         ("spark.app.name", "tidegate report"),
@@ -86,7 +86,7 @@ def _settings(master: str, log_bytes: int) -> list[tuple[str, str]]:
         ("spark.sql.session.timeZone", "UTC"),
     ]
     if master.startswith("local"):
-        small = log_bytes < _SMALL_BYTES
+        small = text_size < _SMALL_BYTES
         settings += [
             ("spark.driver.host", "127.0.0.1"),
             ("spark.driver.bindAddress", "127.0.0.1"),
