@@ -28,13 +28,18 @@ class Depths:
         """Return the queue's last known state; None if it does not exist or the monitor is blind."""
         return self._states.get(queue)
 
+    def known(self) -> dict[str, QueueState]:
+        """Return the last state of every queue that exists; empty while the monitor is blind."""
+        return {queue: state for queue, state in self._states.items() if state is not None}
+
     async def run(self) -> None:
         """Poll until cancelled."""
         if not self._queues:
             return
         try:
             while True:
-                await asyncio.sleep(self._interval if await self._poll() else RETRY)
+                pause = self._interval if await self._poll() else RETRY
+                await asyncio.sleep(pause)
         finally:
             await self._monitor.close()
 

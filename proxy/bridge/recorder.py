@@ -46,7 +46,9 @@ class Recorder:
         self._write = write
         self._wall = wall
         self._instance = instance
-        self._totals = Tally()
+        self.confirmed = dict.fromkeys(settings.classes, 0)
+        """Events confirmed since the start, by class, as last recorded."""
+        self._dead_lettered = 0
 
     # -- events -------------------------------------------------------------------------------------------------------
 
@@ -77,8 +79,8 @@ class Recorder:
 
     def on_stop(self, unresolved: int) -> None:
         """Record the end of the process with its totals."""
-        dead = sum(self._totals.dead_lettered.values())
-        self._record("stop", confirmed=self._totals.confirmed, dead_lettered=dead, unresolved=unresolved)
+        confirmed = sum(self.confirmed.values())
+        self._record("stop", confirmed=confirmed, dead_lettered=self._dead_lettered, unresolved=unresolved)
 
     # -- intervals ----------------------------------------------------------------------------------------------------
 
@@ -127,8 +129,8 @@ class Recorder:
             sizes = [size for one in listeners if (size := one.throttle.batch_size) is not None]
             tally = self.class_tallies[name].take()
             self.lags[name] = _lag(listeners, lags)
-            self._totals.confirmed += tally.confirmed
-            self._totals.dead_lettered.update(tally.dead_lettered)
+            self.confirmed[name] += tally.confirmed
+            self._dead_lettered += sum(tally.dead_lettered.values())
             self._record(
                 "class",
                 interval_s=round(interval, 6),
