@@ -10,6 +10,8 @@ from typing import Protocol
 
 from proxy.congestion.detector import Verdict
 
+_CARRY = 1 - 1e-9
+
 
 class BatchSize(Protocol):
     """The rule that sets the batch size, `congestion.per_type` for instance."""
@@ -23,7 +25,7 @@ class BatchSize(Protocol):
 
 
 class Throttle:
-    """Admits events of one event type, on average one batch size per tick, never more than one batch size at once.
+    """Admits events of one event type, on average one batch size per tick, never more than one, rounded up, at once.
 
     Without a batch size (`policy: static`) everything is admitted at once.
     """
@@ -69,5 +71,6 @@ class Throttle:
         passed = 1 if self._last is None else tick - self._last
         self._last = tick
         if passed > 0:
-            self._credit = min(self._credit + passed * size, max(size, 1.0))
+            # Idle ticks are not saved up; only the fraction of an event is carried, or 1.5 a tick would be 1.
+            self._credit = min(self._credit + passed * size, size + _CARRY)
         return tick

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.support.events import ADDRESS, PARTITION, events
 
 from proxy.bridge.broker import Batch
 from proxy.bridge.flow import PartitionFlow
 from proxy.model import Event, Order, Outcome, Reason
+from tests.support.events import ADDRESS, PARTITION, events
 
 CAP = 20
 

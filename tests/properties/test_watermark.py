@@ -1,5 +1,7 @@
 """No commit passes an unresolved record, whatever the order of outcomes."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ def resolutions(draw: st.DrawFn) -> tuple[list[int], list[tuple[int, int]]]:
     sizes = draw(st.lists(st.integers(1, 6), min_size=1, max_size=8))
     total = sum(sizes)
     cuts = sorted(draw(st.sets(st.integers(1, total), max_size=total)) | {0, total})
-    ranges = [pair for pair in zip(cuts, cuts[1:], strict=False) if draw(st.booleans())]
+    ranges = [pair for pair in pairwise(cuts) if draw(st.booleans())]
     return sizes, draw(st.permutations(ranges))
 
 
