@@ -23,7 +23,7 @@ class Traits(Part):
     priority: Name
     """Name of the class."""
     route: Name
-    routing_key: RoutingKey
+    routing_key: Annotated[RoutingKey, Allowed("a text (a constant), {header: NAME} or {key: true}")]
     order: Order = Order.PARTITION
     max_age: Annotated[Seconds, Field(ge=0.001, le=3_650 * 86_400)] | None = None
     """Older events are dead-lettered as `expired`; None: no event is too old."""
