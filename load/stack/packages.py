@@ -56,6 +56,11 @@ def provide(rabbitmq_sbin: Path | None) -> Software:
     return Software(java=java, jars=kafka_jars(), rabbitmq_sbin=sbin)
 
 
+def lacks_java_for_good() -> bool:
+    """Tell whether there is no Java and none can be installed: then only containers are left."""
+    return find_java() is None and not may_install()
+
+
 def missing(rabbitmq_sbin: Path | None) -> list[str]:
     """Return which of `PACKAGES` this machine lacks; Maven counts only while Kafka's jars must still be fetched.
 
