@@ -20,6 +20,8 @@ from load.stack.terminal import say
 DEFAULT_NAME = "default"
 FAILED, UNUSABLE = 1, 2
 HANDED_ON = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGTERM})
+LOOK_SECONDS = 0.5
+"""How often to look after the command unasked: a thread of another library may have taken the news of its end."""
 
 EXAMPLES = f"""\
 examples:
@@ -137,13 +139,13 @@ def run_command(command: list[str], environment: dict[str, str]) -> int:
         except OSError as error:
             raise StackError(f"{command[0]} can't be run: {error.strerror}") from error
         while True:
-            arrived = signal.sigwaitinfo({*HANDED_ON, signal.SIGCHLD})
+            arrived = signal.sigtimedwait({*HANDED_ON, signal.SIGCHLD}, LOOK_SECONDS)
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 code = os.waitstatus_to_exitcode(status)
                 return code if code >= 0 else 128 - code
             # What a terminal sends (no sender) went to the command as well; twice would mean more than once.
-            if arrived.si_signo in HANDED_ON and arrived.si_pid:
+            if arrived and arrived.si_signo in HANDED_ON and arrived.si_pid:
                 os.kill(child, arrived.si_signo)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

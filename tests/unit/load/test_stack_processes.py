@@ -17,11 +17,11 @@ from load.stack.processes import MARK, Identity, await_end, identity, is_running
 
 SLEEP = ["/usr/bin/env", "sleep", "60"]
 
-type_of_start = Callable[[dict[str, str]], Identity]
+Start = Callable[[dict[str, str]], Identity]
 
 
 @pytest.fixture
-def start() -> Iterator[type_of_start]:
+def start() -> Iterator[Start]:
     """Start processes that sleep, with more in their environment; end them after the test."""
     with ExitStack() as started:
 
@@ -35,7 +35,7 @@ def start() -> Iterator[type_of_start]:
         yield start_one
 
 
-def test_a_stale_pid_is_not_signalled_when_its_start_time_differs(start: type_of_start) -> None:
+def test_a_stale_pid_is_not_signalled_when_its_start_time_differs(start: Start) -> None:
     foreign = start({})
     stale = replace(foreign, started=foreign.started - 1)
 
@@ -46,7 +46,7 @@ def test_a_stale_pid_is_not_signalled_when_its_start_time_differs(start: type_of
     assert is_running(foreign)
 
 
-def test_a_process_is_ended_when_pid_and_start_time_agree(start: type_of_start) -> None:
+def test_a_process_is_ended_when_pid_and_start_time_agree(start: Start) -> None:
     process = start({})
 
     send(process, signal.SIGKILL)
@@ -54,7 +54,7 @@ def test_a_process_is_ended_when_pid_and_start_time_agree(start: type_of_start) 
     assert await_end([process], seconds=5) == []
 
 
-def test_only_marked_processes_are_ended_when_nothing_is_known_of_them(start: type_of_start, tmp_path: Path) -> None:
+def test_only_marked_processes_are_ended_when_nothing_is_known_of_them(start: Start, tmp_path: Path) -> None:
     ours = start({MARK: f"{tmp_path}:kafka"})
     neighbour = start({MARK: f"{tmp_path}-2:kafka"})
     foreign = start({"OTHER": f"{tmp_path}:kafka"})
@@ -64,7 +64,7 @@ def test_only_marked_processes_are_ended_when_nothing_is_known_of_them(start: ty
     assert [is_running(process) for process in (ours, neighbour, foreign)] == [False, True, True]
 
 
-def test_the_other_role_survives_when_one_is_killed(start: type_of_start, tmp_path: Path) -> None:
+def test_the_other_role_survives_when_one_is_killed(start: Start, tmp_path: Path) -> None:
     kafka, rabbitmq = (start({MARK: f"{tmp_path}:{role}"}) for role in ("kafka", "rabbitmq"))
 
     kill_marked(tmp_path, "kafka")
@@ -120,7 +120,7 @@ def test_a_missing_program_is_named_when_it_is_spawned(tmp_path: Path) -> None:
 
 
 def test_surviving_processes_are_named_when_killing_takes_too_long(
-    start: type_of_start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = start({MARK: f"{tmp_path}:kafka"})
     monkeypatch.setattr(processes, "send", lambda *_: None)
