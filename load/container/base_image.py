@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from load.container.commands import ask, do, succeeds
-from load.stack.errors import StackError
 from load.stack.packages import exclusively, say
 
 BUILDAH = ("buildah", "--storage-driver", "vfs")
@@ -51,7 +50,8 @@ def _make(name: str) -> None:
     with unpacked("scratch") as (container, root):
         wanted = "--include=python3,python3-venv,ca-certificates"
         do(
-            "debootstrap", "debootstrap", "--force-check-gpg", "--variant=minbase", wanted, SUITE, str(root), *_mirror(),
+            "debootstrap",
+            "debootstrap", "--force-check-gpg", "--variant=minbase", wanted, SUITE, str(root), *_mirror(),
             seconds=MAKE_SECONDS,
         )  # fmt: skip
         for folder in NOT_NEEDED:

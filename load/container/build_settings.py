@@ -1,4 +1,4 @@
-"""How pip inside a build reaches packages: the way the machine's own pip does, told as secrets that the image doesn't keep."""
+"""How pip inside a build reaches packages: as the machine's own pip does, told as secrets that the image doesn't keep."""
 
 import ast
 import configparser
@@ -46,7 +46,7 @@ def write_secrets(folder: Path) -> dict[str, Path]:
 
 
 def pip_settings(listing: str) -> dict[str, str]:
-    """Return, of what `pip config list` prints, the settings that an image can use. Folders of this machine it can't."""
+    """Return what an image can use of what `pip config list` prints; it can't use folders of this machine."""
     found: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
     for line in listing.splitlines():
         name, _, value = line.partition("=")

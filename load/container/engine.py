@@ -85,7 +85,7 @@ def find_engine() -> Engine:
     if any(shutil.which(program) is None for program in PACKAGES[:2]):
         if not may_install():
             raise SetupError(
-                "Building the image needs a running Docker or Podman, or root with `apt-get install buildah debootstrap`."
+                "The image needs a running Docker or Podman, or root and `apt-get install buildah debootstrap`."
             )
         with exclusively("packages"):
             say(f"Installing {' and '.join(PACKAGES[:2])} with apt-get, because no container engine answers ...")
@@ -113,8 +113,8 @@ class Docker:
         options = [f"--volume={mount.source}:{mount.target}{'' if mount.writable else ':ro'}" for mount in mounts]
         options += [f"--env={name}={value}" for name, value in (environment or {}).items()]
         return attached(
-            self.name, "run", "--rm", "--read-only", "--network=host", "--cap-drop=ALL", "--security-opt=no-new-privileges",
-            *options, f"--entrypoint={first}", image.name, *rest, *arguments,
+            self.name, "run", "--rm", "--read-only", "--network=host", "--cap-drop=ALL",
+            "--security-opt=no-new-privileges", *options, f"--entrypoint={first}", image.name, *rest, *arguments,
         )  # fmt: skip
 
     def remove(self, image: Image) -> None:
@@ -125,7 +125,7 @@ class Docker:
 class Buildah:
     """No daemon at all: Buildah builds in a chroot, and a container is a process in namespaces that we make ourselves.
 
-    Not the same as an engine in two ways: the system calls are not filtered, and the network and the devices are the machine's.
+    It falls short of an engine in two ways: system calls are not filtered; network and devices are the machine's.
     """
 
     name = "buildah"
