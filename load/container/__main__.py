@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from load.container.engine import find_engine
 from load.stack.errors import SetupError, StackError
-from load.stack.packages import say
+from load.stack.terminal import say
 
 FAILED, UNUSABLE = 1, 2
 

@@ -9,8 +9,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from load.container.commands import ask, do, succeeds
-from load.stack.packages import exclusively, say
+from load.container.commands import ask, succeeds
+from load.stack.cache import exclusively, run_tool
+from load.stack.terminal import say
 
 BUILDAH = ("buildah", "--storage-driver", "vfs")
 """The vfs driver keeps layers as plain folders: slow and large, but it works on any file system and in any sandbox."""
@@ -49,17 +50,15 @@ def unpacked(image: str) -> Iterator[tuple[str, Path]]:
 def _make(name: str) -> None:
     with unpacked("scratch") as (container, root):
         wanted = "--include=python3,python3-venv,ca-certificates"
-        do(
-            "debootstrap",
-            "debootstrap", "--force-check-gpg", "--variant=minbase", wanted, SUITE, str(root), *_mirror(),
-            seconds=MAKE_SECONDS,
-        )  # fmt: skip
+        command = ["debootstrap", "--force-check-gpg", "--variant=minbase", wanted, SUITE, str(root), *_mirror()]
+        run_tool(command, seconds=MAKE_SECONDS, purpose=f"Debian {SUITE} can't be fetched as a base image")
         for folder in NOT_NEEDED:
             shutil.rmtree(root / folder, ignore_errors=True)
         (root / "usr/bin/python").symlink_to("python3")
         path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         ask(*BUILDAH, "config", "--env", path, "--cmd", "python3", "--label", f"{STAND_IN}={SUITE}", container)
-        do("base", *BUILDAH, "commit", "--format", "docker", container, name, seconds=COMMIT_SECONDS)
+        commit = [*BUILDAH, "commit", "--format", "docker", container, name]
+        run_tool(commit, seconds=COMMIT_SECONDS, purpose="the base image can't be stored")
 
 
 def _mirror() -> list[str]:

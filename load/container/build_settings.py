@@ -1,4 +1,4 @@
-"""How pip inside a build reaches packages: as the machine's own pip does, told as secrets that the image doesn't keep."""
+"""How pip inside a build reaches packages: as the machine's own pip does, by secrets that the image doesn't keep."""
 
 import ast
 import configparser

@@ -11,11 +11,14 @@ from typing import Any, Protocol, Self
 
 from load.container import base_image
 from load.container.build_settings import write_secrets
-from load.container.commands import CHECKOUT, ask, do, succeeds
+from load.container.commands import ask, succeeds
 from load.container.running import Mount, Running, attached, isolated
+from load.stack.cache import exclusively, run_tool
 from load.stack.errors import SetupError
-from load.stack.packages import apt_install, exclusively, may_install, say
+from load.stack.packages import apt_install, may_install
+from load.stack.terminal import say
 
+CHECKOUT = Path(__file__).resolve().parents[2]
 DOCKERFILE = CHECKOUT / "docker" / "Dockerfile"
 BUILD_SECONDS = 900.0
 PROBE_SECONDS = 10.0
@@ -164,10 +167,8 @@ class Buildah:
 def _build(command: Sequence[str], tag: str) -> None:
     with tempfile.TemporaryDirectory(prefix="tidegate-build-") as folder:
         secrets = [f"--secret=id={name},src={path}" for name, path in write_secrets(Path(folder)).items()]
-        do(
-            "build", *command, f"--tag={tag}", f"--file={DOCKERFILE}", *secrets, str(CHECKOUT),
-            seconds=BUILD_SECONDS,
-        )  # fmt: skip
+        build = [*command, f"--tag={tag}", f"--file={DOCKERFILE}", *secrets, str(CHECKOUT)]
+        run_tool(build, seconds=BUILD_SECONDS, purpose=f"{DOCKERFILE.name} can't be built")
 
 
 def _base() -> str:

@@ -42,7 +42,7 @@ class Running:
         os.kill(self._target, number)
 
     def wait(self, seconds: float) -> tuple[int, str]:
-        """Return the exit code and all that was printed. When it does not end in time, kills it and raises StackError."""
+        """Return the exit code and all that was printed. Past the deadline, kills it and raises StackError."""
         try:
             output, _ = self._process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
