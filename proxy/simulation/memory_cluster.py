@@ -217,13 +217,13 @@ class Group:
 
     def heartbeat(self, name: str, generation: int) -> bool:
         """Renew the member's session; True if it is to join again. Raises `AssignmentLostError` if it is no member."""
-        self._check(name, generation)
+        self.check(name, generation)
         self._renew(self.members[name])
         return self._is_rebalancing
 
     def commit(self, name: str, generation: int, offsets: Mapping[Partition, int]) -> None:
         """Take the offsets. Raises `AssignmentLostError` if the member is not of the current generation."""
-        self._check(name, generation)
+        self.check(name, generation)
         self.committed |= offsets
 
     def leave(self, name: str) -> None:
@@ -249,7 +249,8 @@ class Group:
         if any(topic in member.topics for member in self.members.values()):
             self._is_rebalancing = True
 
-    def _check(self, name: str, generation: int) -> None:
+    def check(self, name: str, generation: int) -> None:
+        """Raise `AssignmentLostError` if the member is not of the current generation."""
         if name not in self.members or generation != self.generation:
             raise AssignmentLostError("the group has fenced this replica")
 
