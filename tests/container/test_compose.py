@@ -59,7 +59,7 @@ def test_settings_are_right_and_name_the_services_when_checked() -> None:
         text=True,
         timeout=30,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
     settings = yaml.safe_load(path.read_text())
     assert {host.partition(":")[0] for part in ("log", "broker") for host in settings[part]["hosts"]} == {
         "kafka",
