@@ -149,7 +149,7 @@ class KafkaWorld:
             assert not any(error for _, error, _ in answer.topic_errors), answer
 
         async def is_known() -> bool:
-            await self.producer.client.add_topic(topic)
+            self.producer.client.add_topic(topic)
             await self.producer.client.force_metadata_update()
             return len(self.producer.client.cluster.partitions_for_topic(topic) or ()) == partitions
 
