@@ -150,16 +150,23 @@ async def test_it_waits_and_says_so_once_when_kafka_is_absent_at_the_start(
 
 
 @pytest.mark.timeout(RESTART_SECONDS)
-async def test_nothing_is_left_open_when_a_start_that_waits_is_cancelled(stack: Stack) -> None:
+async def test_a_log_stops_in_time_when_kafka_is_gone_before_or_after_its_start(
+    stack: Stack, world: KafkaWorld, topic: str, join: Join, said: Said
+) -> None:
+    await world.create(topic)
+    running, owner = await join()
+    await poll_until(running, owner, lambda: bool(owner.owned))
     await asyncio.to_thread(stack.stop_kafka)
     try:
-        log = KafkaLog(LogSettings(hosts=[stack.kafka], group="never"), LIMITS)
-        starting = asyncio.ensure_future(log.start(Owner()))
-        await asyncio.sleep(0.1)
+        waiting = KafkaLog(LogSettings(hosts=[stack.kafka], group="never"), LIMITS)
+        starting = asyncio.ensure_future(waiting.start(Owner()))
+        await until(lambda: bool(named(said, "log_unavailable")))
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await starting
-        await log.stop()
+        async with asyncio.timeout(5):
+            await waiting.stop()
+            await running.stop()
     finally:
         await asyncio.to_thread(stack.start_kafka)
 
