@@ -214,6 +214,11 @@ def test_a_mistake_is_named_with_its_place_and_remedy_when_an_event_type_is_wron
         ),
         (
             "group: tidegate",
+            "group: g, security: {protocol: SSL, key_file: k}",
+            "1: log.security: certificate_file and key_file go together",
+        ),
+        (
+            "group: tidegate",
             "group: g, security: {ca_file: c}",
             "1: log.security: protocol PLAINTEXT uses no certificates",
         ),
@@ -499,6 +504,16 @@ def test_the_secret_is_read_without_its_line_end_when_a_file_is_named(files: Fil
     files.write("secret", "hunter2 \n")
     settings = files.load(HEAD.replace('["localhost:5672"]', '["a:1"], password: {file: secret}') + ONE_TYPE)
     assert settings.broker.password.get_secret_value() == "hunter2 "
+
+
+def test_logins_and_certificates_are_taken_when_they_are_complete(files: Files) -> None:
+    text = HEAD.replace('["localhost:5672"]', '["a:1"], tls: {ca_file: a, certificate_file: c, key_file: k}')
+    security = "{protocol: SASL_SSL, mechanism: SCRAM-SHA-512, username: u, password: p, ca_file: a}"
+    settings = files.load(text.replace("group: tidegate", f"group: g, security: {security}") + ONE_TYPE)
+    assert settings.broker.tls is not None
+    assert settings.broker.tls.key_file == "k"
+    assert settings.log.security.password is not None
+    assert settings.log.security.password.get_secret_value() == "p"
 
 
 @pytest.mark.parametrize(
