@@ -1,0 +1,170 @@
+"""The command line of the local stack."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from load.stack import disk, kafka_node, packages, rabbitmq_node
+from load.stack.errors import SetupError, StackError
+from load.stack.packages import say
+from load.stack.stack import Stack, clear
+from load.stack.state import home_of, homes, locked
+
+DEFAULT_NAME = "default"
+FAILED, UNUSABLE = 1, 2
+
+EXAMPLES = f"""\
+examples:
+  python -m load.stack up                                    leaves a stack running, prints how to reach it
+  python -m load.stack status                                which stacks there are, and whether their nodes answer
+  python -m load.stack down                                  ends its processes, deletes its data
+  python -m load.stack run -- python -m pytest tests/integration
+      a stack of its own for one command, which finds it in TIDEGATE_KAFKA, TIDEGATE_KAFKA_SASL, TIDEGATE_AMQP
+      and TIDEGATE_STACK; afterwards everything is gone, and the exit code is the command's
+  python -m load.stack up --name four --rabbitmq-sbin "$(python -m load.stack rabbitmq-4)"
+      a second stack beside the first, on RabbitMQ 4
+
+Kafka's plain address needs no login and has all rights. Its SASL address knows admin/admin-secret (all rights),
+tidegate/tidegate-secret (everything but topics that begin with "{kafka_node.FORBIDDEN_PREFIX}") and reader/reader-secret (nothing).
+
+exit codes: 0 done; 1 a node failed, or is not up; 2 the machine lacks something (the message says what); else the command's own
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says and return the exit code."""
+    options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code: int = options.action(options)
+    except SetupError as error:
+        say(str(error))
+        return UNUSABLE
+    except StackError as error:
+        say(str(error))
+        return FAILED
+    except KeyboardInterrupt as error:
+        return 128 + (error.args[0] if error.args else signal.SIGINT)
+    return code
+
+
+def _interrupt(signum: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt(signum)
+
+
+def _up(options: argparse.Namespace) -> int:
+    stack = Stack.up(options.name, options.data, options.rabbitmq_sbin, options.heap)
+    _describe(stack)
+    for variable, value in stack.environment.items():
+        print(f"export {variable}={value}")
+    return 0
+
+
+def _down(options: argparse.Namespace) -> int:
+    home = home_of(options.name)
+    with locked(home):
+        clear(home)
+    return 0
+
+
+def _status(_options: argparse.Namespace) -> int:
+    code = 0
+    for home in homes():
+        try:
+            stack = Stack.named(home.name)
+        except StackError as error:
+            say(str(error))
+            code = FAILED
+            continue
+        print(
+            f"{stack.name}: Kafka {stack.kafka} pid {stack.kafka_pid}, RabbitMQ {stack.amqp} pid {stack.rabbitmq_pid}"
+        )
+    return code
+
+
+def _run(options: argparse.Namespace) -> int:
+    stack = Stack.up(None, options.data, options.rabbitmq_sbin, options.heap, owned=not options.keep)
+    try:
+        _describe(stack)
+        return run_command(options.command, os.environ | stack.environment)
+    finally:
+        if not options.keep:
+            stack.down()
+
+
+def run_command(command: Sequence[str], environment: dict[str, str]) -> int:
+    """Run a command to its end, handing on SIGTERM and SIGINT, and return its exit code (128 + N when signal N ended it)."""
+    handed_on = {signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*handed_on, signal.SIGCHLD})
+    try:
+        try:
+            child = os.posix_spawnp(command[0], command, environment, setsigmask=before, setsigdef=handed_on)
+        except OSError as error:
+            raise StackError(f"{command[0]} can't be run: {error.strerror}") from error
+        while True:
+            arrived = signal.sigwaitinfo({*handed_on, signal.SIGCHLD})
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                code = os.waitstatus_to_exitcode(status)
+                return code if code >= 0 else 128 - code
+            # What a terminal sends (no sender) went to the command as well; twice would mean more than once.
+            if arrived.si_signo in handed_on and arrived.si_pid:
+                os.kill(child, arrived.si_signo)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _describe(stack: Stack) -> None:
+    versions = stack.versions
+    kind = disk.filesystem(stack.data)
+    say(f"Kafka {versions['kafka']} on {stack.kafka} (SASL {stack.kafka_sasl}), pid {stack.kafka_pid}")
+    say(
+        f"RabbitMQ {versions['rabbitmq']} (Erlang {versions['erlang']}) on 127.0.0.1:{stack.amqp_port}, pid {stack.rabbitmq_pid}"
+    )
+    say(f"Data in {stack.data} on {kind}. Fsync: Kafka, {kafka_node.FSYNC}; RabbitMQ, {rabbitmq_node.FSYNC}.")
+    if remark := disk.warning(kind):
+        say(f"Warning: {remark}.")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m load.stack",
+        description="A real Kafka and a real RabbitMQ on this machine, without containers: free ports, own data, nothing left behind.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    nodes = argparse.ArgumentParser(add_help=False)
+    nodes.add_argument(
+        "--data", type=Path, metavar="DIR", help="new or empty folder for the data (default: below .build/stack)"
+    )
+    nodes.add_argument(
+        "--rabbitmq-sbin", type=Path, metavar="DIR",
+        help=f"scripts of the RabbitMQ to run (default: ${packages.SBIN_VARIABLE}, else the system's)",
+    )  # fmt: skip
+    nodes.add_argument("--heap", default="1g", metavar="SIZE", help="Kafka's heap, as 512m or 2g (default: 1g)")
+    name = argparse.ArgumentParser(add_help=False)
+    name.add_argument("--name", default=DEFAULT_NAME, help="which stack, of any number side by side (default: default)")
+
+    up = actions.add_parser("up", parents=[name, nodes], help="start a stack and leave it running")
+    up.set_defaults(action=_up)
+    down = actions.add_parser(
+        "down", parents=[name], help="end a stack's processes and delete its data, whatever state it is in"
+    )
+    down.set_defaults(action=_down)
+    status = actions.add_parser("status", help="list the stacks of this project")
+    status.set_defaults(action=_status)
+    run = actions.add_parser("run", parents=[nodes], help="run one command with a stack of its own")
+    run.add_argument("--keep", action="store_true", help="leave the stack running afterwards")
+    run.add_argument("command", nargs="+", metavar="-- CMD", help="the command and its arguments")
+    run.set_defaults(action=_run)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""One RabbitMQ node with its own name, cookie, epmd, ports and folders, started by the scripts of any RabbitMQ."""
+
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from load.stack import probes
+from load.stack.errors import StackError
+from load.stack.processes import (
+    MARK, POLL_SECONDS, Identity, await_end, identity, is_running, kill_marked, send, spawn, tail,
+)  # fmt: skip
+
+ROLE = "rabbitmq"
+PORTS = ("amqp", "rabbitmq_dist", "epmd")
+START_SECONDS = 120.0
+STOP_SECONDS = 60.0
+TOOL_SECONDS = 60.0
+MAX_SCHEDULERS = 4
+
+SETTINGS = """\
+listeners.tcp.default = 127.0.0.1:{amqp}
+log.file = {log}
+log.file.level = info
+log.file.rotation.size = 10485760
+log.file.rotation.count = 2
+log.console = false
+disk_free_limit.absolute = 200MB
+"""
+
+FSYNC = "persistent messages, confirmed when the queue has them; what that means on disk is the queue type's affair"
+
+
+@dataclass(frozen=True)
+class RabbitmqNode:
+    """Where a node lives. `data` is a folder that the node owns whole, `sbin` holds rabbitmq-server and rabbitmqctl."""
+
+    home: Path
+    data: Path
+    sbin: Path
+    ports: dict[str, int]
+    name: str
+
+    @property
+    def log(self) -> Path:
+        """What the node logs; at most 30 MB with its two predecessors."""
+        return self.data / "logs" / "rabbitmq.log"
+
+    def start(self) -> Identity:
+        """Start the node and return the script that runs it; `await_ready` tells the node's own process."""
+        for folder in ("home", "mnesia", "logs", "schema", "generated"):
+            (self.data / folder).mkdir(parents=True, exist_ok=True)
+        self._settings.write_text(SETTINGS.format(amqp=self.ports["amqp"], log=self.log))
+        (self.data / "advanced.config").write_text("[].\n")
+        (self.data / "plugins").write_text("[].\n")
+        self._pid_file.unlink(missing_ok=True)
+        return spawn([str(self.sbin / "rabbitmq-server")], env=self._env(), output=self.data / "output")
+
+    def await_ready(self, script: Identity) -> tuple[Identity, dict[str, str]]:
+        """Wait until this node lets a client in; return its process and versions. Raises StackError after 120 s or at its end."""
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                server = probes.amqp_handshake(self.ports["amqp"])
+                if not server.get("cluster_name", "").startswith(f"{self.name}@"):
+                    raise StackError(f"another RabbitMQ answers on port {self.ports['amqp']}")
+                node = identity(int(self._pid_file.read_text()))
+                if node is not None:
+                    erlang = server.get("platform", "").removeprefix("Erlang/OTP ")
+                    return node, {"rabbitmq": server.get("version", ""), "erlang": erlang}
+            except (probes.NotReadyError, FileNotFoundError, ValueError) as error:
+                if not is_running(script):
+                    raise StackError(f"RabbitMQ ended while starting:\n{self.last_lines()}") from None
+                if time.monotonic() >= deadline:
+                    raise StackError(
+                        f"RabbitMQ is not ready after {START_SECONDS:.0f} s ({error}):\n{self.last_lines()}"
+                    ) from None
+            time.sleep(POLL_SECONDS * 5)
+
+    def stop(self, process: Identity, *, kill: bool) -> None:
+        """End the node and its epmd: orderly within 60 s, or at once. Data and ports stay. Raises StackError."""
+        if not kill:
+            send(process, signal.SIGTERM)
+            await_end([process], seconds=STOP_SECONDS)
+        kill_marked(self.home, ROLE, known=[process])
+
+    def control(self, *arguments: str) -> str:
+        """Run rabbitmqctl on this node and return what it prints. Raises StackError with its last lines, or after 60 s."""
+        try:
+            done = subprocess.run(
+                [self.sbin / "rabbitmqctl", "--quiet", *arguments],
+                env=self._env(), check=False, text=True, timeout=TOOL_SECONDS, stdin=subprocess.DEVNULL, capture_output=True,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise StackError(f"rabbitmqctl {arguments[0]} did not end within {TOOL_SECONDS:.0f} s") from error
+        if done.returncode:
+            last = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
+            raise StackError(f"rabbitmqctl {' '.join(arguments)} failed ({done.returncode}):\n{last}")
+        return done.stdout
+
+    def last_lines(self) -> str:
+        """Return the end of the node's log and of what its script said."""
+        return f"{tail(self.log)}\n{tail(self.data / 'output')}"
+
+    @property
+    def _settings(self) -> Path:
+        return self.data / "rabbitmq.conf"
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.data / "pid"
+
+    def _env(self) -> dict[str, str]:
+        """Return everything the scripts look at, so that nothing set on the machine or by the user reaches this node."""
+        schedulers = min(os.cpu_count() or 1, MAX_SCHEDULERS)
+        return {
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+            "LANG": "C.UTF-8",
+            "HOME": str(self.data / "home"),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "ERL_EPMD_PORT": str(self.ports["epmd"]),
+            "RABBITMQ_ADVANCED_CONFIG_FILE": str(self.data / "advanced.config"),
+            "RABBITMQ_CONFIG_FILE": str(self._settings),
+            "RABBITMQ_CONF_ENV_FILE": os.devnull,
+            "RABBITMQ_DATA": str(self.data),  # asked for by scripts that enter another root
+            "RABBITMQ_DIST_PORT": str(self.ports["rabbitmq_dist"]),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.data / "plugins"),
+            "RABBITMQ_GENERATED_CONFIG_DIR": str(self.data / "generated"),
+            "RABBITMQ_LOG_BASE": str(self.data / "logs"),
+            "RABBITMQ_MNESIA_BASE": str(self.data / "mnesia"),
+            "RABBITMQ_NODENAME": f"{self.name}@localhost",
+            "RABBITMQ_PID_FILE": str(self._pid_file),
+            "RABBITMQ_SCHEMA_DIR": str(self.data / "schema"),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": (
+                f"-kernel inet_dist_use_interface {{127,0,0,1}} +S {schedulers}:{schedulers} +sbwt none +sbwtdcpu none +sbwtdio none"
+            ),
+            MARK: f"{self.home}:{ROLE}",
+        }
