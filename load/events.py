@@ -49,11 +49,11 @@ def order_confirmation(number: int, due_ms: int, chance: random.Random) -> Paylo
         {
             "sku": f"{chance.randrange(16**8):08x}",
             "name": f"{chance.choice(_BRANDS)} {chance.choice(_GOODS)}",
-            "size": chance.choice("S M L XL".split()),
+            "size": chance.choice(("S", "M", "L", "XL")),
             "quantity": 1 + chance.randrange(2),
             "price": {"amount": chance.randrange(999, 19_999), "currency": "EUR"},
         }
-        for _ in range(3 + chance.randrange(3))
+        for _ in range(5 + chance.randrange(3))
     ]
     body = {
         "event": "order.confirmed",
