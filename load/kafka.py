@@ -1,6 +1,9 @@
 """What the proofs ask of Kafka beside producing: topics, and how far a group has committed."""
 
+import asyncio
 import logging
+import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
@@ -9,6 +12,7 @@ from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
 SECONDS = 15.0
 """How long one answer may take."""
+POLL_SECONDS = 0.1
 
 
 class KafkaView:
@@ -48,4 +52,17 @@ class KafkaView:
         return {(at.topic, at.partition): found.offset for at, found in offsets.items()}
 
 
-__all__ = ["KafkaError", "KafkaView"]
+async def await_committed(kafka: str, group: str, ends: Mapping[tuple[str, int], int], seconds: float) -> None:
+    """Wait until the group has committed each partition up to its end. Raises KafkaError if it has not after `seconds`."""
+    deadline = time.monotonic() + seconds
+    async with KafkaView(kafka) as view:
+        while True:
+            committed = await view.committed(group)
+            if all(committed.get(at) == end for at, end in ends.items()):
+                return
+            if time.monotonic() > deadline:
+                raise KafkaError(f"group {group} has not committed everything after {seconds:.0f} s: {committed}")
+            await asyncio.sleep(POLL_SECONDS)
+
+
+__all__ = ["KafkaError", "KafkaView", "await_committed"]

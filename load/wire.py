@@ -170,4 +170,3 @@ class Wire:
             self._buffer, self._at = self._buffer[self._at :] + more, 0
         start, self._at = self._at, self._at + size
         return self._buffer[start : self._at]
-
