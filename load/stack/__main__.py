@@ -9,14 +9,15 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from load.stack import disk, kafka_node, packages, rabbitmq_node
-from load.stack.errors import SetupError, StackError
-from load.stack.packages import say
+from load.stack import disk, kafka_node, packages, rabbitmq_4, rabbitmq_node
+from load.stack.errors import AlreadyUpError, SetupError, StackError
 from load.stack.stack import Stack, clear
 from load.stack.state import home_of, homes, locked
+from load.stack.terminal import say
 
 DEFAULT_NAME = "default"
 FAILED, UNUSABLE = 1, 2
+HANDED_ON = frozenset({signal.SIGINT, signal.SIGTERM})
 
 EXAMPLES = f"""\
 examples:
@@ -29,10 +30,12 @@ examples:
   python -m load.stack up --name four --rabbitmq-sbin "$(python -m load.stack rabbitmq-4)"
       a second stack beside the first, on RabbitMQ 4
 
-Kafka's plain address needs no login and has all rights. Its SASL address knows admin/admin-secret (all rights),
-tidegate/tidegate-secret (everything but topics that begin with "{kafka_node.FORBIDDEN_PREFIX}") and reader/reader-secret (nothing).
+Kafka's plain address needs no login and has all rights. Its SASL address (PLAIN or SCRAM-SHA-256) knows
+admin/admin-secret (all rights), tidegate/tidegate-secret (all topics and groups, but no topic that begins
+with "{kafka_node.FORBIDDEN_PREFIX}") and reader/reader-secret (no rights).
 
-exit codes: 0 done; 1 a node failed, or is not up; 2 the machine lacks something (the message says what); else the command's own
+exit codes: 0 done; 1 a node failed or does not answer; 2 the machine lacks something, and the message says what;
+with `run` else the command's own
 """
 
 
@@ -58,7 +61,11 @@ def _interrupt(signum: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _up(options: argparse.Namespace) -> int:
-    stack = Stack.up(options.name, options.data, options.rabbitmq_sbin, options.heap)
+    try:
+        stack = Stack.up(options.name, options.data, options.rabbitmq_sbin, options.heap)
+    except AlreadyUpError:
+        say(f"Stack {options.name} is up already.")
+        stack = Stack.named(options.name)
     _describe(stack)
     for variable, value in stack.environment.items():
         print(f"export {variable}={value}")
@@ -73,18 +80,27 @@ def _down(options: argparse.Namespace) -> int:
 
 
 def _status(_options: argparse.Namespace) -> int:
-    code = 0
-    for home in homes():
-        try:
-            stack = Stack.named(home.name)
-        except StackError as error:
-            say(str(error))
-            code = FAILED
-            continue
-        print(
-            f"{stack.name}: Kafka {stack.kafka} pid {stack.kafka_pid}, RabbitMQ {stack.amqp} pid {stack.rabbitmq_pid}"
-        )
-    return code
+    found = homes()
+    if not found:
+        say("No stack is up.")
+    return max([_status_of(home.name) for home in found], default=FAILED)
+
+
+def _status_of(name: str) -> int:
+    try:
+        stack = Stack.named(name)
+        answers = stack.answers()
+    except StackError as error:
+        print(f"{name}: {error}")
+        return FAILED
+    print(f"{name}: data in {stack.data} ({disk.filesystem(stack.data)})")
+    for node, (address, pid) in {
+        "kafka": (stack.kafka, stack.kafka_pid),
+        "rabbitmq": (stack.amqp, stack.rabbitmq_pid),
+    }.items():
+        condition = "answers" if answers[node] else "does not answer" if pid else "not running"
+        print(f"  {node} {stack.versions.get(node, '')}: {address}, {condition}{f', pid {pid}' if pid else ''}")
+    return 0 if all(answers.values()) else FAILED
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -93,27 +109,35 @@ def _run(options: argparse.Namespace) -> int:
         _describe(stack)
         return run_command(options.command, os.environ | stack.environment)
     finally:
-        if not options.keep:
+        if options.keep:
+            say(f"Kept; `python -m load.stack down --name {stack.name}` takes it down.")
+        else:
+            for signum in HANDED_ON:  # impatience must not leave half a stack behind; it is a matter of a moment
+                signal.signal(signum, signal.SIG_IGN)
             stack.down()
 
 
-def run_command(command: Sequence[str], environment: dict[str, str]) -> int:
-    """Run a command to its end, handing on SIGTERM and SIGINT, and return its exit code (128 + N when signal N ended it)."""
-    handed_on = {signal.SIGINT, signal.SIGTERM}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*handed_on, signal.SIGCHLD})
+def _rabbitmq_4(_options: argparse.Namespace) -> int:
+    print(rabbitmq_4.sbin())
+    return 0
+
+
+def run_command(command: list[str], environment: dict[str, str]) -> int:
+    """Run a command to its end, handing on SIGTERM and SIGINT; return its exit code, 128 + N when signal N ended it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*HANDED_ON, signal.SIGCHLD})
     try:
         try:
-            child = os.posix_spawnp(command[0], command, environment, setsigmask=before, setsigdef=handed_on)
+            child = os.posix_spawnp(command[0], command, environment, setsigmask=before, setsigdef=HANDED_ON)
         except OSError as error:
             raise StackError(f"{command[0]} can't be run: {error.strerror}") from error
         while True:
-            arrived = signal.sigwaitinfo({*handed_on, signal.SIGCHLD})
+            arrived = signal.sigwaitinfo({*HANDED_ON, signal.SIGCHLD})
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 code = os.waitstatus_to_exitcode(status)
                 return code if code >= 0 else 128 - code
             # What a terminal sends (no sender) went to the command as well; twice would mean more than once.
-            if arrived.si_signo in handed_on and arrived.si_pid:
+            if arrived.si_signo in HANDED_ON and arrived.si_pid:
                 os.kill(child, arrived.si_signo)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -121,12 +145,12 @@ def run_command(command: Sequence[str], environment: dict[str, str]) -> int:
 
 def _describe(stack: Stack) -> None:
     versions = stack.versions
+    erlang = f"Erlang {versions['erlang']}, pid {stack.rabbitmq_pid}"
     kind = disk.filesystem(stack.data)
-    say(f"Kafka {versions['kafka']} on {stack.kafka} (SASL {stack.kafka_sasl}), pid {stack.kafka_pid}")
-    say(
-        f"RabbitMQ {versions['rabbitmq']} (Erlang {versions['erlang']}) on 127.0.0.1:{stack.amqp_port}, pid {stack.rabbitmq_pid}"
-    )
-    say(f"Data in {stack.data} on {kind}. Fsync: Kafka, {kafka_node.FSYNC}; RabbitMQ, {rabbitmq_node.FSYNC}.")
+    say(f"Kafka {versions['kafka']} (pid {stack.kafka_pid}) on {stack.kafka}, SASL on {stack.kafka_sasl}")
+    say(f"RabbitMQ {versions['rabbitmq']} ({erlang}) on 127.0.0.1:{stack.amqp_port}")
+    say(f"Data in {stack.data} on {kind}")
+    say(f"Fsync: Kafka {kafka_node.FSYNC}; RabbitMQ {rabbitmq_node.FSYNC}")
     if remark := disk.warning(kind):
         say(f"Warning: {remark}.")
 
@@ -134,7 +158,7 @@ def _describe(stack: Stack) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m load.stack",
-        description="A real Kafka and a real RabbitMQ on this machine, without containers: free ports, own data, nothing left behind.",
+        description="A real Kafka and a real RabbitMQ without containers: free ports, own data, nothing left behind.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -163,6 +187,10 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--keep", action="store_true", help="leave the stack running afterwards")
     run.add_argument("command", nargs="+", metavar="-- CMD", help="the command and its arguments")
     run.set_defaults(action=_run)
+    four = actions.add_parser(
+        "rabbitmq-4", help="make a RabbitMQ 4 beside the system's, once, and print its scripts' folder"
+    )
+    four.set_defaults(action=_rabbitmq_4)
     return parser
 
 

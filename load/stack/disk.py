@@ -6,7 +6,7 @@ MEMORY = frozenset({"tmpfs", "ramfs"})
 
 
 def filesystem(path: Path, *, mounts: str | None = None) -> str:
-    """Return the type of the file system below a path, such as ext4; `mounts` is the text of mountinfo, read when not given."""
+    """Return the type of the file system below a path, such as ext4, by the text of mountinfo (this machine's)."""
     path = path.resolve()
     best, kind = -1, "unknown"
     for line in (mounts or Path("/proc/self/mountinfo").read_text()).splitlines():

@@ -7,3 +7,7 @@ class StackError(Exception):
 
 class SetupError(StackError):
     """The machine lacks something that can't be put there from here; the message says what to install."""
+
+
+class AlreadyUpError(StackError):
+    """A stack of this name runs and answers; it is neither stale nor to be started twice."""

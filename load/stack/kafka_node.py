@@ -5,14 +5,14 @@ import shutil
 import signal
 import struct
 import subprocess
-import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
 from load.stack import probes
 from load.stack.errors import StackError
-from load.stack.processes import MARK, POLL_SECONDS, Identity, await_end, is_running, kill_marked, send, spawn, tail
+from load.stack.processes import MARK, Identity, await_end, is_running, kill_marked, send, spawn
+from load.stack.terminal import tail
 
 ROLE = "kafka"
 PORTS = ("kafka", "kafka_sasl", "kafka_controller")
@@ -21,7 +21,7 @@ STOP_SECONDS = 30.0
 FORMAT_SECONDS = 60.0
 
 USERS = {"admin": "admin-secret", "tidegate": "tidegate-secret", "reader": "reader-secret"}
-"""Who can log in on the SASL listener: admin may do everything, tidegate uses any topic outside `forbidden.`, reader nothing."""
+"""Who can log in on the SASL listener. admin may do all, tidegate uses all topics outside `forbidden.`, reader none."""
 
 FORBIDDEN_PREFIX = "forbidden."
 
@@ -93,14 +93,14 @@ class KafkaNode:
     heap: str
 
     @property
+    def role(self) -> str:
+        """The node's name in the state and in the mark of its processes."""
+        return ROLE
+
+    @property
     def log(self) -> Path:
         """What the node itself logs; at most 30 MB with its two predecessors."""
         return self.data / "kafka.log"
-
-    @property
-    def version(self) -> str:
-        """The version, as the jar is named."""
-        return next(self.jars.glob("kafka_2*.jar")).stem.partition("-")[2]
 
     def start(self) -> Identity:
         """Start the process, formatting its storage the first time. Raises StackError when that fails."""
@@ -114,23 +114,19 @@ class KafkaNode:
         )
         return spawn([*self._java(*options), "kafka.Kafka", str(self._settings)], env=self._env(), output=self._output)
 
-    def await_ready(self, process: Identity) -> None:
-        """Wait until this node, not just any, answers and coordinates groups. Raises StackError after 90 s or at its end."""
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                if probes.kafka_cluster(self.ports["kafka"]) != self._cluster_id():
-                    raise StackError(f"another Kafka answers on port {self.ports['kafka']}")
-                probes.await_coordinator(self.ports["kafka"])
-                return
-            except probes.NotReadyError as error:
-                if not is_running(process):
-                    raise StackError(f"Kafka ended while starting:\n{self.last_lines()}") from None
-                if time.monotonic() >= deadline:
-                    raise StackError(
-                        f"Kafka is not ready after {START_SECONDS:.0f} s ({error}):\n{self.last_lines()}"
-                    ) from None
-            time.sleep(POLL_SECONDS * 5)
+    def await_ready(self, process: Identity) -> tuple[Identity, dict[str, str]]:
+        """Wait until this node, not just any, answers and coordinates groups; return its process and version.
+
+        Raises StackError when it has ended, or after 90 s.
+        """
+        probes.await_answer(
+            self._ask,
+            node="Kafka",
+            seconds=START_SECONDS,
+            is_running=lambda: is_running(process),
+            last_lines=self.last_lines,
+        )
+        return process, {"kafka": next(self.jars.glob("kafka_2*.jar")).stem.partition("-")[2]}
 
     def grant(self) -> None:
         """Let tidegate use every topic and group but those that begin with `forbidden.`. Raises StackError."""
@@ -147,6 +143,14 @@ class KafkaNode:
         answer = probes.kafka_call(self.ports["kafka"], probes.CREATE_ACLS, 1, body)
         if any(struct.unpack_from(">h", answer, 8 + 4 * at)[0] for at in range(len(rules))):
             raise StackError(f"Kafka refuses the rights of its users: {answer!r}")
+
+    def answers(self) -> bool:
+        """Tell whether this node, not just any, answers now."""
+        try:
+            self._ask()
+        except probes.NotReadyError:
+            return False
+        return True
 
     def stop(self, process: Identity, *, kill: bool) -> None:
         """End the process: orderly within 30 s, or at once. Data and ports stay. Raises StackError."""
@@ -167,6 +171,11 @@ class KafkaNode:
     def _output(self) -> Path:
         return self.data / "output"
 
+    def _ask(self) -> None:
+        if probes.kafka_cluster(self.ports["kafka"]) != self._cluster_id():
+            raise probes.NotReadyError(f"another Kafka answers on port {self.ports['kafka']}")
+        probes.await_coordinator(self.ports["kafka"])
+
     def _cluster_id(self) -> str:
         lines = (self.data / "log" / "meta.properties").read_text().splitlines()
         return next(line.partition("=")[2] for line in lines if line.startswith("cluster.id="))
@@ -178,7 +187,7 @@ class KafkaNode:
         own_files = (
             "-XX:-UsePerfData",
             f"-XX:ErrorFile={self.data}/java-crash.log",
-            f"-Djava.io.tmpdir={self.data}/tmp",
+            f"-Djava.io.tmpdir={self.data / 'scratch'}",
         )
         logging = f"-Dlog4j2.configurationFile={self.data}/logging.properties"
         exits = ("-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true")
@@ -186,7 +195,7 @@ class KafkaNode:
 
     def _format(self) -> None:
         shutil.rmtree(self.data, ignore_errors=True)  # a format that was cut short
-        (self.data / "tmp").mkdir(parents=True)
+        (self.data / "scratch").mkdir(parents=True)
         users = " ".join(f'user_{name}="{password}"' for name, password in USERS.items())
         login = f"org.apache.kafka.common.security.plain.PlainLoginModule required {users};"
         self._settings.write_text(SETTINGS.format(**self.ports, log=self.data / "log", plain_login=login))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from load.stack.errors import StackError
 
 LOWEST, HIGHEST = 20000, 32000
-"""Below what Linux gives outgoing connections (32768 and up), so that a stopped node finds its port free when it returns."""
+"""Below what Linux gives outgoing connections (32768 and up): a stopped node finds its port free when it returns."""
 
 ATTEMPTS = 200
 

@@ -2,19 +2,47 @@
 
 import socket
 import struct
+import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from pamqp import commands, frame
 
+from load.stack.errors import StackError
+
 CALL_SECONDS = 5.0
 MAX_ANSWER = 1 << 20
+RETRY_SECONDS = 0.1
+
+Answer = TypeVar("Answer")
 
 METADATA, FIND_COORDINATOR, CREATE_ACLS = 3, 10, 30
 
 
 class NotReadyError(Exception):
     """The node does not answer yet, or not as the one that is meant."""
+
+
+def await_answer(
+    ask: Callable[[], Answer],
+    *,
+    node: str,
+    seconds: float,
+    is_running: Callable[[], bool],
+    last_lines: Callable[[], str],
+) -> Answer:
+    """Ask until the node answers. Raises StackError with its last lines when it ends before, or the time is over."""
+    deadline = time.monotonic() + seconds
+    while True:
+        alive = is_running()  # before asking: one that answered and then ended has answered
+        try:
+            return ask()
+        except NotReadyError as error:
+            if not alive:
+                raise StackError(f"{node} ended while starting:\n{last_lines()}") from None
+            if time.monotonic() >= deadline:
+                raise StackError(f"{node} is not ready after {seconds:.0f} s ({error}):\n{last_lines()}") from None
+        time.sleep(RETRY_SECONDS)
 
 
 def kafka_call(port: int, api: int, version: int, body: bytes) -> bytes:
@@ -48,7 +76,7 @@ def kafka_cluster(port: int) -> str:
 
 
 def await_coordinator(port: int) -> None:
-    """Have the internal topic of group offsets made, lest the first clients meet errors. Raises NotReadyError until it is."""
+    """Have the topic of group offsets made, lest the first clients meet errors. Raises NotReadyError until it is."""
     group = b"tidegate"
     (error,) = struct.unpack_from(">h", kafka_call(port, FIND_COORDINATOR, 0, struct.pack(">h", len(group)) + group))
     if error:
@@ -56,7 +84,7 @@ def await_coordinator(port: int) -> None:
 
 
 def amqp_handshake(port: int) -> dict[str, str]:
-    """Log in as guest, open the default virtual host, and return what the server says of itself. Raises NotReadyError."""
+    """Log in as guest, open the default virtual host, return what the server says of itself. Raises NotReadyError."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=CALL_SECONDS) as connection:
             connection.sendall(b"AMQP\x00\x00\x09\x01")

@@ -1,8 +1,9 @@
 """The processes of a stack: started, recognised and ended without ever touching anybody else's.
 
-Two things tell a process of ours. Its identity: pid and start time, because a pid alone is given out again. And a mark in its
-environment, the home folder of its stack: children inherit it (epmd, the port programs of Erlang), and it is there from the very
-first instruction, so that even a script killed between starting a node and writing down its pid leaves nothing unknown.
+Two things tell a process of ours. Its identity: pid and start time, because a pid alone is given out again. And a mark
+in its environment, the home folder of its stack: children inherit it (epmd, the port programs of Erlang), and it is
+there from the very first instruction, so that even a script killed between starting a node and writing down its pid
+leaves nothing unknown.
 """
 
 import contextlib
@@ -77,10 +78,10 @@ def marked(home: Path, role: str | None = None) -> list[Identity]:
     """Return every running process that carries this stack's mark (of one role, or of all)."""
     prefix = f"{MARK}={home}:{role or ''}".encode()
     found = []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
             continue
-        process = identity(int(entry))
+        process = identity(int(entry.name))
         if process is not None and _has_variable(process.pid, prefix, whole=role is not None) and is_running(process):
             found.append(process)
     return found
@@ -124,14 +125,6 @@ def kill_marked(home: Path, role: str | None = None, *, known: Iterable[Identity
         for process in targets:
             send(process, signal.SIGKILL)
         await_end(targets, seconds=1)
-
-
-def tail(path: Path, lines: int = 15) -> str:
-    """Return the last lines of a log, or a remark that there is none."""
-    try:
-        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) or f"({path.name} is empty)"
-    except FileNotFoundError:
-        return f"(no {path.name})"
 
 
 def _stat(pid: int) -> list[str] | None:

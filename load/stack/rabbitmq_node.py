@@ -3,15 +3,13 @@
 import os
 import signal
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from load.stack import probes
 from load.stack.errors import StackError
-from load.stack.processes import (
-    MARK, POLL_SECONDS, Identity, await_end, identity, is_running, kill_marked, send, spawn, tail,
-)  # fmt: skip
+from load.stack.processes import MARK, Identity, await_end, identity, is_running, kill_marked, send, spawn
+from load.stack.terminal import tail
 
 ROLE = "rabbitmq"
 PORTS = ("amqp", "rabbitmq_dist", "epmd")
@@ -19,6 +17,7 @@ START_SECONDS = 120.0
 STOP_SECONDS = 60.0
 TOOL_SECONDS = 60.0
 MAX_SCHEDULERS = 4
+NO_BUSY_WAIT = "+sbwt none +sbwtdcpu none +sbwtdio none"
 
 SETTINGS = """\
 listeners.tcp.default = 127.0.0.1:{amqp}
@@ -44,6 +43,11 @@ class RabbitmqNode:
     name: str
 
     @property
+    def role(self) -> str:
+        """The node's name in the state and in the mark of its processes."""
+        return ROLE
+
+    @property
     def log(self) -> Path:
         """What the node logs; at most 30 MB with its two predecessors."""
         return self.data / "logs" / "rabbitmq.log"
@@ -58,26 +62,26 @@ class RabbitmqNode:
         self._pid_file.unlink(missing_ok=True)
         return spawn([str(self.sbin / "rabbitmq-server")], env=self._env(), output=self.data / "output")
 
-    def await_ready(self, script: Identity) -> tuple[Identity, dict[str, str]]:
-        """Wait until this node lets a client in; return its process and versions. Raises StackError after 120 s or at its end."""
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                server = probes.amqp_handshake(self.ports["amqp"])
-                if not server.get("cluster_name", "").startswith(f"{self.name}@"):
-                    raise StackError(f"another RabbitMQ answers on port {self.ports['amqp']}")
-                node = identity(int(self._pid_file.read_text()))
-                if node is not None:
-                    erlang = server.get("platform", "").removeprefix("Erlang/OTP ")
-                    return node, {"rabbitmq": server.get("version", ""), "erlang": erlang}
-            except (probes.NotReadyError, FileNotFoundError, ValueError) as error:
-                if not is_running(script):
-                    raise StackError(f"RabbitMQ ended while starting:\n{self.last_lines()}") from None
-                if time.monotonic() >= deadline:
-                    raise StackError(
-                        f"RabbitMQ is not ready after {START_SECONDS:.0f} s ({error}):\n{self.last_lines()}"
-                    ) from None
-            time.sleep(POLL_SECONDS * 5)
+    def await_ready(self, process: Identity) -> tuple[Identity, dict[str, str]]:
+        """Wait until this node, not just any, lets a client in; return its process (not the script), versions.
+
+        Raises StackError when it has ended, or after 120 s.
+        """
+        return probes.await_answer(
+            self._ask,
+            node="RabbitMQ",
+            seconds=START_SECONDS,
+            is_running=lambda: is_running(process),
+            last_lines=self.last_lines,
+        )
+
+    def answers(self) -> bool:
+        """Tell whether this node, not just any, answers now."""
+        try:
+            self._ask()
+        except probes.NotReadyError:
+            return False
+        return True
 
     def stop(self, process: Identity, *, kill: bool) -> None:
         """End the node and its epmd: orderly within 60 s, or at once. Data and ports stay. Raises StackError."""
@@ -87,12 +91,20 @@ class RabbitmqNode:
         kill_marked(self.home, ROLE, known=[process])
 
     def control(self, *arguments: str) -> str:
-        """Run rabbitmqctl on this node and return what it prints. Raises StackError with its last lines, or after 60 s."""
+        """Run rabbitmqctl on this node and return what it prints.
+
+        Raises StackError with its last lines when it fails, and after 60 s.
+        """
         try:
             done = subprocess.run(
                 [self.sbin / "rabbitmqctl", "--quiet", *arguments],
-                env=self._env(), check=False, text=True, timeout=TOOL_SECONDS, stdin=subprocess.DEVNULL, capture_output=True,
-            )  # fmt: skip
+                env=self._env(),
+                check=False,
+                text=True,
+                timeout=TOOL_SECONDS,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+            )
         except subprocess.TimeoutExpired as error:
             raise StackError(f"rabbitmqctl {arguments[0]} did not end within {TOOL_SECONDS:.0f} s") from error
         if done.returncode:
@@ -104,6 +116,19 @@ class RabbitmqNode:
         """Return the end of the node's log and of what its script said."""
         return f"{tail(self.log)}\n{tail(self.data / 'output')}"
 
+    def _ask(self) -> tuple[Identity, dict[str, str]]:
+        server = probes.amqp_handshake(self.ports["amqp"])
+        if not server.get("cluster_name", "").startswith(f"{self.name}@"):
+            raise probes.NotReadyError(f"another RabbitMQ answers on port {self.ports['amqp']}")
+        try:
+            node = identity(int(self._pid_file.read_text()))
+        except (FileNotFoundError, ValueError):
+            node = None
+        if node is None:
+            raise probes.NotReadyError("the node has not written its pid yet")
+        erlang = server.get("platform", "").removeprefix("Erlang/OTP ")
+        return node, {"rabbitmq": server.get("version", ""), "erlang": erlang}
+
     @property
     def _settings(self) -> Path:
         return self.data / "rabbitmq.conf"
@@ -113,7 +138,7 @@ class RabbitmqNode:
         return self.data / "pid"
 
     def _env(self) -> dict[str, str]:
-        """Return everything the scripts look at, so that nothing set on the machine or by the user reaches this node."""
+        """Return all that the scripts look at: nothing set on the machine or by the user reaches this node."""
         schedulers = min(os.cpu_count() or 1, MAX_SCHEDULERS)
         return {
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
@@ -134,7 +159,7 @@ class RabbitmqNode:
             "RABBITMQ_PID_FILE": str(self._pid_file),
             "RABBITMQ_SCHEMA_DIR": str(self.data / "schema"),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": (
-                f"-kernel inet_dist_use_interface {{127,0,0,1}} +S {schedulers}:{schedulers} +sbwt none +sbwtdcpu none +sbwtdio none"
+                f"-kernel inet_dist_use_interface {{127,0,0,1}} +S {schedulers}:{schedulers} {NO_BUSY_WAIT}"
             ),
             MARK: f"{self.home}:{ROLE}",
         }

@@ -3,20 +3,41 @@
 import contextlib
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from load.stack import kafka_node, packages, ports, rabbitmq_node
-from load.stack.errors import StackError
+from load.stack.errors import AlreadyUpError, StackError
 from load.stack.kafka_node import KafkaNode
 from load.stack.processes import Identity, identity, is_running, kill_marked
 from load.stack.rabbitmq_node import RabbitmqNode
 from load.stack.state import State, home_of, homes, locked, remove
 
 VARIABLE = "TIDEGATE_STACK"
+PORT_ATTEMPTS = 3
+
+
+class Node(Protocol):
+    """One of the brokers."""
+
+    @property
+    def role(self) -> str:
+        """The node's name in the state and in the mark of its processes."""
+
+    def start(self) -> Identity:
+        """Start it and return at once."""
+
+    def await_ready(self, process: Identity) -> tuple[Identity, dict[str, str]]:
+        """Wait until what `start` returned answers; return the process to remember, and versions."""
+
+    def answers(self) -> bool:
+        """Tell whether this node, not just any, answers now."""
+
+    def stop(self, process: Identity, *, kill: bool) -> None:
+        """Stop it, orderly or by SIGKILL, and return when it has ended."""
 
 
 class Stack:
@@ -40,37 +61,44 @@ class Stack:
     ) -> Self:
         """Start a stack and return once both nodes answer in their own protocol.
 
-        Without a name it gets one of its own and belongs to this process: should that end without `down`, the next `up` of
-        the project cleans up after it (`owned` says otherwise). `data` is a folder, new or empty. `heap` is Kafka's, such as
-        512m. Raises SetupError when the machine lacks something, StackError when a stack of this name is up or a node fails.
+        Without a name it gets one of its own and belongs to this process: should that end without `down`, the next
+        `up` of the project cleans up (`owned` says otherwise). `data` is a folder, new or empty. `heap` is Kafka's,
+        such as 512m. What an earlier stack of this name left behind is removed first.
+        Raises AlreadyUpError when one runs, SetupError when the machine lacks something, StackError when a node fails.
         """
-        owned = name is None if owned is None else owned
+        owner = identity(os.getpid()) if (name is None if owned is None else owned) else None
         home = home_of(name or f"own-{os.getpid()}-{secrets.token_hex(3)}")
         software = packages.provide(Path(rabbitmq_sbin) if rabbitmq_sbin else None)
         clean_abandoned()
         with locked(home):
-            if _is_up(home):
-                raise StackError(f"stack {home.name} is up already; take it down first, or use another name")
+            if is_up(home):
+                raise AlreadyUpError(f"stack {home.name} is up already; take it down first, or use another name")
             clear(home)
-            folder = _empty_folder(Path(data).resolve()) if data else home / "data"
             state = State(
                 name=home.name,
                 home=home,
-                data=folder,
-                ports=ports.choose((*kafka_node.PORTS, *rabbitmq_node.PORTS)),
+                data=_empty_folder(Path(data).resolve()) if data else home / "data",
+                ports={},
                 java=software.java,
                 jars=software.jars,
                 rabbitmq_sbin=software.rabbitmq_sbin,
-                owner=identity(os.getpid()) if owned else None,
+                owner=owner,
                 heap=heap,
             )
-            state.save()
-            stack = cls(state)
-            try:
-                stack._start()
-            except BaseException:
-                clear(home)
-                raise
+            for attempt in range(PORT_ATTEMPTS):
+                state = replace(state, ports=ports.choose((*kafka_node.PORTS, *rabbitmq_node.PORTS)))
+                state.save()
+                stack = cls(state)
+                try:
+                    stack._start()
+                except BaseException as error:
+                    clear(home)
+                    # Ours are gone: a port that is still in use was taken by somebody else after it was chosen.
+                    taken = not all(map(ports.is_free, state.ports.values()))
+                    if not (isinstance(error, StackError) and taken and attempt + 1 < PORT_ATTEMPTS):
+                        raise
+                else:
+                    break
         return stack
 
     @classmethod
@@ -87,11 +115,13 @@ class Stack:
         return cls(State.load(Path(path)))
 
     def __enter__(self) -> Self:
+        """Return the stack."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Take the stack down."""
         self.down()
 
     @property
@@ -154,31 +184,29 @@ class Stack:
         """Process of RabbitMQ; None while it is stopped."""
         return self._pid(rabbitmq_node.ROLE)
 
+    def answers(self) -> dict[str, bool]:
+        """Ask each node in its own protocol, now, and tell which answered."""
+        return {node.role: node.answers() for node in (self._kafka, self._rabbitmq)}
+
     def rabbitmqctl(self, *arguments: str) -> str:
         """Run `rabbitmqctl --quiet` on this node and return its output."""
         return self._rabbitmq.control(*arguments)
 
     def stop_kafka(self, kill: bool = False) -> None:
         """Stop Kafka, orderly or by SIGKILL; data and port stay."""
-        self._stop(kafka_node.ROLE, lambda process: self._kafka.stop(process, kill=kill))
+        self._stop(self._kafka, kill=kill)
 
     def start_kafka(self) -> None:
         """Start Kafka again and wait until it answers; nothing happens while it runs."""
-        with self._locked():
-            if self.kafka_pid is None:
-                self._launch(kafka_node.ROLE, self._kafka.start)
-                self._kafka.await_ready(self._state.processes[kafka_node.ROLE])
+        self._restart(self._kafka)
 
     def stop_rabbitmq(self, kill: bool = False) -> None:
         """Stop RabbitMQ, orderly or by SIGKILL; data and port stay."""
-        self._stop(rabbitmq_node.ROLE, lambda process: self._rabbitmq.stop(process, kill=kill))
+        self._stop(self._rabbitmq, kill=kill)
 
     def start_rabbitmq(self) -> None:
         """Start RabbitMQ again and wait until it answers; nothing happens while it runs."""
-        with self._locked():
-            if self.rabbitmq_pid is None:
-                self._launch(rabbitmq_node.ROLE, self._rabbitmq.start)
-                self._await_rabbitmq()
+        self._restart(self._rabbitmq)
 
     def down(self) -> None:
         """End every process and delete every file of the stack; nothing happens when it is down."""
@@ -187,56 +215,52 @@ class Stack:
 
     @property
     def _kafka(self) -> KafkaNode:
-        state = self._state
-        return KafkaNode(
-            home=state.home,
-            data=state.data / "kafka",
-            jars=state.jars,
-            java=state.java,
-            ports=state.ports,
-            heap=state.heap,
-        )
+        known = self._state
+        folder = known.data / kafka_node.ROLE
+        return KafkaNode(known.home, folder, jars=known.jars, java=known.java, ports=known.ports, heap=known.heap)
 
     @property
     def _rabbitmq(self) -> RabbitmqNode:
-        state = self._state
-        return RabbitmqNode(
-            home=state.home,
-            data=state.data / "rabbitmq",
-            sbin=state.rabbitmq_sbin,
-            ports=state.ports,
-            name=f"tidegate-{state.name}",
-        )
+        known = self._state
+        folder = known.data / rabbitmq_node.ROLE
+        name = f"tidegate-{known.name}"
+        return RabbitmqNode(known.home, folder, sbin=known.rabbitmq_sbin, ports=known.ports, name=name)
 
     def _start(self) -> None:
-        """Start both at once and wait for each; RabbitMQ first, because Kafka begins with formatting its storage."""
-        self._launch(rabbitmq_node.ROLE, self._rabbitmq.start)
-        self._launch(kafka_node.ROLE, self._kafka.start)
-        self._kafka.await_ready(self._state.processes[kafka_node.ROLE])
+        """Start both at once, then wait for each; RabbitMQ first, because Kafka begins with formatting its storage."""
+        self._launch(self._rabbitmq)
+        self._launch(self._kafka)
+        self._await(self._kafka)
         self._kafka.grant()
-        self._await_rabbitmq()
+        self._await(self._rabbitmq)
 
-    def _await_rabbitmq(self) -> None:
-        node, versions = self._rabbitmq.await_ready(self._state.processes[rabbitmq_node.ROLE])
-        state = self._state.with_process(rabbitmq_node.ROLE, node)
-        self._keep(replace(state, versions={"kafka": self._kafka.version, **versions}))
-
-    def _launch(self, role: str, start: Callable[[], Identity]) -> None:
-        self._keep(self._state.with_process(role, start()))
-
-    def _stop(self, role: str, stop: Callable[[Identity], None]) -> None:
+    def _restart(self, node: Node) -> None:
         with self._locked():
-            process = self._state.processes.get(role)
+            if self._pid(node.role) is None:
+                self._launch(node)
+                self._await(node)
+
+    def _launch(self, node: Node) -> None:
+        self._keep(self._state.with_process(node.role, node.start()))
+
+    def _await(self, node: Node) -> None:
+        process, versions = node.await_ready(self._state.processes[node.role])
+        state = self._state.with_process(node.role, process)
+        self._keep(replace(state, versions=state.versions | versions))
+
+    def _stop(self, node: Node, *, kill: bool) -> None:
+        with self._locked():
+            process = self._state.processes.get(node.role)
             if process is not None:
-                stop(process)
-                self._keep(self._state.with_process(role, None))
+                node.stop(process, kill=kill)
+                self._keep(self._state.with_process(node.role, None))
 
     def _keep(self, state: State) -> None:
         state.save()
         self._state = state
 
     @contextlib.contextmanager
-    def _locked(self):
+    def _locked(self) -> Iterator[None]:
         """Work on the stack as it is now: another script may have stopped or started a node."""
         with locked(self._state.home):
             self._state = State.load(self._state.path)
@@ -271,12 +295,14 @@ def clean_abandoned() -> list[str]:
     return cleaned
 
 
-def _is_up(home: Path) -> bool:
+def is_up(home: Path) -> bool:
+    """Tell whether the stack of this folder was started to the end and both its nodes still run."""
     try:
         state = State.load(home / "state.json")
     except StackError:
         return False
-    return len(state.processes) == 2 and all(map(is_running, state.processes.values())) and bool(state.versions)
+    started = state.versions.keys() >= {kafka_node.ROLE, rabbitmq_node.ROLE}
+    return started and len(state.processes) == 2 and all(map(is_running, state.processes.values()))
 
 
 def _empty_folder(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What is known of a stack, kept in a file of its home folder: written before each step that would leave something behind."""
+"""What is known of a stack, kept in a file of its home folder, written before anything else of it exists."""
 
 import contextlib
 import fcntl
@@ -22,7 +22,7 @@ NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 @dataclass(frozen=True)
 class State:
-    """One stack. `data` holds the nodes' folders, `home` this file; ports and processes go by the name of what uses them."""
+    """One stack. `data` holds the nodes' folders, `home` this file; ports and processes are named by their use."""
 
     name: str
     home: Path

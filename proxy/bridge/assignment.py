@@ -1,0 +1,72 @@
+"""Which partitions this replica owns, and what of them is done: the bridge's side of every rebalance."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+
+import structlog
+
+from proxy.bridge.flow import PartitionFlow
+from proxy.bridge.lease import Lease
+from proxy.bridge.listener import Incident, Listener
+from proxy.model import Partition, Position
+
+_say = structlog.get_logger("tidegate.assignment")
+
+
+class Assignment:
+    """Finds the listener of each partition. A `PartitionOwner`."""
+
+    def __init__(self, lease: Lease, settled: asyncio.Event, grace: Callable[[], float], incident: Incident) -> None:
+        self.listeners: dict[str, Listener] = {}
+        """By topic."""
+        self._lease = lease
+        self._settled = settled
+        self._grace = grace
+        """Seconds to await confirms before partitions are given away."""
+        self._incident = incident
+
+    def flows(self) -> list[PartitionFlow]:
+        """Return the flows of all partitions owned now."""
+        return [flow for listener in self.listeners.values() for flow in listener.inbox.flows.values()]
+
+    def on_assigned(self, partitions: Collection[Partition]) -> Collection[Partition]:
+        """See `PartitionOwner.on_assigned`."""
+        self._lease.renew(asyncio.get_running_loop().time())
+        _say.info("partitions_assigned", count=len(partitions))
+        return [
+            partition
+            for partition in partitions
+            if partition.topic not in self.listeners or self.listeners[partition.topic].open(partition)
+        ]
+
+    async def on_revoked(self, partitions: Collection[Partition]) -> Mapping[Partition, Position]:
+        """See `PartitionOwner.on_revoked`."""
+        owned = [self.listeners[p.topic].inbox.flows.get(p) for p in partitions if p.topic in self.listeners]
+        flows = [flow for flow in owned if flow is not None]
+        _say.info("partitions_revoked", count=len(partitions))
+        try:
+            await self.drain(flows, self._grace())
+        finally:
+            for flow in flows:
+                self.listeners[flow.partition.topic].inbox.close(flow.partition)
+        return {f.partition: f.watermark.position for f in flows if f.watermark.uncommitted}
+
+    def on_truncated(self, partition: Partition, lost: int) -> None:
+        """See `PartitionOwner.on_truncated`."""
+        self._incident("truncated", topic=partition.topic, partition=partition.number, count=lost)
+
+    async def drain(self, flows: Collection[PartitionFlow], grace: float) -> bool:
+        """Stop sending from the flows and wait up to `grace` seconds for the outcomes of what is written.
+
+        Returns whether every outcome came.
+        """
+        for flow in flows:
+            self.listeners[flow.partition.topic].withdraw_all([flow.partition])
+        try:
+            async with asyncio.timeout(grace):
+                while any(flow.out for flow in flows):
+                    self._settled.clear()
+                    await self._settled.wait()
+        except TimeoutError:
+            return False
+        return True
