@@ -28,12 +28,14 @@ class DeadLetters:
         *,
         on_done: Callable[[Reason, int], None],
         on_impossible: Callable[[PartitionFlow, Event, Reason, str], None],
+        wake: Callable[[], None],
     ) -> None:
         self._type = event_type
         self._rank = rank
         self._lane = lane
         self._on_done = on_done
         self._on_impossible = on_impossible
+        self._wake = wake
         self._waiting: deque[tuple[PartitionFlow, Batch]] = deque()
         self._open = 0
         self._not_before = 0.0
@@ -81,6 +83,7 @@ class DeadLetters:
         rest = Batch(batch.partition, batch.events[start:end], batch.first + start, batch.address, batch.rank, letter)
         self._waiting.append((letter.flow, rest))
         self._not_before = asyncio.get_running_loop().time() + LONGEST_PAUSE
+        self._wake()
 
     def on_outcome(
         self, letter: "_DeadLetter", batch: Batch, start: int, end: int, outcome: Outcome, detail: str

@@ -71,7 +71,12 @@ class Listener:
         self._sending: list[Batch] = []
         self._wake = asyncio.Event()
         self._dead_letters = DeadLetters(
-            event_type, rank, around.dead_letter_lane, on_done=tallies.on_dead_lettered, on_impossible=self._stop
+            event_type,
+            rank,
+            around.dead_letter_lane,
+            on_done=tallies.on_dead_lettered,
+            on_impossible=self._stop,
+            wake=self.wake,
         )
 
     # -- in -----------------------------------------------------------------------------------------------------------

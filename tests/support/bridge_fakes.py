@@ -1,0 +1,116 @@
+"""A log and a lane that do what a test tells them, to see one piece of the bridge at a time."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+
+from proxy.bridge.broker import Batch, LaneState
+from proxy.bridge.event_log import PartitionOwner, Survey
+from proxy.errors import LogError
+from proxy.model import Event, Outcome, Partition, Position, Reason
+
+
+class ScriptedLane:
+    """Writes everything at once (up to `room`) and waits for the test to tell the outcomes."""
+
+    def __init__(self) -> None:
+        self.state = LaneState.OPEN
+        self.batches: list[Batch] = []
+        self.written: list[Event] = []
+        self.room = asyncio.Semaphore(10**9)
+        self._changed = asyncio.Event()
+
+    @property
+    def in_flight(self) -> int:
+        return 0
+
+    def oldest(self, now: float) -> float:
+        del now
+        return 0.0
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+    async def publish(self, batches: Sequence[Batch]) -> None:
+        for batch in batches:
+            while not batch.withdrawn and batch.done < len(batch.events):
+                if self.room.locked():
+                    self._changed.clear()
+                    await self._changed.wait()
+                    continue
+                await self.room.acquire()
+                self.written.append(batch.events[batch.done])
+                batch.done += 1
+            self.batches.append(batch)
+
+    def withdraw(self, batches: Collection[Batch]) -> None:
+        for batch in batches:
+            batch.called_back = True
+        self._changed.set()
+
+    def give_room(self, events: int) -> None:
+        for _ in range(events):
+            self.room.release()
+        self._changed.set()
+
+    def finish(self, outcome: Outcome = Outcome.CONFIRMED, *, reason: Reason | None = None) -> None:
+        """End all that was written and not yet ended."""
+        batches, self.batches = self.batches, []
+        for batch in batches:
+            if batch.done:
+                batch.recipient.on_outcome(batch, 0, batch.done, outcome, seconds=0.001, reason=reason)
+
+
+class ScriptedLog:
+    """Hands out what the test puts in, remembers pauses and commits."""
+
+    def __init__(self) -> None:
+        self.owner: PartitionOwner | None = None
+        self.fetched: dict[Partition, list[Event]] = {}
+        self.paused: set[Partition] = set()
+        self.committed: dict[Partition, Position] = {}
+        self.subscribed: frozenset[str] = frozenset()
+        self.surveyed = Survey(frozenset(), frozenset(), frozenset())
+        self.failure: LogError | None = None
+        self.affirmed = 0
+
+    async def start(self, owner: PartitionOwner) -> None:
+        self.owner = owner
+
+    async def survey(self, wanted: Collection[str]) -> Survey:
+        del wanted
+        self._fail()
+        return self.surveyed
+
+    async def subscribe(self, topics: frozenset[str]) -> None:
+        self.subscribed = topics
+
+    async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
+        fetched, self.fetched = self.fetched, {}
+        if not fetched:
+            await asyncio.sleep(wait)
+        return fetched
+
+    def pause(self, partitions: Collection[Partition]) -> None:
+        self.paused |= set(partitions)
+
+    def resume(self, partitions: Collection[Partition]) -> None:
+        self.paused -= set(partitions)
+
+    async def commit(self, positions: Mapping[Partition, Position]) -> None:
+        self._fail()
+        self.committed |= positions
+
+    async def affirm(self) -> bool:
+        self.affirmed += 1
+        return self.failure is None
+
+    async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
+        self._fail()
+        return dict.fromkeys(done, 0)
+
+    async def stop(self) -> None:
+        self.owner = None
+
+    def _fail(self) -> None:
+        if self.failure is not None:
+            raise self.failure

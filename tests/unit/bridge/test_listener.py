@@ -1,0 +1,217 @@
+"""One event type's task, seen alone."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from proxy.errors import AssignmentLostError, LogError
+from proxy.model import Order, Outcome, Reason
+from proxy.settings import Limits
+from proxy.simulation import virtual_time
+from tests.support.events import PARTITION, events
+from tests.support.world import World
+
+
+def lived(story: Callable[[World], Awaitable[None]], **traits: Any) -> None:
+    """Let a world live through a story under virtual time."""
+
+    async def live() -> None:
+        async with World(**traits) as world:
+            await story(world)
+
+    virtual_time.run(live())
+
+
+def test_a_position_is_committed_only_after_its_confirm_when_events_flow() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 3))
+        await asyncio.sleep(5)
+        assert world.written == ["p0", "p1", "p2"]
+        assert world.log.committed == {}
+        world.lane.finish()
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p2"}
+
+    lived(story)
+
+
+def test_partitions_are_paused_at_the_high_mark_and_resumed_at_the_low_mark_when_the_lane_is_full() -> None:
+    async def story(world: World) -> None:
+        world.lane.room = asyncio.Semaphore(0)
+        await world.feed(*events(0, 250))
+        assert world.log.paused == {PARTITION}
+        assert world.listener.inbox.events <= 250
+        world.lane.give_room(400)
+        for _ in range(4):
+            await asyncio.sleep(0.1)
+            world.lane.finish()
+        assert world.log.paused == set()
+        assert len(world.written) == 250
+
+    lived(story, limits=Limits(inbox_events=50, uncommitted_events=10**6))
+
+
+def test_nothing_is_published_when_the_group_has_not_confirmed_the_assignment_for_half_a_session() -> None:
+    async def story(world: World) -> None:
+        world.log.failure = LogError("unreachable")
+        await asyncio.sleep(4)
+        await world.feed(*events(0, 3))
+        assert world.written == []
+        world.log.failure = None
+        await asyncio.sleep(1)
+        assert world.written == ["p0", "p1", "p2"]
+
+    lived(story)
+
+
+def test_what_waits_at_a_lane_is_not_written_when_the_lease_ends_meanwhile() -> None:
+    async def story(world: World) -> None:
+        world.lane.room = asyncio.Semaphore(0)
+        await world.feed(*events(0, 3))
+        world.log.failure = AssignmentLostError("fenced")
+        await asyncio.sleep(4)
+        world.lane.give_room(10)
+        await asyncio.sleep(1)
+        assert world.written == []
+
+    lived(story)
+
+
+def test_an_idle_replica_keeps_its_lease_when_it_has_nothing_to_commit() -> None:
+    async def story(world: World) -> None:
+        await asyncio.sleep(60)
+        await world.feed(*events(0, 1))
+        assert world.written == ["p0"]
+        assert 20 <= world.log.affirmed <= 60
+
+    lived(story)
+
+
+def test_an_undeliverable_event_is_committed_only_after_its_dead_letter_is_confirmed() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await asyncio.sleep(2)
+        assert [one.position for one in world.dead_lane.written] == ["p0", "p1"]
+        notes = dict(world.dead_lane.batches[0].address.notes)
+        assert notes["tidegate-reason"] == "unroutable"
+        assert world.log.committed == {}
+        world.dead_lane.finish(Outcome.NACKED)
+        await asyncio.sleep(2)
+        assert world.log.committed == {}
+        world.dead_lane.finish()
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p1"}
+        assert world.tally.dead_lettered == {"unroutable": 2}
+
+    lived(story)
+
+
+def test_the_type_stops_and_commits_nothing_more_when_an_event_has_nowhere_to_go() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await world.feed(*events(2, 4))
+        await asyncio.sleep(5)
+        assert world.written == ["p0", "p1"]
+        assert world.log.committed == {}
+        assert world.log.paused == {PARTITION}
+        assert [name for name, _ in world.incidents] == ["type_stopped"]
+
+    lived(story, dead_letter=None)
+
+
+def test_only_the_old_are_dead_lettered_when_an_age_is_set() -> None:
+    async def story(world: World) -> None:
+        await asyncio.sleep(100)
+        fresh = [world.recent(n) for n in (1, 2, 4)]
+        old = [one._replace(timestamp_ms=one.timestamp_ms - 11_000) for one in (world.recent(0), world.recent(3))]
+        await world.feed(old[0], fresh[0], fresh[1], old[1], fresh[2])
+        assert world.written == ["p1", "p2", "p4"]
+        assert [one.position for one in world.dead_lane.written] == ["p0", "p3"]
+        world.lane.finish()
+        world.dead_lane.finish()
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p4"}
+        assert world.tally.dead_lettered == {"expired": 2}
+
+    lived(story, max_age=10)
+
+
+def test_no_more_than_the_cap_is_sent_ahead_when_commits_fail() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 100))
+        world.lane.finish()
+        world.log.failure = LogError("slow")
+        await world.feed(*events(100, 200))
+        for _ in range(20):
+            world.lane.finish()
+            await asyncio.sleep(0.1)
+        assert len(world.written) == 30
+
+    lived(story, limits=Limits(uncommitted_events=30))
+
+
+def test_one_event_at_a_time_is_out_when_order_is_strict() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 3))
+        assert world.written == ["p0"]
+        world.lane.finish(Outcome.UNKNOWN)
+        await asyncio.sleep(1)
+        assert world.written == ["p0", "p0"]
+        world.lane.finish()
+        await asyncio.sleep(1)
+        assert world.written == ["p0", "p0", "p1"]
+
+    lived(story, order=Order.STRICT)
+
+
+def test_what_is_written_is_awaited_and_the_rest_left_when_partitions_are_revoked() -> None:
+    async def story(world: World) -> None:
+        world.lane.room = asyncio.Semaphore(2)
+        await world.feed(*events(0, 5))
+        revoked = asyncio.create_task(world.assignment.on_revoked([PARTITION]))
+        await asyncio.sleep(1)
+        assert not revoked.done()
+        world.lane.finish()
+        assert await revoked == {PARTITION: "p1"}
+        assert world.written == ["p0", "p1"]
+        assert world.listener.inbox.events == 0
+
+    lived(story)
+
+
+def test_a_late_outcome_moves_nothing_when_the_partition_has_come_back_in_a_new_epoch() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        late = world.lane.batches
+        world.lane.batches = []
+        assert await world.assignment.on_revoked([PARTITION]) == {}
+        world.assignment.on_assigned([PARTITION])
+        await world.feed(*events(0, 2))
+        for batch in late:
+            batch.recipient.on_outcome(batch, 0, batch.done, Outcome.CONFIRMED, seconds=9.0)
+        await asyncio.sleep(2)
+        assert world.log.committed == {}
+        world.lane.finish()
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p1"}
+
+    lived(story)
+
+
+@pytest.mark.parametrize("share", [0.79, 0.81])
+def test_the_lowest_class_is_paused_first_when_the_budget_fills(share: float) -> None:
+    async def story(world: World) -> None:
+        world.budget.add(int(world.limits.inboxes_bytes * share))
+        pressed = world.budget._pressed
+        assert pressed == [False, False, share > 0.8]
+        world.budget.add(world.limits.inboxes_bytes)
+        assert pressed == [True, True, True]
+        assert world.log.paused == {PARTITION}
+        world.budget.add(-world.budget.used)
+        assert world.log.paused == set()
+
+    lived(story)
