@@ -55,6 +55,7 @@ class Downstream:
         self._log = log
         self._hands: list[asyncio.Queue[AbstractIncomingMessage]] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._at_work = 0
         self.consumed: dict[tuple[str, int], list[int]] = {}
         """Offsets worked on, in that order, by topic and partition; repeated ones stand there twice."""
         self.done: Counter[str] = Counter()
@@ -83,9 +84,9 @@ class Downstream:
         await self._connection.close()
 
     @property
-    def in_hand(self) -> int:
-        """Events handed over by the broker and not begun."""
-        return sum(hand.qsize() for hand in self._hands)
+    def is_idle(self) -> bool:
+        """Whether no service has an event at hand, begun or not."""
+        return not self._at_work and all(hand.empty() for hand in self._hands)
 
     async def _serve(self, hand: asyncio.Queue[AbstractIncomingMessage], chance: random.Random) -> None:
         loop = asyncio.get_running_loop()
@@ -96,9 +97,11 @@ class Downstream:
             # With work at hand it goes on from when it was free: a timer that fires late must not lower the capacity.
             begun = max(free_at, loop.time()) if has_waited else free_at
             free_at = begun + self._capacity.seconds * chance.uniform(0.5, 1.5)
+            self._at_work += 1
             await asyncio.sleep(free_at - loop.time())
             self._note(message)
             await message.ack()
+            self._at_work -= 1
 
     def _note(self, message: AbstractIncomingMessage) -> None:
         event_id = message.message_id or ""

@@ -24,6 +24,7 @@ class Glance:
     of_class: dict[str, dict[str, Any]] = field(default_factory=dict)
     rates: dict[str, Counter[str]] = field(default_factory=dict)
     """Events a second by class, of `produced` and `consumed`."""
+    peak_depth: int = 0
     _counted: dict[str, tuple[float, Counter[str]]] = field(default_factory=dict)
 
     def take(self, records: Sequence[Mapping[str, Any]]) -> None:
@@ -31,6 +32,7 @@ class Glance:
         for record in records:
             if record["kind"] == "route":
                 self.route = dict(record)
+                self.peak_depth = max(self.peak_depth, record["depth"] or 0)
             elif record["kind"] == "verdict":
                 self.verdict = dict(record)
             elif record["kind"] == "class":

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -26,12 +26,14 @@ class WorkerError(Exception):
 class Worker:
     """One Python module run as a process; ends with this one, whatever ends this one. A context manager."""
 
-    def __init__(self, module: str, *arguments: str, output: Path) -> None:
+    def __init__(
+        self, module: str, *arguments: str, output: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._output = output
         with output.open("ab") as file:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", module, *arguments],
-                stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
+                env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
                 start_new_session=True, preexec_fn=_die_with_parent,  # noqa: PLW1509 - started before any thread is
             )  # fmt: skip
         self._view = psutil.Process(self._process.pid)
