@@ -19,6 +19,7 @@ class Lane:
     topic: str
     queue: str
     order: Order = Order.PARTITION
+    priority: str = "P1"
 
 
 def write(
@@ -50,7 +51,7 @@ def write(
         "event_types": {
             lane.name: {
                 "topic": lane.topic,
-                "class": "P1",
+                "class": lane.priority,
                 "route": "queues",
                 "routing_key": {"constant": lane.queue},
                 "order": lane.order.value,

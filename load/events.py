@@ -5,6 +5,7 @@ Both are repeatable: the same seed and number give the same bytes.
 
 import json
 import random
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -109,8 +110,10 @@ def _json(body: dict[str, object]) -> bytes:
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-_HEAD = 24
+_PLACE = 24
 """Bytes at the front of a bulk value: `bulk:<partition, 3 digits>:<number, 14 digits>:`."""
+_HEAD = _PLACE + 4
+"""... followed by their checksum, or one changed digit would make it another's value."""
 _FILLER_STEPS = 64
 
 
@@ -122,22 +125,23 @@ class Bulk:
     """
 
     def __init__(self, size: int, *, seed: int) -> None:
-        if size < _HEAD + 8:
-            raise ValueError(f"a bulk value takes at least {_HEAD + 8} bytes")
+        if size < _HEAD + 4:
+            raise ValueError(f"a bulk value takes at least {_HEAD + 4} bytes")
         noise = random.Random(seed).randbytes(size + _FILLER_STEPS)
         self._fillers = [noise[step : step + size - _HEAD] for step in range(_FILLER_STEPS)]
         self.size = size
 
     def value(self, partition: int, number: int) -> bytes:
         """Return the value of one event."""
-        return b"bulk:%03d:%014d:" % (partition, number) + self._fillers[number % _FILLER_STEPS]
+        place = b"bulk:%03d:%014d:" % (partition, number)
+        return place + zlib.crc32(place).to_bytes(4, "big") + self._fillers[number % _FILLER_STEPS]
 
     def read(self, value: bytes) -> tuple[int, int]:
         """Return partition and number of a value. Raises ValueError if any byte of it is not as it was produced."""
         try:
             partition, number = int(value[5:8]), int(value[9:23])
         except ValueError as error:
-            raise ValueError(f"not a bulk value: {value[:_HEAD]!r}") from error
+            raise ValueError(f"not a bulk value: {value[:_PLACE]!r}") from error
         if value != self.value(partition, number):
-            raise ValueError(f"event {number} of partition {partition} arrived with other bytes than were produced")
+            raise ValueError(f"{value[:_PLACE]!r} arrived with other bytes than were produced")
         return partition, number

@@ -26,12 +26,18 @@ class KafkaView:
         )
 
     async def __aenter__(self) -> Self:
-        await self._admin.start()
+        """Connect."""
+        try:
+            await self._admin.start()
+        except BaseException:
+            await self._admin.close()
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close the connection."""
         await self._admin.close()
 
     async def create(self, topic: str, partitions: int) -> None:
