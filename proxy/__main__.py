@@ -106,10 +106,10 @@ def _run(options: argparse.Namespace) -> int:
     say = structlog.get_logger("tidegate")
     for warning in config.warnings(settings):
         say.warning("settings", note=warning)
-    import uvloop
+    from proxy.event_loop import PreciseLoop
 
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=PreciseLoop) as runner:
             code = runner.run(_serve(settings))
     except* RefusedLoginError as group:
         for error in _leaves(group):

@@ -91,7 +91,7 @@ class App:
         self._catalog = Catalog(
             log,
             frozenset(event_type.topic for event_type in settings.event_types.values()),
-            lambda topics: config.event_types_for(settings, topics),
+            lambda topics: {topic: kind for topic in topics if (kind := config.event_type_for(settings, topic))},
             self._open_listener,
             settings.log.topic_check_interval,
         )

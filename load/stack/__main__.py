@@ -9,15 +9,19 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from load.stack import disk, kafka_node, packages, rabbitmq_4, rabbitmq_node
+from load.stack import disk, kafka_settings, packages, rabbitmq_4
 from load.stack.errors import AlreadyUpError, SetupError, StackError
-from load.stack.stack import Stack, clear
+from load.stack.leftovers import clear
+from load.stack.rabbitmq_node import RabbitmqNode
+from load.stack.stack import Stack
 from load.stack.state import home_of, homes, locked
 from load.stack.terminal import say
 
 DEFAULT_NAME = "default"
 FAILED, UNUSABLE = 1, 2
-HANDED_ON = frozenset({signal.SIGINT, signal.SIGTERM})
+HANDED_ON = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGTERM})
+LOOK_SECONDS = 0.5
+"""How often to look after the command unasked: a thread of another library may have taken the news of its end."""
 
 EXAMPLES = f"""\
 examples:
@@ -32,7 +36,7 @@ examples:
 
 Kafka's plain address needs no login and has all rights. Its SASL address (PLAIN or SCRAM-SHA-256) knows
 admin/admin-secret (all rights), tidegate/tidegate-secret (all topics and groups, but no topic that begins
-with "{kafka_node.FORBIDDEN_PREFIX}") and reader/reader-secret (no rights).
+with "{kafka_settings.FORBIDDEN_PREFIX}") and reader/reader-secret (no rights).
 
 exit codes: 0 done; 1 a node failed or does not answer; 2 the machine lacks something, and the message says what;
 with `run` else the command's own
@@ -42,7 +46,8 @@ with `run` else the command's own
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says and return the exit code."""
     options = _parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for signum in HANDED_ON:
+        signal.signal(signum, _interrupt)
     try:
         code: int = options.action(options)
     except SetupError as error:
@@ -52,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(str(error))
         return FAILED
     except KeyboardInterrupt as error:
-        return 128 + (error.args[0] if error.args else signal.SIGINT)
+        return 128 + int(error.args[0])
     return code
 
 
@@ -93,7 +98,7 @@ def _status_of(name: str) -> int:
     except StackError as error:
         print(f"{name}: {error}")
         return FAILED
-    print(f"{name}: data in {stack.data} ({disk.filesystem(stack.data)})")
+    print(f"{name}: data in {_place(stack)}")
     for node, (address, pid) in {
         "kafka": (stack.kafka, stack.kafka_pid),
         "rabbitmq": (stack.amqp, stack.rabbitmq_pid),
@@ -123,7 +128,10 @@ def _rabbitmq_4(_options: argparse.Namespace) -> int:
 
 
 def run_command(command: list[str], environment: dict[str, str]) -> int:
-    """Run a command to its end, handing on SIGTERM and SIGINT; return its exit code, 128 + N when signal N ended it."""
+    """Run a command to its end, handing on the signals that ask this script to end.
+
+    Return its exit code, 128 + N when signal N ended it. Raises StackError when it can't be run.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*HANDED_ON, signal.SIGCHLD})
     try:
         try:
@@ -131,13 +139,13 @@ def run_command(command: list[str], environment: dict[str, str]) -> int:
         except OSError as error:
             raise StackError(f"{command[0]} can't be run: {error.strerror}") from error
         while True:
-            arrived = signal.sigwaitinfo({*HANDED_ON, signal.SIGCHLD})
+            arrived = signal.sigtimedwait({*HANDED_ON, signal.SIGCHLD}, LOOK_SECONDS)
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 code = os.waitstatus_to_exitcode(status)
                 return code if code >= 0 else 128 - code
             # What a terminal sends (no sender) went to the command as well; twice would mean more than once.
-            if arrived.si_signo in HANDED_ON and arrived.si_pid:
+            if arrived and arrived.si_signo in HANDED_ON and arrived.si_pid:
                 os.kill(child, arrived.si_signo)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -146,13 +154,16 @@ def run_command(command: list[str], environment: dict[str, str]) -> int:
 def _describe(stack: Stack) -> None:
     versions = stack.versions
     erlang = f"Erlang {versions['erlang']}, pid {stack.rabbitmq_pid}"
-    kind = disk.filesystem(stack.data)
     say(f"Kafka {versions['kafka']} (pid {stack.kafka_pid}) on {stack.kafka}, SASL on {stack.kafka_sasl}")
     say(f"RabbitMQ {versions['rabbitmq']} ({erlang}) on 127.0.0.1:{stack.amqp_port}")
-    say(f"Data in {stack.data} on {kind}")
-    say(f"Fsync: Kafka {kafka_node.FSYNC}; RabbitMQ {rabbitmq_node.FSYNC}")
-    if remark := disk.warning(kind):
+    say(f"Data in {_place(stack)}")
+    say(f"Fsync: Kafka {kafka_settings.FSYNC}; RabbitMQ {RabbitmqNode.fsync(versions['rabbitmq'])}")
+    if not stack.in_containers and (remark := disk.warning(disk.filesystem(stack.data))):
         say(f"Warning: {remark}.")
+
+
+def _place(stack: Stack) -> str:
+    return "the engine's volumes" if stack.in_containers else f"{stack.data} on {disk.filesystem(stack.data)}"
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -43,11 +43,12 @@ def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
     return folder
 
 
-def run_tool(command: Sequence[str], *, seconds: float, purpose: str) -> None:
-    """Run a tool of the machine. Raises SetupError, with its last lines, when it fails or is not done in time."""
+def run_tool(command: Sequence[str], *, seconds: float, purpose: str, home: Path | None = None) -> None:
+    """Run a tool, with another home folder if given. Raises SetupError, with its last lines, when it fails."""
+    cache().mkdir(parents=True, exist_ok=True)
     log = cache() / f"{Path(command[0]).name}.log"
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"} | ({"HOME": str(home)} if home else {})
     with log.open("w") as output:
-        environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
         try:
             done = subprocess.run(
                 command,

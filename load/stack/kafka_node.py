@@ -3,13 +3,12 @@
 import base64
 import shutil
 import signal
-import struct
 import subprocess
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from load.stack import probes
+from load.stack import kafka_settings, probes
 from load.stack.errors import StackError
 from load.stack.processes import MARK, Identity, await_end, is_running, kill_marked, send, spawn
 from load.stack.terminal import tail
@@ -19,48 +18,6 @@ PORTS = ("kafka", "kafka_sasl", "kafka_controller")
 START_SECONDS = 90.0
 STOP_SECONDS = 30.0
 FORMAT_SECONDS = 60.0
-
-USERS = {"admin": "admin-secret", "tidegate": "tidegate-secret", "reader": "reader-secret"}
-"""Who can log in on the SASL listener. admin may do all, tidegate uses all topics outside `forbidden.`, reader none."""
-
-FORBIDDEN_PREFIX = "forbidden."
-
-SETTINGS = """\
-process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{kafka_controller}
-listeners=PLAIN://127.0.0.1:{kafka},SASL://127.0.0.1:{kafka_sasl},CONTROLLER://127.0.0.1:{kafka_controller}
-advertised.listeners=PLAIN://127.0.0.1:{kafka},SASL://127.0.0.1:{kafka_sasl}
-listener.security.protocol.map=PLAIN:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
-inter.broker.listener.name=PLAIN
-controller.listener.names=CONTROLLER
-listener.name.sasl.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
-listener.name.sasl.plain.sasl.jaas.config={plain_login}
-listener.name.sasl.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
-authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
-super.users=User:ANONYMOUS;User:admin
-log.dirs={log}
-log.segment.bytes=67108864
-log.cleaner.threads=1
-log.cleaner.dedupe.buffer.size=8388608
-auto.create.topics.enable=false
-num.partitions=1
-num.network.threads=2
-num.io.threads=4
-background.threads=2
-broker.session.timeout.ms=5000
-broker.heartbeat.interval.ms=1000
-group.initial.rebalance.delay.ms=0
-group.min.session.timeout.ms=1000
-offsets.topic.num.partitions=4
-offsets.topic.replication.factor=1
-transaction.state.log.num.partitions=4
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-share.coordinator.state.topic.num.partitions=1
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
-"""
 
 LOGGING = """\
 rootLogger.level = info
@@ -77,8 +34,6 @@ appender.file.policies.size.size = 10MB
 appender.file.strategy.type = DefaultRolloverStrategy
 appender.file.strategy.max = 2
 """
-
-FSYNC = "flushing left to the operating system (log.flush.interval.* unset, as shipped)"
 
 
 @dataclass(frozen=True)
@@ -128,22 +83,6 @@ class KafkaNode:
         )
         return process, {"kafka": next(self.jars.glob("kafka_2*.jar")).stem.partition("-")[2]}
 
-    def grant(self) -> None:
-        """Let tidegate use every topic and group but those that begin with `forbidden.`. Raises StackError."""
-        topic, group, literal, prefixed, everything, deny, allow = 2, 3, 3, 4, 2, 2, 3
-        rules = [
-            (topic, "*", literal, everything, allow),
-            (group, "*", literal, everything, allow),
-            (topic, FORBIDDEN_PREFIX, prefixed, everything, deny),
-        ]
-        body = struct.pack(">i", len(rules))
-        for kind, name, pattern, operation, permission in rules:
-            body += struct.pack(">b", kind) + _string(name) + struct.pack(">b", pattern)
-            body += _string("User:tidegate") + _string("*") + struct.pack(">bb", operation, permission)
-        answer = probes.kafka_call(self.ports["kafka"], probes.CREATE_ACLS, 1, body)
-        if any(struct.unpack_from(">h", answer, 8 + 4 * at)[0] for at in range(len(rules))):
-            raise StackError(f"Kafka refuses the rights of its users: {answer!r}")
-
     def answers(self) -> bool:
         """Tell whether this node, not just any, answers now."""
         try:
@@ -151,6 +90,14 @@ class KafkaNode:
         except probes.NotReadyError:
             return False
         return True
+
+    def grant(self) -> None:
+        """Give the users of the SASL listener their rights."""
+        kafka_settings.grant(self.ports["kafka"])
+
+    def pid(self, process: Identity) -> int | None:
+        """Return the pid if that process still runs."""
+        return process.pid if is_running(process) else None
 
     def stop(self, process: Identity, *, kill: bool) -> None:
         """End the process: orderly within 30 s, or at once. Data and ports stay. Raises StackError."""
@@ -196,18 +143,26 @@ class KafkaNode:
     def _format(self) -> None:
         shutil.rmtree(self.data, ignore_errors=True)  # a format that was cut short
         (self.data / "scratch").mkdir(parents=True)
-        users = " ".join(f'user_{name}="{password}"' for name, password in USERS.items())
-        login = f"org.apache.kafka.common.security.plain.PlainLoginModule required {users};"
-        self._settings.write_text(SETTINGS.format(**self.ports, log=self.data / "log", plain_login=login))
+        properties = kafka_settings.settings(self.ports, log_folder=str(self.data / "log"))
+        self._settings.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
         (self.data / "logging.properties").write_text(LOGGING.format(file=self.log))
-        scram = [f"--add-scram=SCRAM-SHA-256=[name={name},password={password}]" for name, password in USERS.items()]
+        scram = [
+            f"--add-scram=SCRAM-SHA-256=[name={name},password={password}]"
+            for name, password in kafka_settings.USERS.items()
+        ]
         tool = [*self._java("-Xmx256m", "-XX:TieredStopAtLevel=1"), "kafka.tools.StorageTool", "format"]
         arguments = ["-t", _random_id(), "-c", str(self._settings), *scram]
         try:
             subprocess.run(
-                [*tool, *arguments], env=self._env(), check=True, text=True, timeout=FORMAT_SECONDS,
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            )  # fmt: skip
+                [*tool, *arguments],
+                env=self._env(),
+                check=True,
+                text=True,
+                timeout=FORMAT_SECONDS,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
         except subprocess.CalledProcessError as error:
             raise StackError(f"Kafka's storage can't be formatted:\n{error.stdout}") from error
         except subprocess.TimeoutExpired as error:
@@ -219,10 +174,6 @@ def _random_id() -> str:
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text
-
-
-def _string(text: str) -> bytes:
-    return struct.pack(">h", len(text)) + text.encode()
 
 
 def _megabytes(heap: str) -> int:

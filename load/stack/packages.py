@@ -17,6 +17,7 @@ POM = Path(__file__).with_name("pom.xml")
 SBIN_VARIABLE = "TIDEGATE_RABBITMQ_SBIN"
 SBIN_PATTERN = "rabbitmq_server-*/sbin"
 SERVERS = Path("/usr/lib/rabbitmq/lib")
+JVMS = Path("/usr/lib/jvm")
 LEAST_JAVA = 17
 APT_SECONDS = 900.0
 MAVEN_SECONDS = 600.0
@@ -56,6 +57,11 @@ def provide(rabbitmq_sbin: Path | None) -> Software:
     return Software(java=java, jars=kafka_jars(), rabbitmq_sbin=sbin)
 
 
+def lacks_java_for_good() -> bool:
+    """Tell whether there is no Java and none can be installed: then only containers are left."""
+    return find_java() is None and not may_install()
+
+
 def missing(rabbitmq_sbin: Path | None) -> list[str]:
     """Return which of `PACKAGES` this machine lacks; Maven counts only while Kafka's jars must still be fetched.
 
@@ -71,8 +77,9 @@ def missing(rabbitmq_sbin: Path | None) -> list[str]:
 
 def find_java() -> Path | None:
     """Return a java of version 17 or later."""
-    named = (os.environ.get("JAVA_HOME", "") + "/bin/java", shutil.which("java") or "")
-    for candidate in (*map(Path, named), *sorted(Path("/usr/lib/jvm").glob("*/bin/java"), reverse=True)):
+    home, in_path = os.environ.get("JAVA_HOME"), shutil.which("java")
+    named = [*([Path(home, "bin", "java")] if home else []), *([Path(in_path)] if in_path else [])]
+    for candidate in (*named, *sorted(JVMS.glob("*/bin/java"), reverse=True)):
         if candidate.is_file() and _java_version(candidate) >= LEAST_JAVA:
             return candidate
     return None

@@ -16,7 +16,7 @@ RETRY_SECONDS = 0.1
 
 Answer = TypeVar("Answer")
 
-METADATA, FIND_COORDINATOR, CREATE_ACLS = 3, 10, 30
+METADATA, FIND_COORDINATOR = 3, 10
 
 
 class NotReadyError(Exception):
@@ -110,6 +110,11 @@ def amqp_handshake(port: int) -> dict[str, str]:
     return {
         _text(key): _text(value) for key, value in start.server_properties.items() if not isinstance(value, Mapping)
     }
+
+
+def rabbitmq_versions(server: Mapping[str, str]) -> dict[str, str]:
+    """Return the versions in what a RabbitMQ says of itself."""
+    return {"rabbitmq": server.get("version", ""), "erlang": server.get("platform", "").removeprefix("Erlang/OTP ")}
 
 
 def _expect(connection: socket.socket, kind: Callable[..., Any]) -> Any:

@@ -66,6 +66,7 @@ def spawn(argv: Sequence[str], *, env: Mapping[str, str], output: Path) -> Ident
                 (os.POSIX_SPAWN_DUP2, 1, 2),
             ],
             setsid=True,
+            setsigmask=(),
         )
     except OSError as error:
         raise StackError(f"{argv[0]} can't be started: {error.strerror}") from error

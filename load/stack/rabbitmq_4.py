@@ -64,7 +64,8 @@ def _make(part: Path, folder: Path) -> None:
     scripts = Path("/usr") / found[-1].relative_to(part / "usr")
     _write_wrappers(part / "sbin", usr=part / "usr", scripts=scripts)
     trial = [str(part / "sbin" / "rabbitmqctl"), "version"]
-    run_tool(trial, seconds=TRIAL_SECONDS, purpose="RabbitMQ 4 is there but does not run on this machine")
+    purpose = "RabbitMQ 4 is there but does not run on this machine"
+    run_tool(trial, seconds=TRIAL_SECONDS, purpose=purpose, home=part)  # Erlang leaves a cookie in any home folder
     _write_wrappers(part / "sbin", usr=folder / "usr", scripts=scripts)
 
 

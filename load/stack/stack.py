@@ -7,37 +7,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
-from load.stack import kafka_node, packages, ports, rabbitmq_node
+from load.stack import containers, kafka_node, packages, ports, rabbitmq_node
+from load.stack.containers import ContainerNode
 from load.stack.errors import AlreadyUpError, StackError
 from load.stack.kafka_node import KafkaNode
-from load.stack.processes import Identity, identity, is_running, kill_marked
+from load.stack.leftovers import clear, clear_abandoned, is_up
+from load.stack.node import Kafka, Node, Rabbitmq
+from load.stack.processes import identity
 from load.stack.rabbitmq_node import RabbitmqNode
-from load.stack.state import State, home_of, homes, locked, remove
+from load.stack.state import FILE_NAME, State, home_of, locked
 
 VARIABLE = "TIDEGATE_STACK"
 PORT_ATTEMPTS = 3
-
-
-class Node(Protocol):
-    """One of the brokers."""
-
-    @property
-    def role(self) -> str:
-        """The node's name in the state and in the mark of its processes."""
-
-    def start(self) -> Identity:
-        """Start it and return at once."""
-
-    def await_ready(self, process: Identity) -> tuple[Identity, dict[str, str]]:
-        """Wait until what `start` returned answers; return the process to remember, and versions."""
-
-    def answers(self) -> bool:
-        """Tell whether this node, not just any, answers now."""
-
-    def stop(self, process: Identity, *, kill: bool) -> None:
-        """Stop it, orderly or by SIGKILL, and return when it has ended."""
 
 
 class Stack:
@@ -68,43 +51,20 @@ class Stack:
         """
         owner = identity(os.getpid()) if (name is None if owned is None else owned) else None
         home = home_of(name or f"own-{os.getpid()}-{secrets.token_hex(3)}")
-        software = packages.provide(Path(rabbitmq_sbin) if rabbitmq_sbin else None)
-        clean_abandoned()
+        in_containers = packages.lacks_java_for_good() and containers.engine_answers()
+        software = None if in_containers else packages.provide(Path(rabbitmq_sbin) if rabbitmq_sbin else None)
+        clear_abandoned()
         with locked(home):
             if is_up(home):
                 raise AlreadyUpError(f"stack {home.name} is up already; take it down first, or use another name")
             clear(home)
-            state = State(
-                name=home.name,
-                home=home,
-                data=_empty_folder(Path(data).resolve()) if data else home / "data",
-                ports={},
-                java=software.java,
-                jars=software.jars,
-                rabbitmq_sbin=software.rabbitmq_sbin,
-                owner=owner,
-                heap=heap,
-            )
-            for attempt in range(PORT_ATTEMPTS):
-                state = replace(state, ports=ports.choose((*kafka_node.PORTS, *rabbitmq_node.PORTS)))
-                state.save()
-                stack = cls(state)
-                try:
-                    stack._start()
-                except BaseException as error:
-                    clear(home)
-                    # Ours are gone: a port that is still in use was taken by somebody else after it was chosen.
-                    taken = not all(map(ports.is_free, state.ports.values()))
-                    if not (isinstance(error, StackError) and taken and attempt + 1 < PORT_ATTEMPTS):
-                        raise
-                else:
-                    break
-        return stack
+            folder = _empty_folder(Path(data).resolve()) if data else home / "data"
+            return cls._started(State(home.name, home, folder, {}, software, owner=owner, heap=heap))
 
     @classmethod
     def named(cls, name: str) -> Self:
         """Return the stack of this name."""
-        return cls(State.load(home_of(name) / "state.json"))
+        return cls(State.load(home_of(name) / FILE_NAME))
 
     @classmethod
     def from_env(cls) -> Self:
@@ -140,13 +100,18 @@ class Stack:
         return self._state.data
 
     @property
+    def in_containers(self) -> bool:
+        """Whether the nodes are containers; their data is in the engine's volumes then, not in `data`."""
+        return self._state.software is None
+
+    @property
     def kafka(self) -> str:
         """Kafka's address, HOST:PORT: no encryption, no login, all rights."""
         return f"127.0.0.1:{self._state.ports['kafka']}"
 
     @property
     def kafka_sasl(self) -> str:
-        """Kafka's address for SASL_PLAINTEXT by PLAIN or SCRAM-SHA-256; its users are in `kafka_node.USERS`."""
+        """Kafka's address for SASL_PLAINTEXT by PLAIN or SCRAM-SHA-256; its users are `kafka_settings.USERS`."""
         return f"127.0.0.1:{self._state.ports['kafka_sasl']}"
 
     @property
@@ -177,12 +142,12 @@ class Stack:
     @property
     def kafka_pid(self) -> int | None:
         """Process of Kafka; None while it is stopped."""
-        return self._pid(kafka_node.ROLE)
+        return self._pid(self._kafka)
 
     @property
     def rabbitmq_pid(self) -> int | None:
         """Process of RabbitMQ; None while it is stopped."""
-        return self._pid(rabbitmq_node.ROLE)
+        return self._pid(self._rabbitmq)
 
     def answers(self) -> dict[str, bool]:
         """Ask each node in its own protocol, now, and tell which answered."""
@@ -214,20 +179,56 @@ class Stack:
             clear(self._state.home)
 
     @property
-    def _kafka(self) -> KafkaNode:
+    def _kafka(self) -> Kafka:
         known = self._state
-        folder = known.data / kafka_node.ROLE
-        return KafkaNode(known.home, folder, jars=known.jars, java=known.java, ports=known.ports, heap=known.heap)
+        if known.software is None:
+            return ContainerNode(known, kafka_node.ROLE)
+        return KafkaNode(
+            known.home,
+            known.data / "kafka",
+            jars=known.software.jars,
+            java=known.software.java,
+            ports=known.ports,
+            heap=known.heap,
+        )
 
     @property
-    def _rabbitmq(self) -> RabbitmqNode:
+    def _rabbitmq(self) -> Rabbitmq:
         known = self._state
-        folder = known.data / rabbitmq_node.ROLE
-        name = f"tidegate-{known.name}"
-        return RabbitmqNode(known.home, folder, sbin=known.rabbitmq_sbin, ports=known.ports, name=name)
+        if known.software is None:
+            return ContainerNode(known, rabbitmq_node.ROLE)
+        return RabbitmqNode(
+            known.home,
+            known.data / "rabbitmq",
+            sbin=known.software.rabbitmq_sbin,
+            ports=known.ports,
+            name=f"tidegate-{known.name}",
+        )
+
+    @classmethod
+    def _started(cls, state: State) -> Self:
+        """Start both nodes on free ports; should another process take one of these meanwhile, on others."""
+        attempt = 1
+        while True:
+            state = replace(state, ports=ports.choose((*kafka_node.PORTS, *rabbitmq_node.PORTS)))
+            state.save()
+            stack = cls(state)
+            try:
+                stack._start()
+            except BaseException as error:
+                clear(state.home)
+                # Ours have ended: a port that is in use is held by somebody else.
+                taken = not all(map(ports.is_free, state.ports.values()))
+                if not (isinstance(error, StackError) and taken and attempt < PORT_ATTEMPTS):
+                    raise
+            else:
+                return stack
+            attempt += 1
 
     def _start(self) -> None:
         """Start both at once, then wait for each; RabbitMQ first, because Kafka begins with formatting its storage."""
+        if self._state.software is None:
+            containers.write_ports(self._state)
         self._launch(self._rabbitmq)
         self._launch(self._kafka)
         self._await(self._kafka)
@@ -236,7 +237,7 @@ class Stack:
 
     def _restart(self, node: Node) -> None:
         with self._locked():
-            if self._pid(node.role) is None:
+            if self._pid(node) is None:
                 self._launch(node)
                 self._await(node)
 
@@ -266,43 +267,9 @@ class Stack:
             self._state = State.load(self._state.path)
             yield
 
-    def _pid(self, role: str) -> int | None:
-        process = State.load(self._state.path).processes.get(role)
-        return process.pid if process and is_running(process) else None
-
-
-def clear(home: Path) -> None:
-    """End whatever runs and delete whatever lies there for the stack of this folder, however it got into that state.
-
-    Raises StackError when a process can't be ended.
-    """
-    try:
-        state = State.load(home / "state.json")
-    except StackError:
-        state = None  # never written, or lost: the mark on the processes still tells them
-    kill_marked(home, known=state.processes.values() if state else ())
-    remove(home, state)
-
-
-def clean_abandoned() -> list[str]:
-    """Take down the stacks of this project whose script ended without doing so; return their names."""
-    cleaned = []
-    for home in homes():
-        with contextlib.suppress(StackError, BlockingIOError), locked(home, wait=False):
-            if State.load(home / "state.json").is_abandoned():
-                clear(home)
-                cleaned.append(home.name)
-    return cleaned
-
-
-def is_up(home: Path) -> bool:
-    """Tell whether the stack of this folder was started to the end and both its nodes still run."""
-    try:
-        state = State.load(home / "state.json")
-    except StackError:
-        return False
-    started = state.versions.keys() >= {kafka_node.ROLE, rabbitmq_node.ROLE}
-    return started and len(state.processes) == 2 and all(map(is_running, state.processes.values()))
+    def _pid(self, node: Node) -> int | None:
+        process = State.load(self._state.path).processes.get(node.role)
+        return node.pid(process) if process else None
 
 
 def _empty_folder(folder: Path) -> Path:

@@ -12,25 +12,28 @@ from pathlib import Path
 from typing import Any, Self
 
 from load.stack.errors import StackError
+from load.stack.packages import Software
 from load.stack.processes import Identity, is_running
 
 PROJECT = Path(__file__).resolve().parents[2]
 HOMES = PROJECT / ".build" / "stack"
 FILE_NAME = "state.json"
+ROLES = ("kafka", "rabbitmq")
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
 @dataclass(frozen=True)
 class State:
-    """One stack. `data` holds the nodes' folders, `home` this file; ports and processes are named by their use."""
+    """One stack. `data` holds the nodes' folders, `home` this file; ports and processes are named by their use.
+
+    Without `software` the nodes are containers.
+    """
 
     name: str
     home: Path
     data: Path
     ports: dict[str, int]
-    java: Path
-    jars: Path
-    rabbitmq_sbin: Path
+    software: Software | None
     owner: Identity | None = None
     heap: str = "1g"
     processes: dict[str, Identity] = field(default_factory=dict)
@@ -67,8 +70,9 @@ class State:
             known: dict[str, Any] = json.loads(path.read_text())
             known["processes"] = {role: Identity(**process) for role, process in known["processes"].items()}
             known["owner"] = Identity(**known["owner"]) if known["owner"] else None
-            for key in ("home", "data", "java", "jars", "rabbitmq_sbin"):
-                known[key] = Path(known[key])
+            known["home"], known["data"] = Path(known["home"]), Path(known["data"])
+            if known["software"]:
+                known["software"] = Software(**{name: Path(path) for name, path in known["software"].items()})
             return cls(**known)
         except FileNotFoundError:
             raise StackError(f"no stack is up at {path.parent}; `python -m load.stack up` starts one") from None
@@ -115,10 +119,15 @@ def locked(home: Path, *, wait: bool = True) -> Iterator[None]:
 
 
 def remove(home: Path, state: State | None) -> None:
-    """Delete the home folder and the nodes' data; of a data folder that was given only what the stack made there."""
+    """Delete the home folder and the nodes' data; of a data folder that was given only what the stack made there.
+
+    Raises StackError when something stays.
+    """
     if state is not None:
-        for made in ("kafka", "rabbitmq"):
+        for made in ROLES:
             shutil.rmtree(state.data / made, ignore_errors=True)
         with contextlib.suppress(OSError):  # not empty, or never made
             state.data.rmdir()
     shutil.rmtree(home, ignore_errors=True)
+    if home.exists():
+        raise StackError(f"{home} can't be deleted; see who owns what lies there")

@@ -209,9 +209,10 @@ def _buckets(counts: Mapping[int, int]) -> dict[str, int]:
 
 
 def _lag(listeners: list[Listener], lags: Mapping[Partition, int] | None) -> int | None:
-    if lags is None:
+    partitions = [partition for one in listeners for partition in one.inbox.flows]
+    if lags is None or any(partition not in lags for partition in partitions):
         return None
-    return sum(lags.get(partition, 0) for one in listeners for partition in one.inbox.flows)
+    return sum(lags[partition] for partition in partitions)
 
 
 def _thresholds(detector: Detector) -> Record:

@@ -42,7 +42,7 @@ def resolve(root: Item, mistakes: Mistakes) -> Resolved:
     for name, event_type in found.event_types.items():
         place = found.names[name]
         if event_type.topic != name and any(pattern.matches(name) for pattern in found.patterns):
-            mistakes.add(place, "a pattern would give the topic of this name the same name; rename this event type")
+            mistakes.add(place, "a pattern matches its name; call it like its topic, or narrow the pattern")
     return found
 
 

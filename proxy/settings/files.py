@@ -16,7 +16,7 @@ class MetricLogSettings(Part):
     """A file is finished, compressed and renamed into place at this size ..."""
     file_age: Annotated[Seconds, Field(ge=1, le=7 * 86_400)] = 3600.0
     """... or at this age."""
-    total_bytes: Annotated[Bytes, Field(ge=1024**2, le=1024**5)] = 2 * 1024**3
+    total_bytes: Annotated[Bytes, Field(ge=1024**2, le=100 * 1024**4)] = 2 * 1024**3
     """The oldest finished files are dropped beyond this, and counted."""
     buffer_records: Annotated[Whole, Field(ge=100, le=10_000_000)] = 20_000
     """Records waiting for the disk; beyond it they are dropped, and counted."""

@@ -10,8 +10,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 _DURATION = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(ms|s|m|h|d)?\s*")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-_SIZE = re.compile(r"\s*([0-9]{1,15})\s*(B|KiB|MiB|GiB)?\s*")
-_BYTES = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+_SIZE = re.compile(r"\s*([0-9]{1,15})\s*(B|KiB|MiB|GiB|TiB)?\s*")
+_BYTES = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 _HOST = re.compile(
     r"(?:\[(?P<address>[^\[\]]{2,64})\]|(?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,252})):(?P<port>[0-9]{1,5})"
 )
@@ -76,7 +76,7 @@ def duration_text(seconds: float) -> str:
 
 def size_text(size: int) -> str:
     """Return a size as the file writes it, in the largest unit that divides it: `4MiB`, `1000B`."""
-    for unit in ("GiB", "MiB", "KiB"):
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
         if size >= _BYTES[unit] and size % _BYTES[unit] == 0:
             return f"{size // _BYTES[unit]}{unit}"
     return f"{size}B"
@@ -106,7 +106,7 @@ def _listen(text: str) -> str:
 Seconds = Annotated[float, BeforeValidator(_seconds), Unit.SECONDS]
 """A duration in seconds; in the file `250ms`, `5s`, `10m`, `2h`, `7d`, or a number of seconds."""
 Bytes = Annotated[int, BeforeValidator(_bytes), Unit.BYTES]
-"""A size in bytes; in the file `512B`, `64KiB`, `4MiB`, `2GiB`, or a number of bytes."""
+"""A size in bytes; in the file `512B`, `64KiB`, `4MiB`, `2GiB`, `1TiB`, or a number of bytes."""
 Number = Annotated[float, BeforeValidator(_no_bool)]
 """A number without a unit."""
 Whole = Annotated[int, BeforeValidator(_no_bool)]

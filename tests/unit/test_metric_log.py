@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from proxy import metric_folder, metric_log
+from proxy import metric_log
 from proxy.metric_log import MetricLog
 from proxy.settings import MetricLogSettings
 
@@ -229,7 +229,7 @@ def size_of(folder: Path, besides: Path) -> int:
 
 
 @pytest.fixture
-def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Every write takes at most `room[0]` bytes, then fails as a full disk does."""
     room = [10**9]
     write = os.write
@@ -241,7 +241,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         room[0] -= taken
         return taken
 
-    monkeypatch.setattr(metric_folder.os, "write", limited)
+    monkeypatch.setattr(os, "write", limited)
     return room
 
 
@@ -271,7 +271,7 @@ async def test_a_torn_line_stays_and_the_rest_goes_on_in_a_new_file_when_it_can_
     def refused(fd: int, size: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(metric_folder.os, "ftruncate", refused)
+    monkeypatch.setattr(os, "ftruncate", refused)
     full_disk[0] = 250
     log = log_of(tmp_path)
     async with running(log):
@@ -412,7 +412,7 @@ async def test_close_returns_at_its_deadline_and_the_loop_never_stops_when_the_d
         answer.wait(30)
         return write(fd, data)
 
-    monkeypatch.setattr(metric_folder.os, "write", hung)
+    monkeypatch.setattr(os, "write", hung)
     loop = asyncio.get_running_loop()
     log = log_of(tmp_path, buffer_records=100)
     beats = [loop.time()]

@@ -1,0 +1,73 @@
+"""When a route was congested: from the verdict that said so first to the one that took it back."""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as fn
+
+
+def episodes(verdicts: DataFrame) -> DataFrame:
+    """Return run, route, from_s, to_s, seconds, ended, verdicts, causes, worst p50_ms and errors of each episode.
+
+    A verdict that says nothing changes nothing. Replicas judge for themselves: a route counts as congested while any of
+    them says so. `ended` is false where the log stops first; the episode then lasts to the last verdict.
+    """
+    return _merged(_per_replica(verdicts)).orderBy("run", "route", "from_s")
+
+
+def _per_replica(verdicts: DataFrame) -> DataFrame:
+    """Return the unbroken runs of `congested` verdicts of each replica, up to the verdict that ended them."""
+    replica = ["run", "route", "instance"]
+    by_time = Window.partitionBy(*replica).orderBy("at_ms")
+    spoken = verdicts.where(fn.col("congested").isNotNull())
+    calm_before = fn.sum(fn.when(~fn.col("congested"), 1).otherwise(0)).over(
+        by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    return (
+        spoken.withColumn("calm_before", calm_before)
+        .withColumn("next_s", fn.lead("at_s").over(by_time))
+        .where("congested")
+        .groupBy(*replica, "calm_before")
+        .agg(
+            fn.min("at_s").alias("from_s"),
+            fn.max("at_s").alias("last_s"),
+            fn.max_by("next_s", "at_s").alias("ended_s"),
+            fn.count(fn.lit(1)).alias("verdicts"),
+            fn.collect_set("cause").alias("causes"),
+            fn.max("p50_us").alias("p50_us"),
+            fn.sum("errors").alias("errors"),
+        )
+        .withColumn("to_s", fn.coalesce("ended_s", "last_s"))
+        .withColumn("ended", fn.col("ended_s").isNotNull())
+    )
+
+
+def _merged(stretches: DataFrame) -> DataFrame:
+    """Return the stretches of all replicas of a route, those that overlap as one."""
+    by_start = Window.partitionBy("run", "route").orderBy("from_s", "to_s")
+    before = by_start.rowsBetween(Window.unboundedPreceding, -1)
+    begins = fn.coalesce(fn.col("from_s") > fn.max("to_s").over(before), fn.lit(col=True))
+    return (
+        stretches.withColumn("begins", begins.cast("int"))
+        .withColumn("number", fn.sum("begins").over(by_start))
+        .groupBy("run", "route", "number")
+        .agg(
+            fn.min("from_s").alias("from_s"),
+            fn.max("to_s").alias("to_s"),
+            fn.max_by("ended", "to_s").alias("ended"),
+            fn.sum("verdicts").alias("verdicts"),
+            fn.array_sort(fn.array_distinct(fn.flatten(fn.collect_list("causes")))).alias("causes"),
+            fn.round(fn.max("p50_us") / 1000, 3).alias("worst_p50_ms"),
+            fn.sum("errors").alias("errors"),
+        )
+        .select(
+            "run",
+            "route",
+            "from_s",
+            "to_s",
+            fn.round(fn.col("to_s") - fn.col("from_s"), 3).alias("seconds"),
+            "ended",
+            "verdicts",
+            fn.array_join("causes", ", ").alias("causes"),
+            "worst_p50_ms",
+            "errors",
+        )
+    )

@@ -1,0 +1,22 @@
+"""How long publishing took and how long the bridge took, from merged buckets."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from proxy.reports.buckets import summed_buckets, with_percentiles
+
+MEASURES = {"publish latency": "publish_us", "bridge time": "bridge_us"}
+"""Publish latency is write to confirm; bridge time is event timestamp to confirm."""
+
+
+def latency(records: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Return keys, measure, samples, p50_ms, p99_ms, p999_ms, max_ms of class or type records."""
+    publish, bridge = (
+        with_percentiles(summed_buckets(records, distribution, keys), keys, unit_ms=0.001).withColumn(
+            "measure", fn.lit(measure)
+        )
+        for measure, distribution in MEASURES.items()
+    )
+    return publish.unionByName(bridge).orderBy(*keys, "measure")

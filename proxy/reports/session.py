@@ -1,0 +1,81 @@
+"""Spark, started quietly: what it has to say goes to a file, not to the terminal."""
+
+import logging
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from proxy.reports.files import ReportError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA = 17
+"""The oldest Java that PySpark 4 runs on."""
+JAVA_ANSWER_DEADLINE = 30.0
+_REMEDY = f"a report needs JDK {JAVA} or newer (Debian: openjdk-17-jre-headless), by JAVA_HOME or on the PATH"
+
+
+def check_installed() -> None:
+    """Raise `ReportError` naming the extra or the JDK, if a report can't be made here."""
+    missing = [name for name in ("pyspark", "matplotlib") if find_spec(name) is None]
+    if missing:
+        raise ReportError(f"a report needs {' and '.join(missing)}: pip install 'tidegate[reports]'")
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home, "bin")) if home else None)
+    if java is None:
+        raise ReportError(f"no Java found{f' in JAVA_HOME={home}' if home else ''}: {_REMEDY}")
+    try:
+        answer = subprocess.run(  # noqa: S603 - the Java that Spark itself is about to start
+            [java, "-version"], capture_output=True, text=True, timeout=JAVA_ANSWER_DEADLINE, check=True
+        ).stderr
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ReportError(f"{java} does not run ({error}): {_REMEDY}") from error
+    version = re.search(r'version "(?:1\.)?(\d+)', answer)
+    if version and int(version[1]) < JAVA:
+        raise ReportError(f"{java} is version {version[1]}: {_REMEDY}")
+
+
+@contextmanager
+def spark_session(master: str, noise: Path) -> Iterator["SparkSession"]:
+    """Give a session that reads and shows times in UTC; Java's output goes to the file `noise`."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger", "py4j"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # errors arrive as exceptions, once
+    conf = SparkConf().setAll(_settings(master))
+    with tempfile.TemporaryDirectory(prefix="tidegate-report-") as scratch, noise.open("wb") as output:
+        conf.set("spark.sql.warehouse.dir", scratch)
+        gateway = launch_gateway(conf, {"stdout": output, "stderr": output, "cwd": scratch})
+        context = SparkContext(conf=conf, gateway=gateway)
+        try:
+            yield SparkSession(context)
+        finally:
+            context.stop()
+
+
+def _settings(master: str) -> list[tuple[str, str]]:
+    settings = [
+        ("spark.master", master),
+        ("spark.app.name", "tidegate report"),
+        ("spark.ui.enabled", "false"),
+        ("spark.ui.showConsoleProgress", "false"),
+        ("spark.sql.session.timeZone", "UTC"),
+    ]
+    if master.startswith("local"):
+        settings += [
+            ("spark.driver.memory", "2g"),
+            ("spark.driver.host", "127.0.0.1"),
+            ("spark.driver.bindAddress", "127.0.0.1"),
+            ("spark.sql.shuffle.partitions", "8"),
+        ]
+    return settings

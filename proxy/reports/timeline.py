@@ -1,0 +1,74 @@
+"""The seed's four graphs as numbers: one row for each stretch of time."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from proxy.reports.buckets import summed_buckets, with_percentiles
+
+POINTS = 300
+"""A graph has about so many points."""
+REMEMBERED = 3
+"""A replica's last known value counts for so many stretches after it was recorded."""
+_WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 86_400)
+
+
+def width_for(seconds: float, interval_s: float) -> int:
+    """Return how many seconds one point stands for: no less than an interval of the records."""
+    wanted = max(seconds / POINTS, interval_s)
+    return next((width for width in _WIDTHS_S if width >= wanted), int(wanted) + 1)
+
+
+def depth_over_time(routes: DataFrame, width_s: int) -> DataFrame:
+    """Return run, route, t_s and the greatest depth seen in each stretch; replicas see the same queues."""
+    return (
+        routes.groupBy("run", "route", _stretch(width_s).alias("stretch"))
+        .agg(fn.max("depth").alias("depth"))
+        .where(fn.col("depth").isNotNull())
+        .select("run", "route", _middle(width_s).alias("t_s"), "depth")
+        .orderBy("run", "route", "t_s")
+    )
+
+
+def bridge_time_over_time(classes: DataFrame, width_s: int) -> DataFrame:
+    """Return run, class, t_s and the percentiles of the bridge time of what was confirmed in each stretch."""
+    keys = ["run", "class", "stretch"]
+    counts = summed_buckets(classes.withColumn("stretch", _stretch(width_s)), "bridge_us", keys)
+    return (
+        with_percentiles(counts, keys, unit_ms=0.001)
+        .withColumn("t_s", _middle(width_s))
+        .drop("stretch")
+        .orderBy("run", "class", "t_s")
+    )
+
+
+def lag_over_time(classes: DataFrame, width_s: int) -> DataFrame:
+    """Return run, class, t_s and the log backlog: the sum of what each replica last knew of its own partitions."""
+    last = (
+        classes.where(fn.col("lag").isNotNull())
+        .groupBy("run", "class", "instance", _stretch(width_s).alias("stretch"))
+        .agg(fn.max_by("lag", "at_ms").alias("lag"))
+    )
+    by_replica = Window.partitionBy("run", "class", "instance").orderBy("stretch")
+    until_next = fn.lead("stretch").over(by_replica) - 1
+    until = fn.least(fn.coalesce(until_next, fn.col("stretch")), fn.col("stretch") + REMEMBERED)
+    return (
+        last.withColumn("stretch", fn.explode(fn.sequence("stretch", until)))
+        .groupBy("run", "class", "stretch")
+        .agg(fn.sum("lag").alias("lag"))
+        .select("run", "class", _middle(width_s).alias("t_s"), "lag")
+        .orderBy("run", "class", "t_s")
+    )
+
+
+def final_lag(lags: DataFrame) -> DataFrame:
+    """Return run, class and the last lag known."""
+    return lags.groupBy("run", "class").agg(fn.max_by("lag", "t_s").alias("lag"))
+
+
+def _stretch(width_s: int) -> Column:
+    """Return the number of the stretch that an interval record belongs to; it tells of the time before it."""
+    return fn.floor((fn.col("at_s") - 0.001) / width_s)
+
+
+def _middle(width_s: int) -> Column:
+    return (fn.col("stretch") + 0.5) * width_s
