@@ -1,13 +1,10 @@
 """A million events through two replicas while brokers are restarted and a replica is killed; then the reckoning."""
 
 import asyncio
-import gzip
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from load import bridge_settings
 from load.bridge_settings import Lane
@@ -15,6 +12,7 @@ from load.checker import Promise, Tally, broken, tally
 from load.events import Bulk
 from load.flow_back import At, Fault, FlowBack, Sighting, flow_back
 from load.kafka import KafkaError, KafkaView
+from load.metric_tail import records
 from load.producer import fill
 from load.stack import Stack
 from load.terminal import say
@@ -255,20 +253,9 @@ def _bulk(kind: Kind) -> Bulk:
 def _reported(folder: Path, priority: str) -> dict[str, int]:
     """Return what all replicas wrote into their metric logs about one class, added up; a killed one lacks its last second."""
     sums = dict.fromkeys(("confirmed", "nacked", "unknown", "resent", "resent_unknown", "overtaken"), 0)
-    for file in sorted(folder.glob("*/*.jsonl.*")):
-        lines = (gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()).splitlines()
-        for line in lines:
-            record = _whole(line)
-            if record.get("kind") == "class" and record["class"] == priority:
+    for replica in REPLICAS:
+        for record in records(folder / replica):
+            if record["kind"] == "class" and record["class"] == priority:
                 for name in sums:
                     sums[name] += record[name]
     return sums
-
-
-def _whole(line: bytes) -> dict[str, Any]:
-    """Return the record of a line; nothing for one that a kill has torn."""
-    try:
-        record: dict[str, Any] = json.loads(line)
-    except ValueError:
-        return {}
-    return record
