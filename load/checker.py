@@ -1,12 +1,12 @@
 """What arrived, judged against what was promised: pure, knows neither brokers nor clocks.
 
-Every bulk event carries its partition and its number there, so that the checker needs nothing the bridge says of itself.
+Every bulk event carries its partition and its number there, so that the checker needs nothing that the bridge says.
 Arrivals are judged in the order in which the queue took them, one partition at a time:
 
 * lost: produced, never arrived;
 * duplicates: arrivals of a number that had arrived before;
-* late: *first* arrivals of a number after a higher one of the partition. A repetition is no inversion: at least once means
-  that a fault may play a stretch again, and what counts is that nothing was overtaken when it came for the first time;
+* late: *first* arrivals of a number after a higher one of the partition. A repetition is no inversion: at least once
+  means that a fault may play a stretch again; what counts is that nothing was overtaken when it first came;
 * reach: how far a late one lay behind the highest that had arrived, in places of its partition.
 """
 
@@ -50,7 +50,7 @@ class Tally:
 
 
 def tally(produced: int, arrivals: Iterable[int]) -> Tally:
-    """Count what became of the events 0 to `produced` - 1 of one partition; `arrivals` are their numbers as they came."""
+    """Count what became of the events 0 to `produced` - 1 of one partition; `arrivals` are numbers as they came."""
     seen = bytearray(produced)
     highest, last = -1, -1
     duplicates = late = reach = replays = foreign = 0
@@ -78,7 +78,7 @@ class Promise:
 
     order: Order
     in_flight: int
-    """Events of the route on their way at once: only among those can `order: partition` be broken, and only by a nack."""
+    """Events of the route on their way at once: only among those may `order: partition` be broken, by a nack."""
     duplicates: int
     """Bound for one partition: events sent ahead of the committed position, times the faults that may repeat them."""
     overtaken: int
@@ -132,7 +132,7 @@ class Whereabouts:
 
 
 def whereabouts(end: int, committed: int, consumed: Iterable[int]) -> Whereabouts:
-    """Return where the offsets 0 to `end` - 1 of one partition are, given the group's position and the offsets consumed."""
+    """Return where offsets 0 to `end` - 1 of a partition are, from the group's position and the offsets consumed."""
     times = bytearray(end)
     total = 0
     for offset in consumed:

@@ -1,4 +1,4 @@
-"""What two runs of the demo show beside each other, and what may honestly be said of the seed's loop. Pure but for `Seen.of`."""
+"""What two runs of the demo show beside each other, and what may honestly be said of the seed's loop. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -40,7 +40,9 @@ class Seen:
             verdicts=len(verdicts),
             by_latency=sum(record["cause"] in {"latency", "latency+errors"} for record in verdicts),
             by_errors=sum(record["cause"] in {"errors", "latency+errors"} for record in verdicts),
-            worst_p50_ms=max((record["p50_us"] / 1000 for record in verdicts if record["p50_us"] is not None), default=0.0),
+            worst_p50_ms=max(
+                (record["p50_us"] / 1000 for record in verdicts if record["p50_us"] is not None), default=0.0
+            ),
             threshold_ms=verdicts[0]["threshold_us"] / 1000 if verdicts else 0.0,
             nacked=nacked,
             median_depth=median(depths) if depths else 0.0,
@@ -48,26 +50,36 @@ class Seen:
         )
 
 
-def sentence(seen: Seen, *, bound: int, capacity: float, important: Mapping[str, float | None]) -> str:
-    """Return what the seed's loop did and could not do, from the figures of the run under `per_type` alone.
+def sentence(
+    seen: Seen,
+    *,
+    bound: int,
+    capacity: float,
+    consumed_p99_ms: Mapping[str, float | None],
+    classes: Mapping[str, Mapping[str, Whereabouts]],
+) -> str:
+    """Return what the seed's loop did and could not do, from the figures of both runs alone.
 
-    `important` is the P99 consumed time of the top class in seconds by policy; None where nothing was consumed.
+    `consumed_p99_ms` is the top class's by policy, None where nothing was consumed; `capacity` is in events a second.
     """
-    static, per_type = important["static"], important["per_type"]
-    effect = (
-        f"P99 of order confirmations from event to consumer: {_seconds(static)} with control off, "
-        f"{_seconds(per_type)} under per_type."
+    effect = [
+        f"{_duration(p99)} {'with control off' if policy == 'static' else f'under {policy}'}"
+        f" ({next(iter(classes[policy].values())).in_log:,} not delivered yet)"
+        for policy, p99 in consumed_p99_ms.items()
+    ]
+    speechless = (
+        f"The loop acted on slow confirms in {seen.by_latency} of {seen.verdicts} verdicts: their P50 was"
+        f" {seen.worst_p50_ms:.1f} ms at worst (threshold {seen.threshold_ms:.0f} ms) while up to {seen.peak_depth}"
+        f" events, {seen.peak_depth / capacity:.1f} s of work, stood in the queue;"
     )
-    blind = (
-        f"Confirm latency spoke in {seen.by_latency} of {seen.verdicts} verdicts: its worst P50 was {seen.worst_p50_ms:.1f} ms "
-        f"(threshold {seen.threshold_ms:.0f} ms) while up to {seen.peak_depth} events, {seen.peak_depth / capacity:.1f} s of work, "
-        "stood in the queue"
+    belated = (
+        f"it acted on refused publications in {seen.by_errors}, which come only once the queue is full ({bound}):"
+        f" {seen.nacked:,} were refused, and half of the time at least {seen.median_depth:.0f} events"
+        f" ({seen.median_depth / capacity:.1f} s of work) stood in front of a new order confirmation."
     )
-    late = (
-        f"nacks spoke in {seen.by_errors}, and they come only from a queue that is full ({bound}): {seen.nacked:,} publications "
-        f"were refused, and half of the time more than {seen.median_depth:.0f} events waited in front of an order confirmation."
+    return (
+        f"From order to consumer, P99 of the order confirmations delivered: {', '.join(effect)}. {speechless} {belated}"
     )
-    return f"{effect} {blind}; {late}"
 
 
 def shortcomings(classes: Mapping[str, Mapping[str, Whereabouts]]) -> list[str]:
@@ -90,5 +102,7 @@ def whereabouts_rows(classes: Mapping[str, Mapping[str, Whereabouts]]) -> list[l
     return rows
 
 
-def _seconds(value: float | None) -> str:
-    return "none arrived" if value is None else f"{value:.1f} s" if value >= 1 else f"{value * 1000:.0f} ms"
+def _duration(ms: float | None) -> str:
+    if ms is None:
+        return "none delivered"
+    return f"{ms / 1000:.1f} s" if ms >= 1000 else f"{ms:.0f} ms"

@@ -22,17 +22,20 @@ from load.terminal import interrupted_by_signals, say
 from load.wire import WireError
 from load.worker import WorkerError
 
+CAUSES = "\n".join(f"    {name} at {share:.0%}" for name, share in FAULTS)
 EXAMPLES = f"""\
-what happens: {len(KINDS)} event types of {PARTITIONS} partitions each, one of every `order`, each into a queue of its own, through two
-  replicas with control off. At {", ".join(f"{share:.0%} {name}" for name, share in FAULTS)} (kill -9, started again
-  at once), each when the flow is back from the one before. Then every queue is read in its order and every event compared
-  with what was produced, byte by byte. strict has one unresolved event per partition and is slow: it gets the fewest events.
+what happens:
+  {len(KINDS)} event types of {PARTITIONS} partitions each, one of every `order`, each into a queue of its own,
+  through two replicas with control off. Meanwhile, each when the flow is back from the one before:
+{CAUSES}
+  A killed replica (kill -9) is started again at once. Then every queue is read in its order, and every event
+  compared with what was produced, byte by byte. strict has one unresolved event per partition and is slow: it gets the fewest events.
 
 what must hold, for every partition:
   lost        0, always
   duplicates  at most {UNCOMMITTED:,} (limits.uncommitted_events) per fault
-  late        first arrivals after a later event of their partition. order strict: none. order partition: none but those that
-              the bridges counted as overtaken, by less than the events in flight. order none: any
+  late        first arrivals after a later event of their partition. order strict: none. order partition: none but those
+              that the bridges counted as overtaken, and by less than the events in flight. order none: any
 
 examples:
   python -m load.endurance --json out/endurance.json                     a million events, about 5 minutes

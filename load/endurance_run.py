@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from load import bridge_settings
@@ -17,7 +18,7 @@ from load.producer import fill
 from load.stack import Stack
 from load.terminal import say
 from load.wire import Wire, WireError
-from load.worker import Worker, WorkerError
+from load.worker import Worker
 from proxy.model import Order
 
 GROUP = "endurance"
@@ -160,13 +161,14 @@ class Endurance:
     async def _flow(self) -> None:
         """Look all the time, break something at its share, return when everything is committed."""
         looking = asyncio.create_task(self._look())
+        total = sum(self.ends.values())
         try:
             for (name, share), cause in zip(FAULTS, (self._rabbitmq, self._kafka, self._kill), strict=True):
-                await self._until(looking, lambda share=share: self._committed() >= share * sum(self.ends.values()))
+                await self._until(looking, partial(self._is_committed, share * total))
                 await self._break(name, cause)
-                await self._until(looking, lambda: flow_back(self.faults[-1], self.sightings, self.ends).everywhere is not None)
+                await self._until(looking, self._flows_again)
                 say(f"{name}: every partition flows again")
-            await self._until(looking, lambda: self._committed() == sum(self.ends.values()))
+            await self._until(looking, partial(self._is_committed, total))
         finally:
             looking.cancel()
 
@@ -199,6 +201,12 @@ class Endurance:
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
+    def _is_committed(self, events: float) -> bool:
+        return self._committed() >= events
+
+    def _flows_again(self) -> bool:
+        return flow_back(self.faults[-1], self.sightings, self.ends).everywhere is not None
+
     def _committed(self) -> int:
         """Return the events committed at the last look that told."""
         known = (seen.committed for seen in reversed(self.sightings) if seen.committed is not None)
@@ -208,18 +216,13 @@ class Endurance:
         """Take sightings for ever."""
         clock = asyncio.get_running_loop().time
         wire: Wire | None = None
-        async with AsyncExitStack() as connections:
-            kafka: KafkaView | None = None
+        async with KafkaView(self.stack.kafka) as kafka:
             while True:
                 wire, queued = self._queued(wire)
                 committed: dict[At, int] | None = None
-                try:
+                with suppress(KafkaError, TimeoutError, OSError):
                     async with asyncio.timeout(ANSWER_SECONDS):
-                        kafka = kafka or await connections.enter_async_context(KafkaView(self.stack.kafka))
                         committed = await kafka.committed(GROUP)
-                except (KafkaError, TimeoutError, OSError):
-                    kafka = None
-                    await connections.aclose()
                 self.sightings.append(Sighting(clock(), queued, committed))
                 await asyncio.sleep(LOOK_SECONDS)
 
@@ -251,7 +254,7 @@ def _bulk(kind: Kind) -> Bulk:
 
 
 def _reported(folder: Path, priority: str) -> dict[str, int]:
-    """Return what all replicas wrote into their metric logs about one class, added up; a killed one lacks its last second."""
+    """Return what all replicas recorded of one class, added up; of a killed one the last second is missing."""
     sums = dict.fromkeys(("confirmed", "nacked", "unknown", "resent", "resent_unknown", "overtaken"), 0)
     for replica in REPLICAS:
         for record in records(folder / replica):

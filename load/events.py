@@ -8,7 +8,7 @@ import random
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Payload(NamedTuple):
@@ -46,7 +46,7 @@ _TEASER = (
 def order_confirmation(number: int, due_ms: int, chance: random.Random) -> Payload:
     """Return a confirmation of about 1 KB; keyed by customer."""
     customer = f"c{chance.randrange(500_000):06d}"
-    items = [
+    items: list[dict[str, Any]] = [
         {
             "sku": f"{chance.randrange(16**8):08x}",
             "name": f"{chance.choice(_BRANDS)} {chance.choice(_GOODS)}",

@@ -33,16 +33,15 @@ class FlowBack:
     """Seconds from a fault's beginning; None if it was never seen."""
 
     first: float | None
-    """Until anything arrived that had not been there when it was mended; a fault that stops nothing has no such pause."""
+    """Until anything arrived that was not there when it was mended; a fault that stops nothing makes no such pause."""
     everywhere: float | None
     """Until every partition that had something left had committed more than before the fault."""
 
 
 def flow_back(fault: Fault, sightings: Sequence[Sighting], ends: Mapping[At, int]) -> FlowBack:
     """Return when the flow was back."""
-    before = next(
-        (seen.committed for seen in reversed(sightings) if seen.second <= fault.began and seen.committed is not None), {}
-    )
+    known = [seen.committed for seen in sightings if seen.second <= fault.began and seen.committed is not None]
+    before = known[-1] if known else {}
     after = [seen for seen in sightings if seen.second > fault.mended]
     unfinished = {at: before.get(at, 0) for at, end in ends.items() if before.get(at, 0) < end}
     return FlowBack(_first(fault, after), _everywhere(fault, after, unfinished))

@@ -19,7 +19,7 @@ class KafkaView:
     """An administrator's connection, as a context manager. Every method raises KafkaError."""
 
     def __init__(self, kafka: str) -> None:
-        # Its warnings tell of a coordinator that is being made or a broker that is being restarted: both are expected here.
+        # Its warnings tell of a coordinator in the making or a broker being restarted: both are expected here.
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
         self._admin = AIOKafkaAdminClient(
             bootstrap_servers=kafka, request_timeout_ms=int(SECONDS * 1000), metadata_max_age_ms=1000
@@ -59,7 +59,7 @@ class KafkaView:
 
 
 async def await_committed(kafka: str, group: str, ends: Mapping[tuple[str, int], int], seconds: float) -> None:
-    """Wait until the group has committed each partition up to its end. Raises KafkaError if it has not after `seconds`."""
+    """Wait until the group has committed each partition to its end. Raises KafkaError if not within `seconds`."""
     deadline = time.monotonic() + seconds
     async with KafkaView(kafka) as view:
         while True:

@@ -33,7 +33,7 @@ class Span:
 
 
 def watch(wire: Wire, queue: str, worker: Worker, rabbitmq: psutil.Process, events: int, seconds: float) -> Span:
-    """Watch the queue, which nobody consumes, until it holds `events`. Raises WorkerError after `seconds` or at a crash."""
+    """Watch a queue that nobody consumes until it holds `events`. Raises WorkerError after `seconds` or at a crash."""
     deadline = time.monotonic() + seconds
     first: tuple[int, float, float, float] | None = None
     while True:

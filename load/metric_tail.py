@@ -1,4 +1,4 @@
-"""Reads metric logs for whoever watches a run or sums it up; the reports have a reader of their own, made for masses."""
+"""Reads metric logs for whoever watches a run or sums it up; the reports read masses of them with Spark."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ class MetricTail:
         self._read: dict[Path, int] = {}
 
     def poll(self) -> list[dict[str, Any]]:
-        """Return what was written since the last poll, whole lines only; a file that is finished meanwhile ends there."""
+        """Return what was written since the last poll, whole lines only; a file finished meanwhile ends there."""
         records = []
         for file in sorted(self._folder.glob(OPEN_FILES)):
             at = self._read.get(file, 0)

@@ -8,13 +8,16 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
+from typing import TYPE_CHECKING
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.structs import RecordMetadata
 
 from load.events import Bulk, Kind
 from load.proof_log import ProofLog
 from load.schedule import Schedule
+
+if TYPE_CHECKING:
+    from aiokafka.structs import RecordMetadata
 
 BATCH_BYTES = 256 * 1024
 """One batch of one partition at most."""
@@ -152,7 +155,7 @@ async def _fill_partition(producer: AIOKafkaProducer, topic: str, partition: int
 
 
 def producer_for(kafka: str) -> AIOKafkaProducer:
-    """Return a producer that retries without repeating: what it writes twice would pass for a duplicate of the bridge."""
+    """Return a producer that repeats nothing: what it wrote twice would pass for a duplicate of the bridge."""
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     return AIOKafkaProducer(
         bootstrap_servers=kafka, enable_idempotence=True, acks="all", linger_ms=0, max_batch_size=BATCH_BYTES

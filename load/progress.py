@@ -42,7 +42,9 @@ class Glance:
         """Take totals by class and turn their growth since the last call into rates."""
         then, before = self._counted.get(what, (now, Counter()))
         if now > then:
-            self.rates[what] = Counter({name: round((totals.get(name, 0) - before[name]) / (now - then)) for name in totals})
+            self.rates[what] = Counter(
+                {name: round((totals.get(name, 0) - before[name]) / (now - then)) for name in totals}
+            )
         self._counted[what] = (now, Counter(totals))
 
     def verdict_text(self) -> str:
@@ -98,6 +100,7 @@ class Progress:
         self._next_line = 0.0
 
     def __enter__(self) -> Self:
+        """Take over the terminal, if there is one."""
         if self._console.is_terminal:
             self._live.start()
         return self
@@ -105,6 +108,7 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Give the terminal back."""
         self._live.stop()
 
     def show(self, passed: float) -> None:

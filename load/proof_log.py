@@ -1,4 +1,4 @@
-"""What generators and consumers write down for the report: one line an event, in the metric log's schema (design note 0004)."""
+"""What generators and consumers write down for the report: a line an event, in the schema of design note 0004."""
 
 import os
 import socket
@@ -22,11 +22,13 @@ class ProofLog:
         self._file = (folder / f"proof-{instance}.jsonl").open("w", buffering=BUFFER, encoding="utf-8")
 
     def __enter__(self) -> Self:
+        """Return itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close the file."""
         self._file.close()
 
     def produced(self, kind: Kind, event_id: str, due_ms: int) -> None:

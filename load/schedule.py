@@ -60,13 +60,12 @@ class Schedule:
 
         Evenly spaced along the rate; with `chance` as independent customers come (Poisson), repeatable by its seed.
         """
-        gap = (lambda: 1.0) if chance is None else (lambda: chance.expovariate(1.0))
         passed_seconds, passed_events, number = 0.0, 0.0, 0.0
         for stretch in self.stretches:
             end = passed_events + stretch.events
             while number < end:
                 yield passed_seconds + stretch.when(number - passed_events)
-                number += gap()
+                number += 1.0 if chance is None else chance.expovariate(1.0)
             passed_seconds, passed_events = passed_seconds + stretch.seconds, end
 
 

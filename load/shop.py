@@ -1,4 +1,4 @@
-"""The shop of the demo: what it sends, when, and what its services can take. The figures fit a busy machine of two cores."""
+"""The shop of the demo: what it sends, when, what its services can take. The figures fit a busy two-core machine."""
 
 from load.consumer import Capacity
 from load.events import Kind, brand_alert, marketing, order_confirmation

@@ -207,8 +207,9 @@ def _record(about: dict[str, Any], bench: Bench) -> dict[str, Any]:
         "runs": [asdict(run) for run in bench.runs],
         "cells": [
             {
-                "queue_type": at[0], "size": at[1], "contender": name, "rounds": len(cell.runs), "rate": cell.rate,
-                "spread": cell.spread, "cpu": cell.cpu, "rabbitmq_cpu": cell.rabbitmq_cpu, "peak_rss_mb": cell.peak_rss_mb,
+                "queue_type": at[0], "size": at[1], "contender": name, "rounds": len(cell.runs),
+                "rate": cell.rate, "spread": cell.spread, "cpu": cell.cpu,
+                "rabbitmq_cpu": cell.rabbitmq_cpu, "peak_rss_mb": cell.peak_rss_mb,
             }
             for at, here in found.items() for name, cell in here.items()
         ],

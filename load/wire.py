@@ -1,7 +1,7 @@
 """The proof's own view of RabbitMQ: one blocking connection, one channel, nothing of the bridge's client code in it.
 
-It asks for depths, declares and deletes queues, and reads whole queues fast: what checks the bridge should neither share
-its faults nor take the processor that it is measured on.
+It asks for depths, declares and deletes queues, and reads whole queues fast: what checks the bridge should neither
+share its faults nor take the processor that it is measured on.
 """
 
 import socket
@@ -45,7 +45,7 @@ class Delivery(NamedTuple):
 
 
 class Wire:
-    """One connection as guest on 127.0.0.1, virtual host `/`. Every method raises WireError when the broker does not answer."""
+    """One connection as guest on 127.0.0.1, virtual host `/`. Every method raises WireError when it gets no answer."""
 
     def __init__(self, port: int) -> None:
         self._buffer, self._at = b"", 0
@@ -55,7 +55,7 @@ class Wire:
             self._socket.sendall(b"AMQP\x00\x00\x09\x01")
             self._answer("Connection.Start", 0)
             self._send(commands.Connection.StartOk({}, "PLAIN", "\x00guest\x00guest", "en_US"), 0)
-            tune = cast(commands.Connection.Tune, self._answer("Connection.Tune", 0))
+            tune = cast("commands.Connection.Tune", self._answer("Connection.Tune", 0))
             self._send(commands.Connection.TuneOk(tune.channel_max, FRAME_MAX, 0), 0)
             self._call(commands.Connection.Open("/"), "Connection.OpenOk", 0)
             self._call(commands.Channel.Open(), "Channel.OpenOk")
@@ -63,11 +63,13 @@ class Wire:
             raise WireError(f"RabbitMQ on port {port}: {error}") from error
 
     def __enter__(self) -> Self:
+        """Return itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close the connection."""
         self.close()
 
     def declare(self, queue: str, arguments: dict[str, Any] | None = None) -> None:
@@ -91,8 +93,8 @@ class Wire:
     def count(self, queue: str) -> QueueCount:
         """Return the messages ready and the consumers of a queue."""
         answer = self._call(commands.Queue.Declare(queue=queue, passive=True), "Queue.DeclareOk")
-        ok = cast(commands.Queue.DeclareOk, answer)
-        return QueueCount(ok.message_count, ok.consumer_count)
+        ok = cast("commands.Queue.DeclareOk", answer)
+        return QueueCount(ok.message_count or 0, ok.consumer_count or 0)
 
     def drain(self, queue: str, expected: int) -> Iterator[Delivery]:
         """Take `expected` messages out of a queue, in its order, unacknowledged: what is not yielded is gone.

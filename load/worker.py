@@ -39,11 +39,13 @@ class Worker:
         self._view = psutil.Process(self._process.pid)
 
     def __enter__(self) -> Self:
+        """Return itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Kill it, if it still runs."""
         self.kill()
 
     @property
@@ -57,7 +59,7 @@ class Worker:
             times = self._view.cpu_times()
         except psutil.NoSuchProcess:
             return 0.0
-        return times.user + times.system
+        return float(times.user + times.system)
 
     def peak_rss(self) -> int:
         """Return the most memory it ever had resident, in bytes; 0 once it has ended."""

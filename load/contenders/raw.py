@@ -1,4 +1,4 @@
-"""What this machine's RabbitMQ takes at most from one connection: frames made by hand, no log to read, nothing to commit.
+"""What RabbitMQ takes at most from one connection: frames made by hand, no log to read, nothing to commit.
 
 Persistent, mandatory, confirmed, at most a window of messages unconfirmed: the work that the bridge also has.
 `--properties` takes the content header of one message of the bridge, so that both carry the same number of bytes.
@@ -38,7 +38,7 @@ class Publisher(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin the handshake."""
-        self._transport = cast(asyncio.Transport, transport)
+        self._transport = cast("asyncio.Transport", transport)
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._transport.write(b"AMQP\x00\x00\x09\x01")
 
@@ -68,7 +68,7 @@ class Publisher(asyncio.Protocol):
         elif kind in {_NACK, _RETURN}:
             self.done.set_exception(WireError("RabbitMQ refused a message"))
         else:
-            self._on_handshake(cast(base.Frame, frame.unmarshal(whole)[2]))
+            self._on_handshake(cast("base.Frame", frame.unmarshal(whole)[2]))
 
     def _on_ack(self, tag: int, *, multiple: int) -> None:
         if multiple:

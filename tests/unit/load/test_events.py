@@ -2,10 +2,11 @@
 
 import json
 import random
+from collections.abc import Callable
 
 import pytest
 
-from load.events import Bulk, brand_alert, marketing, order_confirmation
+from load.events import Bulk, Payload, brand_alert, marketing, order_confirmation
 
 
 @pytest.mark.parametrize("size", [32, 256, 1024])
@@ -22,7 +23,7 @@ def test_a_changed_byte_is_found_wherever_it_is() -> None:
 
     for at in range(len(value)):
         changed = bytes(byte ^ (i == at) for i, byte in enumerate(value))
-        with pytest.raises(ValueError, match="bytes|bulk"):
+        with pytest.raises(ValueError, match=r"bytes|bulk"):
             bulk.read(changed)
 
 
@@ -42,7 +43,9 @@ def test_a_bulk_value_is_refused_when_it_has_no_room_for_its_place() -> None:
     ("make", "smallest", "largest"),
     [(order_confirmation, 800, 1_300), (brand_alert, 230, 500), (marketing, 450, 800)],
 )
-def test_payloads_are_json_of_the_size_promised_with_their_instant_inside(make, smallest: int, largest: int) -> None:
+def test_payloads_are_json_of_the_size_promised_with_their_instant_inside(
+    make: Callable[[int, int, random.Random], Payload], smallest: int, largest: int
+) -> None:
     chance = random.Random(1)
     payloads = [make(number, 1_700_000_000_123, chance) for number in range(200)]
 

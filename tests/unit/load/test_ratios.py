@@ -7,9 +7,7 @@ from load.tables import throughput_table, verdict_lines
 
 
 def run(contender: str, rate: float, *, cpu: float = 1.0, size: int = 256, number: int = 0, rss: float = 50) -> Run:
-    return Run(
-        contender, "classic", size, number, rate=rate, cpu=cpu, rabbitmq_cpu=5.0, peak_rss_mb=rss, start_cpu=0.5
-    )
+    return Run(contender, "classic", size, number, rate=rate, cpu=cpu, rabbitmq_cpu=5.0, peak_rss_mb=rss, start_cpu=0.5)
 
 
 def test_a_cell_gives_the_median_and_half_the_span_when_rounds_differ() -> None:
@@ -24,7 +22,7 @@ def test_a_cell_gives_the_median_and_half_the_span_when_rounds_differ() -> None:
 def test_settings_are_kept_apart() -> None:
     found = cells([run("raw", 1, size=256), run("raw", 2, size=1024)])
 
-    assert [at for at in found] == [("classic", 256), ("classic", 1024)]
+    assert list(found) == [("classic", 256), ("classic", 1024)]
     assert found["classic", 1024]["raw"].rate == 2
 
 
