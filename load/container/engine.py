@@ -4,6 +4,7 @@ import contextlib
 import json
 import shutil
 import tempfile
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,9 +116,11 @@ class Docker:
         first, *rest = entrypoint or image.entrypoint
         options = [f"--volume={mount.source}:{mount.target}{'' if mount.writable else ':ro'}" for mount in mounts]
         options += [f"--env={name}={value}" for name, value in (environment or {}).items()]
+        name = f"tidegate-{uuid.uuid4().hex[:12]}"
         return attached(
-            self.name, "run", "--rm", "--read-only", "--network=host", "--cap-drop=ALL",
+            self.name, "run", "--rm", f"--name={name}", "--read-only", "--network=host", "--cap-drop=ALL",
             "--security-opt=no-new-privileges", *options, f"--entrypoint={first}", image.name, *rest, *arguments,
+            remove=lambda: succeeds(self.name, "rm", "--force", name),
         )  # fmt: skip
 
     def remove(self, image: Image) -> None:

@@ -5,14 +5,18 @@ import os
 import shlex
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self, cast
 
 from load.stack.errors import StackError
 
 START_SECONDS = 10.0
+KILL_SECONDS = 10.0
 POLL_SECONDS = 0.02
 
 
@@ -26,43 +30,61 @@ class Mount:
 
 
 class Running:
-    """One container that was started; both its outputs are in one text."""
+    """One container that was started; as a context manager it is killed at the end if it still runs."""
 
-    def __init__(self, process: "subprocess.Popen[str]", *, target: int) -> None:
+    def __init__(
+        self, process: "subprocess.Popen[bytes]", output: BinaryIO, *, target: int, remove: Callable[[], object]
+    ) -> None:
         self._process = process
+        self._output = output
         self._target = target
+        self._remove = remove
+
+    def __enter__(self) -> Self:
+        """Return itself: the block is as long as the container may live."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Kill it unless it has ended."""
+        self._kill()
+        self._output.close()
 
     @property
-    def pid(self) -> int:
-        """The process that signals go to, as the machine numbers it."""
-        return self._target
+    def output(self) -> str:
+        """What it has printed so far, both outputs in one text."""
+        size = os.fstat(self._output.fileno()).st_size
+        return os.pread(self._output.fileno(), size, 0).decode(errors="replace")
+
+    @property
+    def is_running(self) -> bool:
+        """Tell whether it has not ended."""
+        return self._process.poll() is None
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the container's first process."""
         os.kill(self._target, number)
 
-    def wait(self, seconds: float) -> tuple[int, str]:
-        """Return the exit code and all that was printed. Past the deadline, kills it and raises StackError."""
+    def wait(self, seconds: float) -> int:
+        """Return the exit code. Past the deadline, kills the container and raises StackError."""
         try:
-            output, _ = self._process.communicate(timeout=seconds)
+            return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
-            self.kill()
-            output, _ = self._process.communicate()
-            raise StackError(f"the container did not end within {seconds:.0f} s; it said:\n{output}") from None
-        return self._process.returncode, output
+            self._kill()
+            raise StackError(f"the container did not end within {seconds:.0f} s; it said:\n{self.output}") from None
 
-    def kill(self) -> None:
-        """End it at once, if it still runs."""
-        if self._process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._target, signal.SIGKILL)
+    def _kill(self) -> None:
+        if self.is_running:
+            self._remove()
             self._process.kill()
+            self._process.wait(KILL_SECONDS)
 
 
-def attached(*command: str) -> Running:
-    """Start an engine's client, which stays in the foreground as long as the container runs."""
-    process = _popen(command, os.environ)
-    return Running(process, target=process.pid)
+def attached(*command: str, remove: Callable[[], object]) -> Running:
+    """Start an engine's client, which stays in the foreground as long as the container runs; `remove` ends that one."""
+    process, output = _started(command, os.environ)
+    return Running(process, output, target=process.pid, remove=remove)
 
 
 def isolated(
@@ -75,8 +97,9 @@ def isolated(
     script = "\n".join(_mounting(root, mounts))
     script += f'\nexec setpriv --no-new-privs chroot --userspec="$1" --groups= {shlex.quote(str(root))} "${{@:2}}"'
     namespaces = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private")
-    process = _popen([*namespaces, "bash", "-euc", script, "container", user, *command], environment)
-    return Running(process, target=_only_child(process))
+    process, output = _started([*namespaces, "bash", "-euc", script, "container", user, *command], environment)
+    first = _only_child(process, output)
+    return Running(process, output, target=first, remove=lambda: os.kill(first, signal.SIGKILL))
 
 
 def _mounting(root: Path, mounts: Sequence[Mount]) -> Iterator[str]:
@@ -98,23 +121,23 @@ def _mounting(root: Path, mounts: Sequence[Mount]) -> Iterator[str]:
     yield f"mount -o remount,bind,ro {shlex.quote(str(root))}"
 
 
-def _popen(command: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        command, env=environment, text=True, errors="replace",
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+def _started(command: Sequence[str], environment: Mapping[str, str]) -> tuple["subprocess.Popen[bytes]", BinaryIO]:
+    """Start a program that prints into a file without a name: a pipe that nobody reads would stop it in the end."""
+    output = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - lives as long as the container
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    return process, output
 
 
-def _only_child(process: "subprocess.Popen[str]") -> int:
+def _only_child(process: "subprocess.Popen[bytes]", output: BinaryIO) -> int:
     """Return the process that `unshare` forked: the container's first, which becomes the command in the end."""
     deadline = time.monotonic() + START_SECONDS
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and process.poll() is None:
         with contextlib.suppress(OSError):
             if found := children.read_text().split():
                 return int(found[0])
-        if process.poll() is not None:
-            break
         time.sleep(POLL_SECONDS)
     process.kill()
-    raise StackError(f"no namespaces for the container:\n{process.communicate()[0]}")
+    process.wait(KILL_SECONDS)
+    output.seek(0)
+    raise StackError(f"no namespaces for the container:\n{output.read().decode(errors='replace')}")

@@ -81,9 +81,12 @@ def grant(port: int) -> None:
         answer = probes.kafka_call(port, CREATE_ACLS, 1, body)
     except probes.NotReadyError as error:
         raise StackError(f"Kafka no longer answers: {error}") from error
-    accepted = struct.pack(">hh", 0, -1)  # no error, no message
-    if answer[8:] != accepted * len(rules):
-        raise StackError(f"Kafka refuses the rights of its users: {answer!r}")
+    at = 8  # behind the throttle time and the number of results, each of which is an error code and a message
+    for _ in rules:
+        (error_code,) = struct.unpack_from(">h", answer, at)
+        message, at = probes.string_at(answer, at + 2)
+        if error_code:
+            raise StackError(f"Kafka refuses the rights of its users: {message} (error {error_code})")
 
 
 def _string(text: str) -> bytes:

@@ -69,10 +69,10 @@ def kafka_cluster(port: int) -> str:
     at = 4
     for _ in range(brokers):
         at += 4
-        _, at = _string(answer, at)
+        _, at = string_at(answer, at)
         at += 4
-        _, at = _string(answer, at)
-    return _string(answer, at)[0]
+        _, at = string_at(answer, at)
+    return string_at(answer, at)[0]
 
 
 def await_coordinator(port: int) -> None:
@@ -138,7 +138,8 @@ def _read(connection: socket.socket, size: int) -> bytes:
     return bytes(data)
 
 
-def _string(answer: bytes, at: int) -> tuple[str, int]:
+def string_at(answer: bytes, at: int) -> tuple[str, int]:
+    """Return the string (null: empty) that begins here in an answer of Kafka, and where it ends."""
     (length,) = struct.unpack_from(">h", answer, at)
     at += 2
     return answer[at : at + max(length, 0)].decode(), at + max(length, 0)

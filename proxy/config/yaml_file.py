@@ -10,7 +10,7 @@ from proxy.config.items import Item, Mistakes, Path, Scalar
 
 FILE_BYTES = 4 * 1024**2
 DEPTH = 32
-VALUES = 500_000
+VALUES = 200_000
 """Most values of one file after its anchors are expanded."""
 
 _TAG = "tag:yaml.org,2002:"

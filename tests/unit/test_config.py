@@ -286,7 +286,7 @@ def test_the_file_is_refused_with_its_line_when_it_is_no_yaml(files: Files, text
 def test_the_file_is_refused_when_its_anchors_multiply(files: Files) -> None:
     levels = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 20)}]\n" for i in range(1, 12))
     assert files.mistakes("a0: &a0 [lol]\n" + levels) == [
-        "tidegate.yaml:1: holds more than 500000 values once its anchors are expanded"
+        "tidegate.yaml:1: holds more than 200000 values once its anchors are expanded"
     ]
 
 
@@ -539,9 +539,9 @@ def test_topics_find_their_event_type_when_types_and_patterns_meet(files: Files)
 
 
 def test_a_pattern_is_a_mistake_when_it_would_give_a_name_away_twice(files: Files) -> None:
-    found = files.mistakes(HEAD + "event_types: {brand.a: {topic: other}, x: {pattern: brand.*}}\n")
+    found = files.mistakes(HEAD + "event_types: {br-a: {topic: other}, x: {pattern: br-*}}\n")
     assert found == [
-        'tidegate.yaml:7: event_types."brand.a": a pattern matches its name; call it like its topic, or narrow the pattern'
+        "tidegate.yaml:7: event_types.br-a: a pattern matches its name; call it like its topic, or narrow the pattern"
     ]
 
 
