@@ -116,9 +116,7 @@ def _conclude(about: dict[str, Any], runs: Sequence[RunResult], table: str, out:
     print(f"{table}\n\n{aligned(whereabouts_rows(classes))}\n\n{textwrap.fill(words, WIDTH)}")
     for policy, worst in late.items():
         if worst > LATE_SECONDS:
-            print(
-                f"{policy}: the generator was up to {worst:.1f} s late; all times count from the due instants all the same"
-            )
+            print(f"{policy}: the generator was up to {worst:.1f} s late; all times still count from the due instants")
     for line in lost:
         print(line)
     for name, what in (("report.html", "page"), ("report.png", "picture"), ("report.json, demo.json", "figures")):

@@ -29,7 +29,8 @@ what happens:
   through two replicas with control off. Meanwhile, each when the flow is back from the one before:
 {CAUSES}
   A killed replica (kill -9) is started again at once. Then every queue is read in its order, and every event
-  compared with what was produced, byte by byte. strict has one unresolved event per partition and is slow: it gets the fewest events.
+  compared with what was produced, byte by byte.
+  strict has one unresolved event per partition and is slow: it gets the fewest events.
 
 what must hold, for every partition:
   lost        0, always
