@@ -1,6 +1,6 @@
 """From runs to what may be said of them: medians, spreads, ratios, goals. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -103,8 +103,8 @@ GOALS = (
     Goal("rate", "raw", 0.70, at_least=True),
     Goal("cpu", "naive", 0.2, at_least=False),
 )
-JUDGED_SIZE = 256
-"""The goals hold at this size; at others their ratios are only shown."""
+JUDGED_SIZES = (256,)
+"""The goals hold at these sizes; at others their ratios are only shown."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,12 @@ class Judged:
     """None where the goal is not judged."""
 
 
-def judge(found: dict[Setting, dict[str, Cell]], goals: Sequence[Goal] = GOALS) -> list[Judged]:
-    """Return every goal whose two contenders ran, in every setting."""
+def judge(
+    found: dict[Setting, dict[str, Cell]], goals: Sequence[Goal] = GOALS, sizes: Collection[int] = JUDGED_SIZES
+) -> list[Judged]:
+    """Return every goal whose two contenders ran, in every setting; judged at these sizes only."""
     return [
-        Judged(goal, at, ratio := goal.ratio(here), goal.is_met(ratio) if at[1] == JUDGED_SIZE else None)
+        Judged(goal, at, ratio := goal.ratio(here), goal.is_met(ratio) if at[1] in sizes else None)
         for at, here in found.items()
         for goal in goals
         if {"tidegate", goal.over} <= here.keys()

@@ -4,7 +4,7 @@ import asyncio
 import json
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from load.events import Bulk
 from load.kafka import KafkaView, await_committed
 from load.measure import verify, watch
 from load.producer import fill
-from load.ratios import Run, cells, judge
+from load.ratios import JUDGED_SIZES, Judged, Run, cells, judge
 from load.stack import Stack
 from load.tables import throughput_table, verdict_lines
 from load.terminal import say
@@ -90,11 +90,11 @@ def measure(stack: Stack, plan: Plan, file: Path) -> int:
             asyncio.run(_produce(bench, size))
         _rounds(bench)
     found = cells(bench.runs)
-    judged = judge(found) if plan.judged else []
+    judged = judge(found, sizes=JUDGED_SIZES if plan.judged else ())
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(_record(about, bench), indent=1) + "\n", encoding="utf-8")
+    file.write_text(json.dumps(_record(about, bench, judged), indent=1) + "\n", encoding="utf-8")
     print(throughput_table(found))
-    print(verdict_lines(judge(found)))
+    print(verdict_lines(judged))
     for fault in bench.faults:
         print(fault)
     say(f"every run is in {file}")
@@ -195,7 +195,7 @@ CONTENDERS: Mapping[str, tuple[Callable[[Bench, str, int], Worker], bool]] = {
 """How each is started, and whether it reads the log; Tidegate first, because raw copies the header of its messages."""
 
 
-def _record(about: dict[str, Any], bench: Bench) -> dict[str, Any]:
+def _record(about: dict[str, Any], bench: Bench, judged: Sequence[Judged]) -> dict[str, Any]:
     found = cells(bench.runs)
     return about | {
         "measured": "throughput",
@@ -216,9 +216,9 @@ def _record(about: dict[str, Any], bench: Bench) -> dict[str, Any]:
         "ratios": [
             {
                 "queue_type": one.setting[0], "size": one.setting[1], "what": one.goal.what, "over": one.goal.over,
-                "ratio": one.ratio, "goal": one.goal.bound, "met": one.met if bench.plan.judged else None,
+                "ratio": one.ratio, "goal": one.goal.bound, "met": one.met,
             }
-            for one in judge(found)
+            for one in judged
         ],
         "faults": bench.faults,
     }  # fmt: skip
