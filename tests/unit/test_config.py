@@ -111,6 +111,7 @@ def test_every_part_takes_its_default_when_the_file_leaves_it_out(files: Files) 
         ),
         ("metric_log: {file_bytes: 3GiB}", "metric_log: file_bytes <= total_bytes must hold"),
         ("classes: {P1: {floor: 20}, P2: {}}", "classes.P1: floor <= increase <= ceiling must hold"),
+        ("classes: {P2: {increase: nan}}", "classes.P2.increase: is out of range; allowed: a number, 0.001 to 1000000"),
         ("classes: {P2: {}, vip: {increase: 3}}", "classes.vip.decrease: is missing; allowed: a number, 0.01 to 0.99"),
         (
             "classes: {P2: {events: {class: P2}}}",
@@ -271,6 +272,15 @@ def test_a_mistake_is_named_with_its_place_and_remedy_when_the_head_is_wrong(
         ("a: 1\n--- \nb: 1", "tidegate.yaml:2: not valid YAML: "),
         ("a: \x01", "tidegate.yaml:1: not valid YAML: holds a control character"),
         ('a: "\\UFFFFFFFF"', "tidegate.yaml:1: not valid YAML: a number in an escape"),
+        ('a: "\\ud800"', "tidegate.yaml:1: a: holds characters that are no Unicode; allowed: what UTF-8 can carry"),
+        ('{a: {"\\ud800": 1}}', "tidegate.yaml:1: a: has a key of characters that are no Unicode"),
+        ("a: !!int x1", "tidegate.yaml:1: a: can't be read as int; quote a text"),
+        (
+            f"a: {'1' * 5000}",
+            "tidegate.yaml:1: a: can't be read as int; quote a text, write a number with fewer digits",
+        ),
+        ("a: !x 1", "tidegate.yaml:1: a: has a tag; allowed: plain texts, numbers"),
+        ("a: {<<: 5}", "tidegate.yaml:1: a: `<<` merges mappings; allowed: *anchor or a list of them"),
         ("[1, 2]", "tidegate.yaml:1: the file must be a mapping"),
         ("[" * 40, "tidegate.yaml:1: not valid YAML: nested deeper than 32 levels"),
         ("a: &a [*a]", "tidegate.yaml:1: nests deeper than 32 levels once its anchors are expanded"),
@@ -279,8 +289,7 @@ def test_a_mistake_is_named_with_its_place_and_remedy_when_the_head_is_wrong(
 )
 def test_the_file_is_refused_with_its_line_when_it_is_no_yaml(files: Files, text: str, expected: str) -> None:
     found = files.mistakes(text)
-    assert len(found) == 1
-    assert found[0].startswith(expected), found
+    assert any(mistake.startswith(expected) for mistake in found), found
 
 
 def test_the_file_is_refused_when_its_anchors_multiply(files: Files) -> None:
@@ -566,7 +575,7 @@ def test_what_is_allowed_but_odd_is_warned_of_once_when_it_is_there(files: Files
         "routes.mails: no `queues`, therefore steered by nacks and latency only",
         "routes.pushes: no event type takes it",
         "classes.P1: grows slower or is cut deeper than P2, which is less important",
-        "event_types: a topic that matches both x.* and *.y belongs to the first, x.*",
+        "event_types: topics that match *.y and an earlier pattern go to it: x.*",
         "event_types: without `dead_letter` the first undeliverable event stops a type; so x.*, *.y",
         "log.session_timeout: Kafka refuses less than 6s unless its brokers are set otherwise",
     ]
