@@ -28,7 +28,7 @@ from load.wire import WireError
 from load.worker import WorkerError
 
 POLICIES = ("static", "per_type")
-REPORT_SECONDS = 180.0
+REPORT_SECONDS = 400.0
 WIDTH = 110
 LATE_SECONDS = 1.0
 """A generator that handed events over later than this after their due instant could not keep its schedule."""

@@ -121,7 +121,7 @@ class Wire:
 
     def close(self) -> None:
         """Close the connection; never fails."""
-        with suppress(OSError):
+        with suppress(WireError):
             self._send(commands.Connection.Close(200, "done", 0, 0), 0)
         self._socket.close()
 
