@@ -108,12 +108,14 @@ class PartitionFlow:
         """Return how many events may be taken at `now`; 0 on hold, in a pause, at the uncommitted cap."""
         if not self._queue or self.closing or self._holding or now < self.not_before:
             return 0
-        if self._order is Order.STRICT:
-            return 0 if self.out or self.parked else 1
+        if self._order is Order.STRICT and (self.out or self.parked):
+            return 0
         front = self._queue[0]
         if front.first + front.start < self._sent:
-            return len(front.events) - front.start
-        return max(0, min(self.waiting, self._cap - (self._sent - self.watermark.committed)))
+            count = len(front.events) - front.start
+        else:
+            count = max(0, min(self.waiting, self._cap - (self._sent - self.watermark.committed)))
+        return min(count, 1) if self._order is Order.STRICT else count
 
     def front_ms(self) -> int | None:
         """Return the timestamp of the next event to be taken; None if none waits or it has none."""
