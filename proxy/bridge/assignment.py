@@ -49,7 +49,8 @@ class Assignment:
         finally:
             for flow in flows:
                 self.listeners[flow.partition.topic].inbox.close(flow.partition)
-        return {f.partition: f.watermark.position for f in flows if f.watermark.uncommitted}
+        # All that is done, new or not: a commit meanwhile may have left out what the log no longer counts as ours.
+        return {flow.partition: flow.watermark.position for flow in flows if flow.watermark.resolved}
 
     def on_truncated(self, partition: Partition, lost: int) -> None:
         """See `PartitionOwner.on_truncated`."""

@@ -71,6 +71,8 @@ class ScriptedLog:
         self.subscribed: frozenset[str] = frozenset()
         self.surveyed = Survey(frozenset(), frozenset(), frozenset())
         self.failure: LogError | None = None
+        self.owns_nothing = False
+        """A rebalance has taken everything away: commits leave it out and succeed."""
         self.affirmed = 0
 
     async def start(self, owner: PartitionOwner) -> None:
@@ -98,7 +100,8 @@ class ScriptedLog:
 
     async def commit(self, positions: Mapping[Partition, Position]) -> None:
         self._fail()
-        self.committed |= positions
+        if not self.owns_nothing:
+            self.committed |= positions
 
     async def affirm(self) -> bool:
         self.affirmed += 1

@@ -1,6 +1,7 @@
 """One event type with its listener, assignment and committer, on scripted fakes, under virtual time."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
 from proxy.bridge.assignment import Assignment
@@ -14,6 +15,7 @@ from proxy.bridge.throttle import Throttle
 from proxy.congestion.collector import RouteStatistics
 from proxy.model import Event
 from proxy.settings import DeadLetter, EventType, Limits, Route, RoutingKey
+from proxy.simulation import virtual_time
 from tests.support.bridge_fakes import ScriptedLane, ScriptedLog
 from tests.support.events import PARTITION, event
 
@@ -98,3 +100,13 @@ class World:
 
     def _incident(self, name: str, **fields: object) -> None:
         self.incidents.append((name, fields))
+
+
+def lived(story: Callable[[World], Awaitable[None]], **traits: Any) -> None:
+    """Let a world live through a story under virtual time."""
+
+    async def live() -> None:
+        async with World(**traits) as world:
+            await story(world)
+
+    virtual_time.run(live())

@@ -1,27 +1,14 @@
 """One event type's task, seen alone."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
 from proxy.errors import AssignmentLostError, LogError
 from proxy.model import Order, Outcome, Reason
 from proxy.settings import Limits
-from proxy.simulation import virtual_time
 from tests.support.events import PARTITION, events
-from tests.support.world import World
-
-
-def lived(story: Callable[[World], Awaitable[None]], **traits: Any) -> None:
-    """Let a world live through a story under virtual time."""
-
-    async def live() -> None:
-        async with World(**traits) as world:
-            await story(world)
-
-    virtual_time.run(live())
+from tests.support.world import World, lived
 
 
 def test_a_position_is_committed_only_after_its_confirm_when_events_flow() -> None:
