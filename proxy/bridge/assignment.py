@@ -59,13 +59,15 @@ class Assignment:
     async def drain(self, flows: Collection[PartitionFlow], grace: float) -> bool:
         """Stop sending from the flows and wait up to `grace` seconds for the outcomes of what is written.
 
+        Dead letters are awaited like events.
+
         Returns whether every outcome came.
         """
         for flow in flows:
             self.listeners[flow.partition.topic].withdraw_all([flow.partition])
         try:
             async with asyncio.timeout(grace):
-                while any(flow.out for flow in flows):
+                while any(flow.out or flow.letters_out for flow in flows):
                     self._settled.clear()
                     await self._settled.wait()
         except TimeoutError:

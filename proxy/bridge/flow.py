@@ -76,6 +76,8 @@ class PartitionFlow:
         """Events handed to a lane without an outcome yet, whether written or not."""
         self.parked = 0
         """Undeliverable events whose dead letter is not confirmed yet."""
+        self.letters_out = 0
+        """Dead letters handed to a lane without an outcome yet; `DeadLetters` counts them."""
         self.closing = False
         """The partition is being given away: nothing more is sent."""
         self.not_before = 0.0

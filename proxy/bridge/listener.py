@@ -99,6 +99,7 @@ class Listener:
             flow = self.inbox.flows[partition]
             flow.closing = True
             self.withdraw(flow)
+            self._dead_letters.withdraw(flow)
 
     # -- the task -----------------------------------------------------------------------------------------------------
 
