@@ -69,6 +69,8 @@ class ScriptedLog:
         self.paused: set[Partition] = set()
         self.committed: dict[Partition, Position] = {}
         self.subscribed: frozenset[str] = frozenset()
+        self.subscriptions = 0
+        self.subscribe_failure: LogError | None = None
         self.surveyed = Survey(frozenset(), frozenset(), frozenset())
         self.failure: LogError | None = None
         self.owns_nothing = False
@@ -89,7 +91,10 @@ class ScriptedLog:
         return self.surveyed
 
     async def subscribe(self, topics: frozenset[str]) -> None:
+        if self.subscribe_failure is not None:
+            raise self.subscribe_failure
         self.subscribed = topics
+        self.subscriptions += 1
 
     async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
         fetched, self.fetched = self.fetched, {}

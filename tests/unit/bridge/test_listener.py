@@ -114,7 +114,9 @@ def test_only_the_old_are_dead_lettered_when_an_age_is_set() -> None:
     async def story(world: World) -> None:
         await asyncio.sleep(100)
         fresh = [world.recent(n) for n in (1, 2, 4)]
-        old = [one._replace(timestamp_ms=(one.timestamp_ms or 0) - 11_000) for one in (world.recent(0), world.recent(3))]
+        old = [
+            one._replace(timestamp_ms=(one.timestamp_ms or 0) - 11_000) for one in (world.recent(0), world.recent(3))
+        ]
         await world.feed(old[0], fresh[0], fresh[1], old[1], fresh[2])
         assert world.written == ["p1", "p2", "p4"]
         assert [one.position for one in world.dead_lane.written] == ["p0", "p3"]
