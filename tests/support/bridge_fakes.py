@@ -81,6 +81,7 @@ class ScriptedLog:
         self.lag: int | None = 0
         """Of every partition; None: the log can't tell."""
         self.lag_delay = 0.0
+        self.commit_delay = 0.0
 
     async def start(self, owner: PartitionOwner) -> None:
         self.owner = owner
@@ -111,6 +112,7 @@ class ScriptedLog:
 
     async def commit(self, positions: Mapping[Partition, Position]) -> None:
         self._fail()
+        await asyncio.sleep(self.commit_delay)
         if not self.owns_nothing:
             self.committed |= positions
 

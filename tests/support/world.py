@@ -27,7 +27,9 @@ WALL_OFFSET = 1_000_000.0
 class World:
     """Made inside a running loop; `async with` runs the listener, the pump and the committer."""
 
-    def __init__(self, limits: Limits | None = None, policy: Policy = "static", **traits: Any) -> None:
+    def __init__(
+        self, limits: Limits | None = None, policy: Policy = "static", commit_interval: float = 0.5, **traits: Any
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.limits = limits or Limits()
         self.log, self.lane, self.dead_lane = ScriptedLog(), ScriptedLane(), ScriptedLane()
@@ -68,7 +70,7 @@ class World:
             ),
         )
         self.assignment.listeners[PARTITION.topic] = self.listener
-        self.committer = Committer(self.log, self.assignment, self.lease, 0.5, self._incident)
+        self.committer = Committer(self.log, self.assignment, self.lease, commit_interval, self._incident)
         self.pump = Pump(self.log, self.assignment)
         self._tasks: list[asyncio.Task[None]] = []
 
