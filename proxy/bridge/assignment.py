@@ -64,7 +64,7 @@ class Assignment:
         Returns whether every outcome came.
         """
         for flow in flows:
-            self.listeners[flow.partition.topic].withdraw_all([flow.partition])
+            self.listeners[flow.partition.topic].let_go([flow])
         try:
             async with asyncio.timeout(grace):
                 while any(flow.out or flow.letters_out for flow in flows):

@@ -79,7 +79,7 @@ class PartitionFlow:
         self.letters_out = 0
         """Dead letters handed to a lane without an outcome yet; `DeadLetters` counts them."""
         self.closing = False
-        """The partition is being given away: nothing more is sent."""
+        """It was let go: nothing more is sent."""
         self.not_before = 0.0
         """Time on the loop's clock before which nothing is sent."""
         self._order = order
@@ -103,6 +103,12 @@ class PartitionFlow:
         self._queue.append(_Chunk(self.watermark.receive(len(events)), events))
         self.waiting += len(events)
         self.waiting_bytes += size
+
+    def let_go(self) -> None:
+        """Send nothing more and drop what waits: the log has it. What is out still gets its outcome."""
+        self.closing = True
+        self._queue.clear()
+        self.waiting = self.waiting_bytes = 0
 
     # -- out ----------------------------------------------------------------------------------------------------------
 
@@ -202,7 +208,9 @@ class PartitionFlow:
             self._host.withdraw(self)
 
     def _release_if_all_back(self) -> None:
-        if self._failed and (self._order is Order.NONE or not self.out):
+        if self.closing:
+            self._failed.clear()
+        elif self._failed and (self._order is Order.NONE or not self.out):
             for chunk in sorted(self._failed, key=lambda chunk: chunk.first + chunk.start, reverse=True):
                 self._queue.appendleft(chunk)
                 self.waiting += len(chunk.events) - chunk.start

@@ -206,3 +206,55 @@ def test_the_lowest_class_is_paused_first_when_the_budget_fills(share: float) ->
         assert world.log.paused == set()
 
     lived(story)
+
+
+def test_nothing_is_sent_any_more_when_the_type_stops_while_its_throttle_makes_it_wait() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 100))
+        sent = len(world.written)
+        assert 15 <= sent < 100
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await asyncio.sleep(5)
+        assert len(world.written) == sent
+
+    lived(story, dead_letter=None, policy="per_type")
+
+
+def test_nothing_is_sent_any_more_when_the_type_stops_over_an_event_that_is_too_old() -> None:
+    async def story(world: World) -> None:
+        await asyncio.sleep(100)
+        await world.feed(world.recent(0)._replace(timestamp_ms=0), world.recent(1))
+        await asyncio.sleep(1)
+        assert world.listener.is_stopped
+        assert world.written == []
+
+    lived(story, dead_letter=None, max_age=10)
+
+
+def test_a_stopped_type_leaves_the_budget_to_the_others_and_takes_nothing_in() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 100))
+        assert (world.written, world.budget.used) == (["p0", "p1"], 98)
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await world.feed(*events(300, 310))
+        assert world.listener.is_stopped
+        assert (world.budget.used, world.listener.inbox.events) == (0, 0)
+        assert world.tally.received == 100
+
+    lived(story, dead_letter=None, limits=Limits(uncommitted_events=2))
+
+
+def test_what_was_sent_before_is_still_committed_when_the_type_stops() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        first = world.lane.batches
+        world.lane.batches = []
+        await world.feed(*events(2, 4))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await asyncio.sleep(1)
+        for batch in first:
+            batch.recipient.on_outcome(batch, 0, batch.done, Outcome.CONFIRMED, seconds=0.001)
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p1"}
+
+    lived(story, dead_letter=None)
