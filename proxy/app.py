@@ -134,7 +134,7 @@ class App:
                 await self._log.stop()
         except TimeoutError:
             _say.warning("log_left_unsaid", effect="the group notices after one session timeout")
-        self.recorder.record_classes(0.0, self.assignment, None)
+        self.recorder.finish(self.assignment, self._lanes, self.depths)
         self.recorder.on_stop(unresolved)
         _say.info("stopped", drained=drained, left_in_log=unresolved)
 
