@@ -343,6 +343,24 @@ def test_an_inherited_mistake_is_named_once_where_it_was_made_when_many_types_in
     assert found[0].startswith("tidegate.yaml:6: defaults.routing_key.constant: is a number")
 
 
+def test_an_inherited_mistake_is_named_when_every_type_overrides_it(files: Files) -> None:
+    text = HEAD.replace("class: P2,", "class: P2, max_age: soon,") + "event_types: {a: {max_age: 5s, class: P1}}\n"
+    classes = "classes: {P1: {events: {order: any}}, P2: {events: {order: all}}}\n"
+    assert [mistake.partition(";")[0] for mistake in files.mistakes(text + classes)] == [
+        "tidegate.yaml:6: defaults.max_age: is no duration",
+        'tidegate.yaml:8: classes.P1.events.order: "any" is unknown',
+        'tidegate.yaml:8: classes.P2.events.order: "all" is unknown',
+    ]
+
+
+def test_a_block_is_a_mistake_when_it_is_no_mapping(files: Files) -> None:
+    head = HEAD.partition("defaults:")[0]
+    assert [mistake.partition(";")[0] for mistake in files.mistakes(head + "defaults: 5\nevent_types: [a]\n")] == [
+        "tidegate.yaml:6: defaults: must be a mapping",
+        "tidegate.yaml:7: event_types: must be a mapping from the names of event types",
+    ]
+
+
 def test_the_type_wins_over_the_class_and_the_class_over_defaults_when_all_say_it(files: Files) -> None:
     settings = files.load(
         HEAD
