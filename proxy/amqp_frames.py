@@ -81,6 +81,12 @@ class _Shape(NamedTuple):
     """Bytes of the header frame's payload outside the table's entries."""
 
 
+def message_id(partition: Partition, event: Event) -> bytes:
+    """Return the message id, the same at every attempt; a message that the broker returns is known by it."""
+    full = f"{partition}-{event.position}".encode(errors="replace")
+    return full if len(full) <= SHORT_STRING else blake2b(full, digest_size=16).hexdigest().encode()
+
+
 class Envelope:
     """What the messages of one partition share at one address on one channel, encoded once.
 
@@ -92,6 +98,7 @@ class Envelope:
         self, address: Address, partition: Partition, *, channel: int, frame_max: int, event_bytes: int, headers: int
     ) -> None:
         self.address = address
+        self._partition = partition
         self._channel = channel
         self._header_max = (frame_max or _UNBOUNDED_FRAME) - _FRAME_OVERHEAD
         self._body_max = min(self._header_max, PIECE_BYTES - _FRAME_OVERHEAD)
@@ -112,11 +119,6 @@ class Envelope:
         self._header_start = _start.pack(_HEADER, channel, 0)[:3]
         self._body_start = _END + _start.pack(_BODY, channel, 0)[:3]
         self._shapes: dict[int, _Shape | None] = {}
-
-    def message_id(self, event: Event) -> bytes:
-        """Return the message id, the same at every attempt; a message that the broker returns is known by it."""
-        full = self._id_prefix + str(event.position).encode(errors="replace")
-        return full if len(full) <= SHORT_STRING else blake2b(full, digest_size=16).hexdigest().encode()
 
     def encode(self, event: Event) -> bytes:
         """Return all frames of the event's message. Raises `UnfitError` if it can't be carried."""
@@ -198,7 +200,7 @@ class Envelope:
             raise UnfitError(Reason.TOO_MANY_HEADERS, many)
         body = event.value or b""
         table = b"".join((self._table_start(event), *remarks, *log_fields(event.headers)))
-        tail = _PERSISTENT + short_string(self.message_id(event), "message id")
+        tail = _PERSISTENT + short_string(message_id(self._partition, event), "message id")
         flags = _FLAGS
         if event.timestamp_ms is not None and event.timestamp_ms >= 0:
             flags = _FLAGS_WITH_TIMESTAMP

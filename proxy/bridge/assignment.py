@@ -43,7 +43,8 @@ class Assignment:
         finally:
             for flow in flows:
                 self.listeners[flow.partition.topic].inbox.close(flow.partition)
-        return {f.partition: f.watermark.position for f in flows if f.watermark.uncommitted}
+        # All that is done, new or not: a commit meanwhile may have left out what the log no longer counts as ours.
+        return {flow.partition: flow.watermark.position for flow in flows if flow.watermark.resolved}
 
     def on_truncated(self, partition: Partition, lost: int) -> None:
         """See `PartitionOwner.on_truncated`."""
@@ -52,13 +53,15 @@ class Assignment:
     async def drain(self, flows: Collection[PartitionFlow], grace: float) -> bool:
         """Stop sending from the flows and wait up to `grace` seconds for the outcomes of what is written.
 
+        Dead letters are awaited like events.
+
         Returns whether every outcome came.
         """
         for flow in flows:
-            self.listeners[flow.partition.topic].withdraw_all([flow.partition])
+            self.listeners[flow.partition.topic].let_go([flow])
         try:
             async with asyncio.timeout(grace):
-                while any(flow.out for flow in flows):
+                while any(flow.out or flow.letters_out for flow in flows):
                     self._settled.clear()
                     await self._settled.wait()
         except TimeoutError:

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 
-from proxy.bridge.broker import Batch, LaneState
+from proxy.bridge.broker import Batch, LaneState, QueueState
 from proxy.bridge.event_log import PartitionOwner, Survey
-from proxy.errors import LogError
+from proxy.errors import BrokerError, LogError
 from proxy.model import Event, Outcome, Partition, Position, Reason
 
 
@@ -69,9 +69,19 @@ class ScriptedLog:
         self.paused: set[Partition] = set()
         self.committed: dict[Partition, Position] = {}
         self.subscribed: frozenset[str] = frozenset()
+        self.subscriptions = 0
+        self.subscribe_failure: LogError | None = None
         self.surveyed = Survey(frozenset(), frozenset(), frozenset())
         self.failure: LogError | None = None
+        self.owns_nothing = False
+        """A rebalance has taken everything away: commits leave it out and succeed."""
         self.affirmed = 0
+        self.handed_out = 0
+        """Events that polls have returned."""
+        self.lag: int | None = 0
+        """Of every partition; None: the log can't tell."""
+        self.lag_delay = 0.0
+        self.commit_delay = 0.0
 
     async def start(self, owner: PartitionOwner) -> None:
         self.owner = owner
@@ -82,10 +92,14 @@ class ScriptedLog:
         return self.surveyed
 
     async def subscribe(self, topics: frozenset[str]) -> None:
+        if self.subscribe_failure is not None:
+            raise self.subscribe_failure
         self.subscribed = topics
+        self.subscriptions += 1
 
     async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
         fetched, self.fetched = self.fetched, {}
+        self.handed_out += sum(len(events) for events in fetched.values())
         if not fetched:
             await asyncio.sleep(wait)
         return fetched
@@ -98,7 +112,9 @@ class ScriptedLog:
 
     async def commit(self, positions: Mapping[Partition, Position]) -> None:
         self._fail()
-        self.committed |= positions
+        await asyncio.sleep(self.commit_delay)
+        if not self.owns_nothing:
+            self.committed |= positions
 
     async def affirm(self) -> bool:
         self.affirmed += 1
@@ -106,7 +122,8 @@ class ScriptedLog:
 
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         self._fail()
-        return dict.fromkeys(done, 0)
+        await asyncio.sleep(self.lag_delay)
+        return {} if self.lag is None else dict.fromkeys(done, self.lag)
 
     async def stop(self) -> None:
         self.owner = None
@@ -114,3 +131,23 @@ class ScriptedLog:
     def _fail(self) -> None:
         if self.failure is not None:
             raise self.failure
+
+
+class ScriptedMonitor:
+    """Tells the states that the test puts in, or fails."""
+
+    def __init__(self, states: Mapping[str, QueueState | None]) -> None:
+        self.states = states
+        self.failure: BrokerError | None = None
+        self.polls = 0
+        self.is_closed = False
+
+    async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
+        await asyncio.sleep(0.001)
+        self.polls += 1
+        if self.failure is not None:
+            raise self.failure
+        return {queue: self.states.get(queue) for queue in queues}
+
+    async def close(self) -> None:
+        self.is_closed = True

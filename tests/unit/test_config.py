@@ -214,6 +214,11 @@ def test_a_mistake_is_named_with_its_place_and_remedy_when_an_event_type_is_wron
         ),
         (
             "group: tidegate",
+            "group: g, security: {protocol: SSL, key_file: k}",
+            "1: log.security: certificate_file and key_file go together",
+        ),
+        (
+            "group: tidegate",
             "group: g, security: {ca_file: c}",
             "1: log.security: protocol PLAINTEXT uses no certificates",
         ),
@@ -432,6 +437,43 @@ def test_the_include_itself_is_a_mistake_when_it_is_no_folder(files: Files) -> N
     ]
 
 
+def test_an_included_file_is_told_of_when_it_can_not_be_used(files: Files) -> None:
+    files.write("more/a.yaml", "[1]\n")
+    files.write("more/b.yaml", "routes: [x]\nclasses:\nevent_types: {a: [\n")
+    files.write("more/c.yaml", "routes: [x]\nclasses:\n")
+    (files.folder / "more" / "d.yaml").mkdir()
+    found = files.mistakes("include: more\n" + HEAD + ONE_TYPE)
+    assert [mistake.partition(";")[0] for mistake in found] == [
+        "more/a.yaml:1: the file must be a mapping",
+        "more/b.yaml:4: not valid YAML: expected the node content, but found '<stream end>'",
+        "more/c.yaml:1: routes: must be a mapping from names",
+        "more/d.yaml:1: can't be read: Is a directory",
+    ]
+
+
+def test_an_included_file_alone_may_define_the_routes_when_the_main_file_has_none(files: Files) -> None:
+    files.write("more/a.yaml", "routes: {mails: {exchange: x}}\n")
+    head, defaults = HEAD.partition("routes:")[0], HEAD.splitlines()[-1] + "\n"
+    assert files.load("include: more\n" + head + defaults + ONE_TYPE).routes["mails"].exchange == "x"
+
+
+def test_the_file_is_told_of_when_its_name_can_be_no_file_s(files: Files) -> None:
+    assert files.mistakes('include: "a\\0b"\n' + HEAD + ONE_TYPE) == [
+        "tidegate.yaml:1: include: can't be read: no folder can be called so; allowed: a folder, relative to this file"
+    ]
+    text = HEAD.replace('["localhost:5672"]', '["a:1"], password: {file: "a\\0b"}') + ONE_TYPE
+    assert files.mistakes(text) == [
+        "tidegate.yaml:2: broker.password: the secret's file can't be read: no file can be called so"
+    ]
+
+
+def test_the_folder_is_told_of_when_it_holds_too_many_files(files: Files) -> None:
+    for number in range(1_001):
+        files.write(f"more/{number:04}.yaml", "")
+    found = files.mistakes("include: more\n" + HEAD + ONE_TYPE)
+    assert found == ["tidegate.yaml:1: include: holds 1001 files; allowed: at most 1000"]
+
+
 def test_variables_are_filled_in_when_the_environment_has_them(files: Files) -> None:
     text = HEAD.replace("group: tidegate", 'group: "${TEAM}-$${x}", session_timeout: "${SESSION:-7}"') + ONE_TYPE
     text = text.replace("queues: [mail]", 'in_flight_events: "${WINDOW:-50}"') + "metric_log:\n  folder: ${FOLDER:-}\n"
@@ -462,6 +504,16 @@ def test_the_secret_is_read_without_its_line_end_when_a_file_is_named(files: Fil
     files.write("secret", "hunter2 \n")
     settings = files.load(HEAD.replace('["localhost:5672"]', '["a:1"], password: {file: secret}') + ONE_TYPE)
     assert settings.broker.password.get_secret_value() == "hunter2 "
+
+
+def test_logins_and_certificates_are_taken_when_they_are_complete(files: Files) -> None:
+    text = HEAD.replace('["localhost:5672"]', '["a:1"], tls: {ca_file: a, certificate_file: c, key_file: k}')
+    security = "{protocol: SASL_SSL, mechanism: SCRAM-SHA-512, username: u, password: p, ca_file: a}"
+    settings = files.load(text.replace("group: tidegate", f"group: g, security: {security}") + ONE_TYPE)
+    assert settings.broker.tls is not None
+    assert settings.broker.tls.key_file == "k"
+    assert settings.log.security.password is not None
+    assert settings.log.security.password.get_secret_value() == "p"
 
 
 @pytest.mark.parametrize(
@@ -582,10 +634,9 @@ def test_what_is_allowed_but_odd_is_warned_of_once_when_it_is_there(files: Files
 
 
 def test_at_least_one_class_and_route_are_asked_for_when_there_is_none(files: Files) -> None:
-    head = HEAD.replace("class: P2, route: mails, ", "").partition("routes:")[0]
-    assert [mistake.partition(";")[0] for mistake in files.mistakes(head + "routes: {}\nclasses: {}\n" + ONE_TYPE)][
-        :2
-    ] == [
+    head, defaults = HEAD.partition("routes:")[0], HEAD.splitlines()[-1] + "\n"
+    found = files.mistakes(head + "routes: {}\nclasses: []\n" + defaults + "event_types: {a: {}, b: {class: P1}}\n")
+    assert [mistake.partition(";")[0] for mistake in found] == [
         "tidegate.yaml:3: routes: at least one is needed",
         "tidegate.yaml:4: classes: at least one is needed",
     ]
