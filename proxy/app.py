@@ -5,13 +5,12 @@ import os
 import socket
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from importlib.metadata import version
 from typing import Any
 
 import structlog
 from croniter import croniter
 
-from proxy import config
+from proxy import __version__, config
 from proxy.admin import Admin
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.broker import DepthMonitor, Lane
@@ -102,7 +101,7 @@ class App:
 
     async def run(self) -> None:
         """Move events until `stop` is called. Raises what no task could handle."""
-        self.recorder.on_start(version("tidegate"))
+        self.recorder.on_start(__version__)
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             for name, lane in self._lanes.items():

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import logging
 import ssl
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import aiokafka.client
@@ -15,7 +16,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from proxy.errors import RefusedLoginError, SettingsError
 from proxy.settings import LogSettings
 
-log = structlog.get_logger()
+_say = structlog.get_logger("tidegate.kafka")
 
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 2.0
@@ -43,11 +44,11 @@ class Reach:
         """True while some caller's last request failed."""
         return bool(self._failing)
 
-    def lost(self, caller: str, reason: str) -> None:
+    def lost(self, caller: str, why: str) -> None:
         """Note that the caller's request failed or stayed unanswered."""
         if not self._failing:
             self._since = asyncio.get_running_loop().time()
-            log.warning("log_unavailable", hosts=self._hosts, reason=reason)
+            _say.warning("log_unavailable", hosts=self._hosts, why=why, effect="waiting for it")
         self._failing.add(caller)
 
     def found(self, caller: str) -> None:
@@ -55,7 +56,7 @@ class Reach:
         if caller in self._failing:
             self._failing.remove(caller)
             if not self._failing:
-                log.info("log_available", after=round(asyncio.get_running_loop().time() - self._since, 1))
+                _say.info("log_available", after_s=round(asyncio.get_running_loop().time() - self._since, 1))
 
 
 def options(settings: LogSettings, *, request_seconds: float) -> dict[str, Any]:
@@ -102,29 +103,38 @@ def teach_manners() -> None:
         library.setLevel(logging.CRITICAL + 1)
 
 
-async def await_login(settings: LogSettings, client: dict[str, Any], reach: Reach) -> None:
-    """Return once some host has taken the login; the library's own start hides why it fails.
-
-    Raises `RefusedLoginError` as soon as a host refuses the login or shows a certificate that isn't trusted.
-    """
-    wanted = {
-        name: value
-        for name, value in client.items()
-        if name.startswith(("sasl_", "ssl_", "security_", "client_", "request_"))
-    }
+async def persist(connect: Callable[[], Awaitable[object]], reach: Reach) -> None:
+    """Call `connect` until it succeeds, however long that takes."""
     pause = FIRST_PAUSE
     while True:
-        for host in settings.hosts:
-            name, port, _ = get_ip_port_afi(host)
-            try:
-                connection = await create_conn(name, port, **wanted)
-            except _REFUSALS as error:
-                raise RefusedLoginError(f"log host {host} refuses the login; see log.security: {error}") from error
-            except (OSError, errors.KafkaError) as error:
-                reach.lost("start", f"{host}: {error or type(error).__name__}")
-            else:
-                await connection.close()
-                reach.found("start")
-                return
+        try:
+            await connect()
+        except (OSError, errors.KafkaError) as error:
+            reach.lost("start", str(error) or type(error).__name__)
+        else:
+            reach.found("start")
+            return
         await asyncio.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
+
+
+async def log_in(settings: LogSettings, client: Mapping[str, Any]) -> None:
+    """Log in to the first host that is there, once, only to see it succeed: the library's own start hides why it fails.
+
+    Raises `RefusedLoginError` if a host refuses the login or shows a certificate that isn't trusted, OSError or
+    `KafkaError` if there is none.
+    """
+    wanted = {name: client[name] for name in client if name.startswith(("sasl_", "ssl_", "security_", "request_"))}
+    failure: Exception = errors.NoBrokersAvailable()
+    for host in settings.hosts:
+        name, port, _ = get_ip_port_afi(host)
+        try:
+            connection = await create_conn(name, port, **wanted)
+        except _REFUSALS as error:
+            raise RefusedLoginError(f"log host {host} refuses the login; see log.security: {error}") from error
+        except (OSError, errors.KafkaError) as error:
+            failure = error
+        else:
+            await connection.close()
+            return
+    raise failure

@@ -1,4 +1,4 @@
-"""Questions to Kafka that must not wait behind a fetch or a commit: they go over a client of their own."""
+"""Questions to Kafka that must not wait behind a fetch: which topics there are, where partitions begin and end."""
 
 import asyncio
 import contextlib
@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any
 
 from aiokafka import TopicPartition, errors
-from aiokafka.client import AIOKafkaClient, CoordinationType
-from aiokafka.protocol.commit import OffsetFetchRequest
+from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.offset import OffsetRequest
 
 from proxy.bridge.event_log import Survey
 from proxy.errors import LogError
-from proxy.kafka_client import FIRST_PAUSE, LONGEST_PAUSE, Reach, options
+from proxy.kafka_client import Reach
 from proxy.kafka_protocol import TopicsRequest, states
 from proxy.settings import LogSettings
 
@@ -21,8 +20,6 @@ EARLIEST = -2
 LATEST = -1
 """Times that stand for the beginning and the end of a partition."""
 
-_REQUEST_SECONDS = 3.0
-"""One request or one attempt to connect; the connection is given up then."""
 _ANSWER_SECONDS = 5.0
 """One question with all its requests."""
 _CLIENT = -1
@@ -35,31 +32,11 @@ class Inquiry:
     `reach` is told of every answer and every failure, which makes it the detector of outages.
     """
 
-    def __init__(self, settings: LogSettings, reach: Reach) -> None:
-        self._group = settings.group
+    def __init__(self, client: AIOKafkaClient, settings: LogSettings, reach: Reach) -> None:
+        self._client = client
         self._isolation = int(settings.isolation_level == "read_committed")
         self._reach = reach
-        self._client = AIOKafkaClient(**options(settings, request_seconds=_REQUEST_SECONDS))
         self._topics: set[str] = set()
-        self._coordinator: Any = None
-
-    async def open(self) -> None:
-        """Connect, however long that takes."""
-        pause = FIRST_PAUSE
-        while True:
-            try:
-                await self._client.bootstrap()
-            except errors.KafkaError as error:
-                self._reach.lost("inquiry", str(error))
-            else:
-                self._reach.found("inquiry")
-                return
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()
 
     async def survey(self, wanted: Collection[str]) -> Survey:
         """Ask for all topics, then by name for those wanted that are not among them."""
@@ -75,15 +52,6 @@ class Inquiry:
             missing=frozenset(set(wanted) - readable - denied),
             refused=frozenset(denied & set(wanted)),
         )
-
-    async def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the group's committed offsets; partitions without one are left out."""
-        async with self._answer("committed offsets"):
-            try:
-                return await self._committed(partitions)
-            except errors.KafkaError:
-                self._coordinator = None
-                raise
 
     async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Return the first offset at or after a time (milliseconds since 1970, `EARLIEST` or `LATEST`), one each.
@@ -103,9 +71,9 @@ class Inquiry:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 yield
         except (TimeoutError, errors.KafkaError) as error:
-            reason = str(error) or type(error).__name__
-            self._reach.lost("inquiry", reason)
-            raise LogError(f"the log does not tell its {subject}: {reason}") from error
+            why = str(error) or f"no answer within {_ANSWER_SECONDS:g} s"
+            self._reach.lost("inquiry", why)
+            raise LogError(f"the log does not tell its {subject}: {why}") from error
         self._reach.found("inquiry")
 
     async def _ask_any(self, request: Any) -> Any:
@@ -117,23 +85,6 @@ class Inquiry:
             except errors.KafkaError as error:
                 failure = error
         raise failure
-
-    async def _committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        if self._coordinator is None:
-            self._coordinator = await self._client.coordinator_lookup(CoordinationType.GROUP, self._group)
-        numbers: dict[str, list[int]] = defaultdict(list)
-        for partition in partitions:
-            numbers[partition.topic].append(partition.partition)
-        response = await self._client.send(self._coordinator, OffsetFetchRequest(self._group, list(numbers.items())))
-        _check(getattr(response, "error_code", 0))
-        found = {}
-        for topic, answers in response.topics:
-            for number, offset, _, error in answers:
-                if error != errors.UnknownTopicOrPartitionError.errno:
-                    _check(error)
-                if offset != _NOWHERE:
-                    found[TopicPartition(topic, number)] = offset
-        return found
 
     async def _offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Send one request to each leader; raise only if none of them answers."""
@@ -168,9 +119,3 @@ class Inquiry:
         if not topics <= self._topics:
             self._topics |= topics
             await self._client.set_topics(self._topics)
-
-
-def _check(code: int) -> None:
-    error = errors.for_code(code)
-    if error is not errors.NoError:
-        raise error

@@ -5,23 +5,27 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import structlog
-from aiokafka import AIOKafkaConsumer, TopicPartition, errors
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.client import AIOKafkaClient
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from proxy.bridge.event_log import PartitionOwner, Survey
 from proxy.errors import LogError
-from proxy.kafka_assignment import Assignment, Rebalances
-from proxy.kafka_client import FIRST_PAUSE, LONGEST_PAUSE, Reach, await_login, options, teach_manners
+from proxy.kafka_client import FIRST_PAUSE, LONGEST_PAUSE, Reach, log_in, options, persist, teach_manners
+from proxy.kafka_epoch import Epoch, Rebalances
+from proxy.kafka_group import GroupCoordinator
 from proxy.kafka_inquiry import LATEST, Inquiry
 from proxy.kafka_reader import Reader
 from proxy.kafka_shares import Placing, Share
 from proxy.model import Event, Partition, Position
 from proxy.settings import Limits, LogSettings
 
-log = structlog.get_logger()
+_say = structlog.get_logger("tidegate.kafka")
 
-_STOP_SECONDS = 10.0
+_STOP_SECONDS = 4.0
 """Leaving the group and closing; connections still open then are left to the end of the process."""
+_REQUESTS_PER_DEADLINE = 2
+"""A request for offsets gives its connection up early enough to be tried on another within `limits.commit_deadline`."""
 _HEARTBEATS_PER_SESSION = 6
 _SHARES_PER_ANSWER = 16
 """A broker's answer has room for at least so many partitions, so that one busy partition can't fill it ..."""
@@ -39,57 +43,61 @@ class KafkaLog:
         self._reach = Reach(settings.hosts)
         self._topics: frozenset[str] = frozenset()
         self._refused: set[str] = set()
+        """Topics still to be dropped."""
+        self._dropped: set[str] = set()
+        """Topics dropped and not yet told of."""
         self._attention = asyncio.Event()
         self._changes = asyncio.Lock()
         self._failure: Exception | None = None
         self._stopped = False
+        self._client: AIOKafkaClient | None = None
         self._consumer: Any = None
-        self._inquiry: Inquiry | None = None
         self._keeper: asyncio.Task[None] | None = None
+        self._inquiry: Inquiry
         self._placing: Placing
         self._reader: Reader
-        self._assignment: Assignment
+        self._epoch: Epoch
 
     async def start(self, owner: PartitionOwner) -> None:
-        """Connect, however long that takes.
+        """Connect, however long that takes; cancelled or failed, it leaves nothing open.
 
         Raises `RefusedLoginError` if the log refuses the login or shows a certificate that isn't trusted,
         `SettingsError` if a file of `log.security` can't be used.
         """
         teach_manners()
-        login = options(self._settings, request_seconds=self._limits.connect_deadline)
-        await await_login(self._settings, login, self._reach)
-        self._inquiry = Inquiry(self._settings, self._reach)
-        await self._inquiry.open()
-        self._consumer = _new_consumer(self._settings, self._limits)
-        await self._start_consumer()
-        self._placing = Placing(self._settings, self._consumer, self._inquiry, owner)
-        self._assignment = Assignment(
-            self._consumer,
-            owner,
-            self._placing,
-            self._reach,
-            commit_deadline=self._limits.commit_deadline,
-            on_refused=self._on_refused,
-        )
+        try:
+            await self._connect()
+        except BaseException:
+            await self.stop()
+            raise
+        deadline = self._limits.commit_deadline
+        coordinator = GroupCoordinator(self._client, self._settings.group, self._reach, deadline)
+        self._inquiry = Inquiry(self._client, self._settings, self._reach)
+        self._placing = Placing(self._settings, self._consumer, coordinator, self._inquiry, owner)
+        self._epoch = Epoch(self._consumer, coordinator, self._placing, owner, on_refused=self._on_refused)
         self._reader = Reader(
             self._consumer, self._reach, on_unavailable=self._on_unavailable, on_refused=self._on_refused
         )
         self._keeper = asyncio.create_task(self._keep(), name="kafka-keeper")
 
     async def survey(self, wanted: Collection[str]) -> Survey:
-        """Ask which topics exist and may be read; never creates one. Raises `LogError` if unanswered within 5 s."""
-        return await self._asked.survey(wanted)
+        """Ask which topics exist and may be read; never creates one. Raises `LogError` if unanswered within 5 s.
+
+        A topic dropped because reading it was refused is told as refused once, even if it has become readable since.
+        """
+        survey = await self._inquiry.survey(wanted)
+        dropped, self._dropped = frozenset(self._dropped & survey.readable), set()
+        return Survey(survey.readable - dropped, survey.missing, survey.refused | (dropped & set(wanted)))
 
     async def subscribe(self, topics: frozenset[str]) -> None:
         """Replace the topics read by this replica."""
         async with self._changes:
             if topics == self._topics:
                 return
-            await self._assignment.end()
+            await self._epoch.end()
             self._topics = topics
             if topics:
-                listener = Rebalances(self._assignment, on_begin=self._attention.set, on_failure=self._on_failure)
+                listener = Rebalances(self._epoch, on_begin=self._attention.set, on_failure=self._on_failure)
                 self._consumer.subscribe(topics=tuple(topics), listener=listener)
             else:
                 self._consumer.unsubscribe()
@@ -104,7 +112,7 @@ class KafkaLog:
         if self._stopped:
             await asyncio.sleep(wait)
             return {}
-        return await self._reader.read(lambda: self._assignment.shares, wait)
+        return await self._reader.read(lambda: self._epoch.shares, wait)
 
     def pause(self, partitions: Collection[Partition]) -> None:
         """Fetch no more from the partitions; those not owned are passed over."""
@@ -115,23 +123,23 @@ class KafkaLog:
         self._set_paused(partitions, self._consumer.resume, paused=False)
 
     async def commit(self, positions: Mapping[Partition, Position]) -> None:
-        """Commit what is owned of the positions, in one request, within `limits.commit_deadline`."""
-        await self._assignment.commit(positions)
+        """Commit what is owned of the positions, in one request, once none is under way; `limits.commit_deadline`."""
+        await self._epoch.commit(positions)
 
     async def affirm(self) -> bool:
         """Ask within `limits.commit_deadline`; True without asking if nothing is owned."""
-        return await self._assignment.affirm()
+        return await self._epoch.affirm()
 
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """Ask for the ends of all partitions at once; nothing is returned if the log does not answer within 5 s."""
         heads: dict[TopicPartition, int] = {}
         for partition, position in done.items():
-            share = self._assignment.shares.get(partition)
+            share = self._epoch.shares.get(partition)
             head = position + 1 if isinstance(position, int) else share.began if share else None
             if head is not None:
                 heads[TopicPartition(*partition)] = head
         try:
-            ends = await self._asked.offsets(dict.fromkeys(heads, LATEST))
+            ends = await self._inquiry.offsets(dict.fromkeys(heads, LATEST))
         except LogError:
             return {}
         return {Partition(*at): max(0, end - heads[at]) for at, end in ends.items()}
@@ -149,33 +157,26 @@ class KafkaLog:
             async with asyncio.timeout(_STOP_SECONDS):
                 if self._consumer is not None:
                     await self._consumer.stop()
-                if self._inquiry is not None:
-                    await self._inquiry.close()
+                if self._client is not None:
+                    await self._client.close()
         except TimeoutError:
-            log.warning("log_left_without_answer", hosts=self._settings.hosts)
+            _say.warning("log_left_unsaid", effect="the group notices after one session timeout")
 
-    @property
-    def _asked(self) -> Inquiry:
-        assert self._inquiry is not None, "start() comes first"
-        return self._inquiry
-
-    async def _start_consumer(self) -> None:
-        pause = FIRST_PAUSE
-        while True:
-            try:
-                await self._consumer.start()
-            except errors.KafkaError as error:
-                self._reach.lost("start", str(error))
-            else:
-                self._reach.found("start")
-                return
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+    async def _connect(self) -> None:
+        settings, limits = self._settings, self._limits
+        login = options(settings, request_seconds=limits.connect_deadline)
+        await persist(lambda: log_in(settings, login), self._reach)
+        self._client = AIOKafkaClient(
+            **options(settings, request_seconds=limits.commit_deadline / _REQUESTS_PER_DEADLINE)
+        )
+        await persist(self._client.bootstrap, self._reach)
+        self._consumer = _new_consumer(settings, limits)
+        await persist(self._consumer.start, self._reach)
 
     def _set_paused(
         self, partitions: Collection[Partition], act: Callable[[TopicPartition], None], *, paused: bool
     ) -> None:
-        shares = self._assignment.shares
+        shares = self._epoch.shares
         for partition in partitions:
             share = shares.get(partition)
             if share is not None and share.is_paused is not paused:
@@ -192,26 +193,26 @@ class KafkaLog:
         self._attention.set()
 
     def _on_refused(self, topic: str) -> None:
-        for share in self._assignment.shares.values():
+        for share in self._epoch.shares.values():
             if share.at.topic == topic:
                 self._placing.hold(share)
         if topic in self._topics and topic not in self._refused:
             self._refused.add(topic)
-            log.error("topic_refused", topic=topic)
+            _say.error("topic_dropped", topic=topic, why="reading it was refused", remedy="grant this login Read on it")
             self._attention.set()
 
     async def _keep(self) -> None:
-        """Place what is unplaced and drop what is refused, trying again for as long as it takes."""
+        """Drop what is refused, place what is unplaced, pin what is unpinned; tried again for as long as it takes."""
         pause = FIRST_PAUSE
         try:
             while True:
                 await self._attention.wait()
                 self._attention.clear()
-                if self._refused:
-                    refused = frozenset(self._refused)
-                    await self.subscribe(self._topics - refused)
-                    self._refused -= refused
-                if await self._is_all_placed():
+                try:
+                    is_done = await self._attend()
+                except LogError:
+                    is_done = False
+                if is_done:
                     pause = FIRST_PAUSE
                 else:
                     self._attention.set()
@@ -220,25 +221,18 @@ class KafkaLog:
         except Exception as error:  # noqa: BLE001  # the pump gets it from `poll`
             self._on_failure(error)
 
-    async def _is_all_placed(self) -> bool:
-        """Place what can be placed now."""
-        shares = self._assignment.shares
-        fresh = [share for share in shares.values() if share.began is None]
-        astray = [share for share in shares.values() if share.unavailable is not None]
-        try:
-            starts = await self._placing.starts(fresh) if fresh else {}
-            bounds = await self._placing.bounds(astray) if astray else {}
-        except LogError:
-            return False
-        if self._assignment.shares is not shares:
-            return True  # that epoch has ended; the next one asks for attention itself
-        for share in fresh:
-            if share.at in starts:
-                self._placing.place(share, starts[share.at])
-        for share in astray:
-            if share.at in bounds:
-                self._placing.replace(share, *bounds[share.at])
-        return len(starts) == len(fresh) and len(bounds) == len(astray)
+    async def _attend(self) -> bool:
+        if refused := frozenset(self._refused):
+            await self.subscribe(self._topics - refused)
+            self._refused -= refused
+            self._dropped |= refused
+        is_placed = await self._placing.attend(lambda: self._epoch.shares)
+        unpinned = [share for share in self._epoch.shares.values() if share.is_placed and not share.is_pinned]
+        if unpinned:
+            await self._epoch.pin(unpinned)
+            for share in unpinned:
+                share.is_pinned = True
+        return is_placed
 
 
 def _new_consumer(settings: LogSettings, limits: Limits) -> Any:

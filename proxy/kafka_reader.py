@@ -19,7 +19,7 @@ from proxy.kafka_events import events
 from proxy.kafka_shares import Share, Shares
 from proxy.model import Event, Partition
 
-log = structlog.get_logger()
+_say = structlog.get_logger("tidegate.kafka")
 
 _GRACE = 0.1
 """Seconds beyond `wait` after which a read that the library holds back, as it does in a rebalance, is given up."""
@@ -104,7 +104,7 @@ class Reader:
                 self._read_again(error, shares)
 
     def _read_again(self, error: errors.KafkaError, shares: Shares) -> None:
-        log.warning("read_failed", reason=str(error) or type(error).__name__)
+        _say.warning("read_failed", why=str(error), effect="reading again, one partition at a time")
         for share in shares.values():
             if share.is_placed:
                 self._consumer.seek(share.at, share.next)
@@ -123,9 +123,12 @@ class Reader:
             except errors.KafkaError as error:
                 share.is_placed = False
                 self._consumer.pause(share.at)
-                reason = str(error) or type(error).__name__
-                log.error(  # noqa: TRY400  # the reason says it all
-                    "partition_unreadable", partition=str(share.partition), position=share.next, reason=reason
+                _say.error(
+                    "partition_unreadable",
+                    partition=str(share.partition),
+                    position=share.next,
+                    why=str(error),
+                    effect="it stands still until the next rebalance; all others go on",
                 )
         if not fetched:
             await asyncio.sleep(min(wait, _SEARCH_PAUSE))

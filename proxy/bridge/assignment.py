@@ -3,14 +3,10 @@
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 
-import structlog
-
 from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.lease import Lease
 from proxy.bridge.listener import Incident, Listener
 from proxy.model import Partition, Position
-
-_say = structlog.get_logger("tidegate.assignment")
 
 
 class Assignment:
@@ -32,7 +28,6 @@ class Assignment:
     def on_assigned(self, partitions: Collection[Partition]) -> Collection[Partition]:
         """See `PartitionOwner.on_assigned`."""
         self._lease.renew(asyncio.get_running_loop().time())
-        _say.info("partitions_assigned", count=len(partitions))
         return [
             partition
             for partition in partitions
@@ -43,7 +38,6 @@ class Assignment:
         """See `PartitionOwner.on_revoked`."""
         owned = [self.listeners[p.topic].inbox.flows.get(p) for p in partitions if p.topic in self.listeners]
         flows = [flow for flow in owned if flow is not None]
-        _say.info("partitions_revoked", count=len(partitions))
         try:
             await self.drain(flows, self._grace())
         finally:
