@@ -124,6 +124,7 @@ class App:
         flows = self.assignment.flows()
         _say.info("stopping", open_events=sum(flow.out for flow in flows), effect="awaiting confirms, then committing")
         self._pump.stop()
+        self.assignment.close()
         limits = self._settings.limits
         drained = await self.assignment.drain(flows, limits.drain_deadline)
         await asyncio.wait([pump], timeout=limits.drain_deadline)
