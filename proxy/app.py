@@ -186,13 +186,17 @@ class App:
         statistics = self._settings.statistics
         clock = asyncio.get_running_loop().time
         due = clock()
+        last = self._around.wall()
         while True:
             if statistics.cron is None:
                 due = max(due + (statistics.period or 1.0), clock())
                 await asyncio.sleep(due - clock())
             else:
                 wall = self._around.wall()
-                await asyncio.sleep(croniter(statistics.cron, wall, second_at_beginning=True).get_next(float) - wall)
+                # A sleep that ended a little early must not find the same time again.
+                since = last if 0 < last - wall < 1 else wall
+                last = croniter(statistics.cron, since, second_at_beginning=True).get_next(float)
+                await asyncio.sleep(last - wall)
             self.control.turn()
 
 
