@@ -58,6 +58,7 @@ class App:
         self._stop = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
         self._spawned: list[asyncio.Task[None]] = []
+        self._has_left = False
         instance = instance or f"{socket.gethostname()}-{os.getpid()}-{int(wall())}"
         self.recorder = Recorder(settings, write=write, wall=wall, instance=instance)
         self.control = ControlLoop(list(settings.routes), settings.detector)
@@ -102,6 +103,15 @@ class App:
     async def run(self) -> None:
         """Move events until `stop` is called. Raises what no task could handle."""
         self.recorder.on_start(__version__)
+        try:
+            await self._move()
+        except* Exception:
+            # Left now, others take over at once; abandoned, after a session timeout.
+            await self._leave_group()
+            raise
+        await self._leave_group()
+
+    async def _move(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             for name, lane in self._lanes.items():
@@ -130,14 +140,21 @@ class App:
         await asyncio.wait([pump], timeout=limits.drain_deadline)
         await self._committer.commit()
         unresolved = sum(flow.watermark.received - flow.watermark.resolved for flow in self.assignment.flows())
+        await self._leave_group()
+        self.recorder.finish(self.assignment, self._lanes, self.depths)
+        self.recorder.on_stop(unresolved)
+        _say.info("stopped", drained=drained, left_in_log=unresolved)
+
+    async def _leave_group(self) -> None:
+        """Stop the log, unless it is stopped."""
+        if self._has_left:
+            return
+        self._has_left = True
         try:
             async with asyncio.timeout(LOG_STOP_DEADLINE):
                 await self._log.stop()
         except TimeoutError:
             _say.warning("log_left_unsaid", effect="the group notices after one session timeout")
-        self.recorder.finish(self.assignment, self._lanes, self.depths)
-        self.recorder.on_stop(unresolved)
-        _say.info("stopped", drained=drained, left_in_log=unresolved)
 
     async def _unless_stopped(self, starting: asyncio.Task[None]) -> bool:
         """Wait for the log's start or the stop, whichever comes first; return whether the log has started."""

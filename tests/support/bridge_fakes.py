@@ -1,7 +1,7 @@
 """A log and a lane that do what a test tells them, to see one piece of the bridge at a time."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from proxy.bridge.broker import Batch, LaneState, QueueState
 from proxy.bridge.event_log import PartitionOwner, Survey
@@ -17,6 +17,8 @@ class ScriptedLane:
         self.batches: list[Batch] = []
         self.written: list[Event] = []
         self.room = asyncio.Semaphore(10**9)
+        self.failure: Exception | None = None
+        """Ends `run` half a second after its start."""
         self._changed = asyncio.Event()
 
     @property
@@ -28,6 +30,9 @@ class ScriptedLane:
         return 0.0
 
     async def run(self) -> None:
+        await asyncio.sleep(0.5)
+        if self.failure is not None:
+            raise self.failure
         await asyncio.Event().wait()
 
     async def publish(self, batches: Sequence[Batch]) -> None:
@@ -82,8 +87,15 @@ class ScriptedLog:
         """Of every partition; None: the log can't tell."""
         self.lag_delay = 0.0
         self.commit_delay = 0.0
+        self.start_delay = 0.0
+        self.stop_delay = 0.0
+        self.poll_failure: Exception | None = None
+        self.on_poll_end: Callable[[], None] = lambda: None
+        """Called when a poll ends that found nothing."""
+        self.stops = 0
 
     async def start(self, owner: PartitionOwner) -> None:
+        await asyncio.sleep(self.start_delay)
         self.owner = owner
 
     async def survey(self, wanted: Collection[str]) -> Survey:
@@ -100,8 +112,12 @@ class ScriptedLog:
     async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
         fetched, self.fetched = self.fetched, {}
         self.handed_out += sum(len(events) for events in fetched.values())
+        if self.poll_failure is not None:
+            raise self.poll_failure
         if not fetched:
             await asyncio.sleep(wait)
+            self.on_poll_end()
+            fetched, self.fetched = self.fetched, {}
         return fetched
 
     def pause(self, partitions: Collection[Partition]) -> None:
@@ -126,7 +142,8 @@ class ScriptedLog:
         return {} if self.lag is None else dict.fromkeys(done, self.lag)
 
     async def stop(self) -> None:
-        self.owner = None
+        self.stops += 1
+        await asyncio.sleep(self.stop_delay)
 
     def _fail(self) -> None:
         if self.failure is not None:
