@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from proxy.bridge.broker import Batch, LaneState, QueueState
 from proxy.bridge.event_log import PartitionOwner, Survey
+from proxy.bridge.flow import PartitionFlow
 from proxy.errors import BrokerError, LogError
 from proxy.model import Event, Outcome, Partition, Position, Reason
 
@@ -15,6 +16,7 @@ class ScriptedLane:
     def __init__(self) -> None:
         self.state = LaneState.OPEN
         self.batches: list[Batch] = []
+        self.handed: Sequence[Batch] = ()
         self.written: list[Event] = []
         self.room = asyncio.Semaphore(10**9)
         self.failure: Exception | None = None
@@ -36,6 +38,7 @@ class ScriptedLane:
         await asyncio.Event().wait()
 
     async def publish(self, batches: Sequence[Batch]) -> None:
+        self.handed = batches
         for batch in batches:
             while not batch.withdrawn and batch.done < len(batch.events):
                 if self.room.locked():
@@ -56,6 +59,12 @@ class ScriptedLane:
         for _ in range(events):
             self.room.release()
         self._changed.set()
+
+    def finish_written(self) -> None:
+        """Confirm what was written of the batches handed over last."""
+        for batch in self.handed:
+            if batch.done:
+                batch.recipient.on_outcome(batch, 0, batch.done, Outcome.CONFIRMED, seconds=0.001)
 
     def finish(self, outcome: Outcome = Outcome.CONFIRMED, *, reason: Reason | None = None) -> None:
         """End all that was written and not yet ended."""
@@ -168,3 +177,37 @@ class ScriptedMonitor:
 
     async def close(self) -> None:
         self.is_closed = True
+
+
+class CountingHost:
+    """Counts what a flow tells its listener."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.overtaken = 0
+        self.parked: list[tuple[PartitionFlow, int, Sequence[Event]]] = []
+        self.called_back: list[PartitionFlow] = []
+        self.sending: list[Batch] = []
+
+    def on_confirmed(self, _events: Sequence[Event], _seconds: float | None, overtaken: int) -> None:
+        self.overtaken += overtaken
+
+    def on_failed(self, _outcome: Outcome, _count: int, *, congestion: bool) -> float:
+        del congestion
+        return self.now
+
+    def on_undeliverable(
+        self, flow: PartitionFlow, first: int, lost: Sequence[Event], _reason: Reason, _detail: str
+    ) -> None:
+        self.parked.append((flow, first, lost))
+
+    def withdraw(self, flow: PartitionFlow) -> None:
+        self.called_back.append(flow)
+        for batch in self.sending:
+            batch.called_back = True
+
+    def wake(self) -> None:
+        pass
+
+    def may_send(self) -> bool:
+        return True

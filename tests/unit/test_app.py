@@ -249,3 +249,31 @@ def test_the_least_limits_stop_it_in_order_too() -> None:
         assert process.log.committed == {PARTITION: "p2"}
 
     ran(story, limits=Limits(drain_deadline=0.0, commit_interval=0.05))
+
+
+def test_metrics_tell_routes_queues_classes_and_types_of_now() -> None:
+    async def story(process: Process) -> None:
+        await process.feed(PARTITION, 0, 3)
+        process.lane.finish()
+        await asyncio.sleep(1.5)
+        told = {
+            (sample.name, *sample.labels.values()): sample.value
+            for family in process.app.status.families()
+            for sample in family.samples
+        }
+        expected: dict[tuple[str, ...], float] = {
+            ("tidegate_in_flight_events", "r"): 0,
+            ("tidegate_congested", "r", "too_few_samples"): 0,
+            ("tidegate_queue_ready_messages", "q1"): 3,
+            **{("tidegate_lag_events", name): 0 for name in ("P1", "P2", "P3")},
+            ("tidegate_confirmed_events_total", "P1"): 3,
+            ("tidegate_confirmed_events_total", "P2"): 0,
+            ("tidegate_confirmed_events_total", "P3"): 0,
+            ("tidegate_batch_size_events", "orders"): 15,
+            ("tidegate_batch_size_events", "news.a"): 15,
+            ("tidegate_inbox_events", "orders"): 0,
+            ("tidegate_inbox_events", "news.a"): 0,
+        }
+        assert told == expected
+
+    ran(story, routes={"r": Route(exchange="x", queues=("q1",))})
