@@ -136,13 +136,12 @@ class App:
         await asyncio.wait([pump], timeout=limits.drain_deadline)
         await self._committer.commit()
         unresolved = sum(flow.watermark.received - flow.watermark.resolved for flow in self.assignment.flows())
-        await self._leave_log()
         self.recorder.finish(self.assignment, self._lanes, self.depths)
         self.recorder.on_stop(unresolved)
         _say.info("stopped", drained=drained, left_in_log=unresolved)
 
     async def _leave_log(self) -> None:
-        """Leave the group, whatever ended the run; the second call does nothing."""
+        """Leave the group, whatever ended the run: left, others take over at once; abandoned, after a session timeout."""
         try:
             async with asyncio.timeout(LOG_STOP_DEADLINE):
                 await self._log.stop()
