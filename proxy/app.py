@@ -141,7 +141,7 @@ class App:
         _say.info("stopped", drained=drained, left_in_log=unresolved)
 
     async def _leave_log(self) -> None:
-        """Leave the group, whatever ended the run: left, others take over at once; abandoned, after a session timeout."""
+        """Leave the group, whatever ended the run; one that is abandoned notices only after a session timeout."""
         try:
             async with asyncio.timeout(LOG_STOP_DEADLINE):
                 await self._log.stop()
