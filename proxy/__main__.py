@@ -11,17 +11,18 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 import structlog
 
-from proxy import config
+from proxy import __version__, config
 from proxy.errors import RefusedLoginError, SettingsError
 from proxy.settings import Settings
 
 EXIT_UNEXPECTED = 1
 EXIT_MISTAKE = 2
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _EPILOG = """
 examples:
@@ -58,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"tidegate {version('tidegate')}")
+    parser.add_argument("--version", action="version", version=f"tidegate {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="move events until told to stop (SIGTERM, Ctrl-C)")
     run.set_defaults(command=_run)
@@ -112,8 +113,8 @@ def _run(options: argparse.Namespace) -> int:
         with asyncio.Runner(loop_factory=PreciseLoop) as runner:
             code = runner.run(_serve(settings))
     except* RefusedLoginError as group:
-        for error in _leaves(group):
-            say.error("login_refused", why=str(error))
+        for why in sorted({str(error) for error in _leaves(group)}):
+            say.error("login_refused", why=why)
         code = EXIT_MISTAKE
     return code
 
@@ -122,27 +123,26 @@ async def _serve(settings: Settings) -> int:
     from proxy.app import serve
 
     loop = asyncio.get_running_loop()
-    serving = asyncio.current_task()
-    received: list[int] = []
 
     def register(stop: Callable[[], None]) -> None:
-        def on_signal(number: int) -> None:
-            received.append(number)
-            if len(received) == 1:
-                stop()
-            elif serving is not None:
-                serving.cancel()
+        def on_first(number: int) -> None:
+            for again in _SIGNALS:
+                loop.add_signal_handler(again, _end_at_once, again)
+            structlog.get_logger("tidegate").info(
+                "signal", number=number, effect="orderly stop; a second one ends at once"
+            )
+            stop()
 
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, on_signal, number)
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, on_first, number)
 
-    try:
-        await serve(settings, register)
-    except asyncio.CancelledError:
-        if len(received) > 1:
-            return 128 + received[-1]
-        raise
+    await serve(settings, register)
     return 0
+
+
+def _end_at_once(number: int) -> None:
+    """Leave without another word: whatever is not committed is read again, as after any crash."""
+    os._exit(128 + number)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

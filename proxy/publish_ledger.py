@@ -5,10 +5,11 @@ including"; the ledger turns that into ranges of the batches they came from.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from proxy.amqp_frames import message_id
 from proxy.bridge.broker import Batch
 from proxy.model import Event, Outcome, Reason
 from proxy.publish_outcomes import Resolved
@@ -32,8 +33,6 @@ class Slice:
 
 
 _first_tag = attrgetter("first_tag")
-MessageId = Callable[[Batch, Event], bytes]
-"""Tells the message id under which an event of a batch was written."""
 
 
 @dataclass(slots=True)
@@ -75,14 +74,14 @@ class Ledger:
             first, last = 0, tag or self.next_tag - 1
         return self._resolve(self._take(first, last), acked=acked, now=now)
 
-    def on_return(self, message_id: bytes, ids: MessageId, why: str) -> bool:
-        """Mark the open message of that id as come back; return whether there is one.
+    def on_return(self, returned: bytes, why: str) -> bool:
+        """Mark the open message of that id as come back, its confirm follows; return whether there is one.
 
-        Its confirm follows. Of two with the same id the earlier is meant.
+        Of two with the same id the earlier is meant.
         """
         for piece in self._open:
             for tag, event in enumerate(piece.events, piece.first_tag):
-                if tag not in self._returned and ids(piece.batch, event) == message_id:
+                if tag not in self._returned and message_id(piece.batch.partition, event) == returned:
                     self._returned[tag] = why
                     return True
         return False

@@ -8,13 +8,12 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 from proxy.amqp_frames import PIECE_BYTES, Envelope, cut, without_channel
 from proxy.amqp_headers import UnfitError
 from proxy.bridge.broker import Batch
 from proxy.errors import BrokerError
-from proxy.model import Event, Outcome, Partition, Reason
+from proxy.model import Outcome, Partition, Reason
 from proxy.publish_ledger import Ledger
 from proxy.publish_outcomes import Outcomes, Resolved
 from proxy.publish_wire import Sent, Wire
@@ -225,7 +224,7 @@ class Session:
         """Remember which message no queue took."""
         known = self._known(channel)
         if known is not None:
-            known.ledger.on_return(message_id, partial(self._message_id, known), why)
+            known.ledger.on_return(message_id, why)
 
     def on_channel_closed(self, channel: int, why: str) -> None:
         """Find the culprit, or put everyone who had events open into quarantine."""
@@ -279,9 +278,6 @@ class Session:
                 else:
                     self._quarantine.suspect(one.batch.partition.topic, one.end - one.start)
             self._outcomes.add(resolved)
-
-    def _message_id(self, channel: _Channel, batch: Batch, event: Event) -> bytes:
-        return self._envelope(channel, batch).message_id(event)
 
     def _known(self, number: int) -> _Channel | None:
         return next((channel for channel in self._channels() if channel.number == number), None)

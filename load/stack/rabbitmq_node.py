@@ -151,6 +151,7 @@ class RabbitmqNode:
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
             "LANG": "C.UTF-8",
             "HOME": str(self.data / "home"),
+            "ERL_CRASH_DUMP": str(self.data / "logs" / "erl_crash.dump"),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
             "ERL_EPMD_PORT": str(self.ports["epmd"]),
             "RABBITMQ_ADVANCED_CONFIG_FILE": str(self.data / "advanced.config"),

@@ -55,7 +55,7 @@ def spark_session(master: str, noise: Path) -> Iterator["SparkSession"]:
     conf = SparkConf().setAll(_settings(master))
     with tempfile.TemporaryDirectory(prefix="tidegate-report-") as scratch, noise.open("wb") as output:
         conf.set("spark.sql.warehouse.dir", scratch)
-        gateway = launch_gateway(conf, {"stdout": output, "stderr": output, "cwd": scratch})
+        gateway = launch_gateway(conf, {"stdout": output, "stderr": output, "cwd": scratch})  # type: ignore[no-untyped-call]
         context = SparkContext(conf=conf, gateway=gateway)
         try:
             yield SparkSession(context)
