@@ -211,9 +211,9 @@ class _Owner:
 
 
 def _epoch(owner: _Owner) -> tuple[Epoch, _Coordinator]:
-    library, coordinator = _Library(), _Coordinator()
-    parts: Any = library, coordinator, library
-    epoch = Epoch(*parts, owner, on_refused=lambda _: None)
+    library: Any = _Library()
+    coordinator: Any = _Coordinator()
+    epoch = Epoch(library, coordinator, library, owner, on_refused=lambda _: None)
     epoch.begin([AT])
     return epoch, coordinator
 
