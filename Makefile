@@ -42,7 +42,7 @@ setup: $(WHEEL) ## the environment in .venv, with the wheel of this checkout
 .PHONY: check
 check: lint ## format, lint, types, imports, quick tests with branch coverage: before every commit
 	@mkdir -p .build/logs
-	@timeout --kill-after=30 300 $(PYTEST) -q $(QUICK) 2>&1 | tee .build/logs/quick-tests.log
+	@timeout --foreground --kill-after=30 300 $(PYTEST) -q $(QUICK) 2>&1 | tee --ignore-interrupts .build/logs/quick-tests.log
 	@$(BIN)/coverage html -q -d .build/coverage-pages
 	@echo "Branch coverage: $$($(BIN)/coverage report --format=total) % (.build/coverage-pages/index.html)"
 
@@ -55,21 +55,19 @@ lint: setup
 
 # All tests in one pytest: its closing line, the last that is printed, counts them all.
 .PHONY: test
-test: lint stack ## everything that CI runs: check, then all tests on real brokers and the image (10 minutes)
-	@timeout --kill-after=60 1500 env TIDEGATE_TEST_RABBITMQS="system 4" $(PYTEST) -q tests 2>&1 | tee .build/logs/tests.log
+test: lint software ## everything that CI runs: check, then all tests on real brokers and the image (10 minutes)
+	@timeout --foreground --kill-after=60 1500 env TIDEGATE_TEST_RABBITMQS="system 4" $(PYTEST) -q tests 2>&1 | tee --ignore-interrupts .build/logs/tests.log
 
-.PHONY: stack
-stack: setup
+# Whatever takes long the first time, so that no test waits for it.
+.PHONY: software
+software: setup
 	@$(STEP) rabbitmq-4 600 "A RabbitMQ 4 beside the system's" -- $(BIN)/python -m load.stack rabbitmq-4
 	@$(STEP) stack 900 "A Kafka and a RabbitMQ start" -- $(BIN)/python -m load.stack run -- true
+	@$(STEP) base-image 900 "A base for the image" -- $(BIN)/python -m load.container --base-only
 
 .PHONY: demo
 demo: setup ## order confirmations, brand alerts and a campaign through real brokers, control off and on (5 minutes)
 	@$(BIN)/python -m load.demo
-
-.PHONY: control
-control: setup ## what the control loop does with slow, lost and returning consumers
-	@$(BIN)/python -m load.control
 
 .PHONY: image
 image: setup ## the container image localhost/tidegate:latest, with Docker, Podman or Buildah
