@@ -64,9 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (StackError, WorkerError, WireError, KafkaError, TimeoutError) as error:
         say(f"the test could not be ended: {error or 'out of time'}")
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         say("interrupted; everything is taken down")
-        return 128 + signal.SIGINT
+        return 128 + (error.args[0] if error.args else signal.SIGINT)
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(about | _record(result), indent=1) + "\n", encoding="utf-8")
     print(_text(result))

@@ -130,18 +130,18 @@ class App:
         flows = self.assignment.flows()
         _say.info("stopping", open_events=sum(flow.out for flow in flows), effect="awaiting confirms, then committing")
         self._pump.stop()
+        self.assignment.close()
         limits = self._settings.limits
         drained = await self.assignment.drain(flows, limits.drain_deadline)
         await asyncio.wait([pump], timeout=limits.drain_deadline)
         await self._committer.commit()
         unresolved = sum(flow.watermark.received - flow.watermark.resolved for flow in self.assignment.flows())
-        await self._leave_log()
         self.recorder.finish(self.assignment, self._lanes, self.depths)
         self.recorder.on_stop(unresolved)
         _say.info("stopped", drained=drained, left_in_log=unresolved)
 
     async def _leave_log(self) -> None:
-        """Leave the group, whatever ended the run; the second call does nothing."""
+        """Leave the group, whatever ended the run; one that is abandoned notices only after a session timeout."""
         try:
             async with asyncio.timeout(LOG_STOP_DEADLINE):
                 await self._log.stop()
@@ -195,13 +195,17 @@ class App:
         statistics = self._settings.statistics
         clock = asyncio.get_running_loop().time
         due = clock()
+        last = self._around.wall()
         while True:
             if statistics.cron is None:
                 due = max(due + (statistics.period or 1.0), clock())
                 await asyncio.sleep(due - clock())
             else:
                 wall = self._around.wall()
-                await asyncio.sleep(croniter(statistics.cron, wall, second_at_beginning=True).get_next(float) - wall)
+                # A sleep that ended a little early must not find the same time again.
+                since = last if 0 < last - wall < 1 else wall
+                last = croniter(statistics.cron, since, second_at_beginning=True).get_next(float)
+                await asyncio.sleep(last - wall)
             self.control.turn()
 
 

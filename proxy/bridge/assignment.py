@@ -20,6 +20,7 @@ class Assignment:
         self._grace = grace
         """Seconds to await confirms before partitions are given away."""
         self._incident = incident
+        self._is_closed = False
 
     def flows(self) -> list[PartitionFlow]:
         """Return the flows of all partitions owned now."""
@@ -31,7 +32,9 @@ class Assignment:
         return [
             partition
             for partition in partitions
-            if partition.topic not in self.listeners or self.listeners[partition.topic].open(partition)
+            if self._is_closed
+            or partition.topic not in self.listeners
+            or self.listeners[partition.topic].open(partition)
         ]
 
     async def on_revoked(self, partitions: Collection[Partition]) -> Mapping[Partition, Position]:
@@ -50,12 +53,14 @@ class Assignment:
         """See `PartitionOwner.on_truncated`."""
         self._incident("truncated", topic=partition.topic, partition=partition.number, count=lost)
 
+    def close(self) -> None:
+        """Begin nothing from partitions that are assigned from now on."""
+        self._is_closed = True
+
     async def drain(self, flows: Collection[PartitionFlow], grace: float) -> bool:
         """Stop sending from the flows and wait up to `grace` seconds for the outcomes of what is written.
 
-        Dead letters are awaited like events.
-
-        Returns whether every outcome came.
+        Dead letters are awaited like events. Returns whether every outcome came.
         """
         for flow in flows:
             self.listeners[flow.partition.topic].let_go([flow])

@@ -1,10 +1,11 @@
 """A log and a lane that do what a test tells them, to see one piece of the bridge at a time."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from proxy.bridge.broker import Batch, LaneState, QueueState
 from proxy.bridge.event_log import PartitionOwner, Survey
+from proxy.bridge.flow import PartitionFlow
 from proxy.errors import BrokerError, LogError
 from proxy.model import Event, Outcome, Partition, Position, Reason
 
@@ -15,8 +16,11 @@ class ScriptedLane:
     def __init__(self) -> None:
         self.state = LaneState.OPEN
         self.batches: list[Batch] = []
+        self.handed: Sequence[Batch] = ()
         self.written: list[Event] = []
         self.room = asyncio.Semaphore(10**9)
+        self.failure: Exception | None = None
+        """Ends `run` half a second after its start."""
         self._changed = asyncio.Event()
 
     @property
@@ -28,9 +32,13 @@ class ScriptedLane:
         return 0.0
 
     async def run(self) -> None:
+        await asyncio.sleep(0.5)
+        if self.failure is not None:
+            raise self.failure
         await asyncio.Event().wait()
 
     async def publish(self, batches: Sequence[Batch]) -> None:
+        self.handed = batches
         for batch in batches:
             while not batch.withdrawn and batch.done < len(batch.events):
                 if self.room.locked():
@@ -51,6 +59,12 @@ class ScriptedLane:
         for _ in range(events):
             self.room.release()
         self._changed.set()
+
+    def finish_written(self) -> None:
+        """Confirm what was written of the batches handed over last."""
+        for batch in self.handed:
+            if batch.done:
+                batch.recipient.on_outcome(batch, 0, batch.done, Outcome.CONFIRMED, seconds=0.001)
 
     def finish(self, outcome: Outcome = Outcome.CONFIRMED, *, reason: Reason | None = None) -> None:
         """End all that was written and not yet ended."""
@@ -82,8 +96,15 @@ class ScriptedLog:
         """Of every partition; None: the log can't tell."""
         self.lag_delay = 0.0
         self.commit_delay = 0.0
+        self.start_delay = 0.0
+        self.stop_delay = 0.0
+        self.poll_failure: Exception | None = None
+        self.on_poll_end: Callable[[], None] = lambda: None
+        """Called when a poll ends that found nothing."""
+        self.stops = 0
 
     async def start(self, owner: PartitionOwner) -> None:
+        await asyncio.sleep(self.start_delay)
         self.owner = owner
 
     async def survey(self, wanted: Collection[str]) -> Survey:
@@ -100,8 +121,12 @@ class ScriptedLog:
     async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
         fetched, self.fetched = self.fetched, {}
         self.handed_out += sum(len(events) for events in fetched.values())
+        if self.poll_failure is not None:
+            raise self.poll_failure
         if not fetched:
             await asyncio.sleep(wait)
+            self.on_poll_end()
+            fetched, self.fetched = self.fetched, {}
         return fetched
 
     def pause(self, partitions: Collection[Partition]) -> None:
@@ -126,7 +151,8 @@ class ScriptedLog:
         return {} if self.lag is None else dict.fromkeys(done, self.lag)
 
     async def stop(self) -> None:
-        self.owner = None
+        self.stops += 1
+        await asyncio.sleep(self.stop_delay)
 
     def _fail(self) -> None:
         if self.failure is not None:
@@ -151,3 +177,37 @@ class ScriptedMonitor:
 
     async def close(self) -> None:
         self.is_closed = True
+
+
+class CountingHost:
+    """Counts what a flow tells its listener."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.overtaken = 0
+        self.parked: list[tuple[PartitionFlow, int, Sequence[Event]]] = []
+        self.called_back: list[PartitionFlow] = []
+        self.sending: list[Batch] = []
+
+    def on_confirmed(self, _events: Sequence[Event], _seconds: float | None, overtaken: int) -> None:
+        self.overtaken += overtaken
+
+    def on_failed(self, _outcome: Outcome, _count: int, *, congestion: bool) -> float:
+        del congestion
+        return self.now
+
+    def on_undeliverable(
+        self, flow: PartitionFlow, first: int, lost: Sequence[Event], _reason: Reason, _detail: str
+    ) -> None:
+        self.parked.append((flow, first, lost))
+
+    def withdraw(self, flow: PartitionFlow) -> None:
+        self.called_back.append(flow)
+        for batch in self.sending:
+            batch.called_back = True
+
+    def wake(self) -> None:
+        pass
+
+    def may_send(self) -> bool:
+        return True

@@ -50,13 +50,14 @@ class World:
             }
         )
         self.tally, self.class_tally, self.route_tally = Tally(), Tally(), Tally()
+        self.statistics = RouteStatistics("r")
         self.listener = Listener(
             event_type,
             0,
             Route(exchange="x"),
             lane=self.lane,
             throttle=Throttle(0.1, AimdBatchSize(DEFAULT_CLASSES["P1"]) if policy == "per_type" else None),
-            statistics=RouteStatistics("r"),
+            statistics=self.statistics,
             tallies=Tallies(self.tally, self.class_tally, self.route_tally),
             around=Surroundings(
                 log=self.log,
@@ -86,6 +87,10 @@ class World:
         for result in await asyncio.gather(*self._tasks, return_exceptions=True):
             if isinstance(result, Exception):
                 raise result
+
+    def end_listener(self) -> None:
+        """Cancel the listener's task."""
+        self._tasks[0].cancel()
 
     async def feed(self, *events: Event) -> None:
         """Let the pump read these, and everyone take notice."""

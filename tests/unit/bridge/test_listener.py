@@ -258,3 +258,120 @@ def test_what_was_sent_before_is_still_committed_when_the_type_stops() -> None:
         assert world.log.committed == {PARTITION: "p1"}
 
     lived(story, dead_letter=None)
+
+
+def test_the_unwritten_and_the_rest_keep_their_order_when_some_in_the_middle_are_too_old() -> None:
+    async def story(world: World) -> None:
+        await asyncio.sleep(100)
+        fresh = [world.recent(n) for n in range(6)]
+        old = [one._replace(timestamp_ms=0) for one in fresh]
+        world.lane.room = asyncio.Semaphore(1)
+        await world.feed(fresh[0], fresh[1], old[2], old[3], fresh[4]._replace(timestamp_ms=None), fresh[5])
+        assert world.written == ["p0"]
+        world.lane.give_room(1)
+        await asyncio.sleep(0.1)
+        assert world.written == ["p0", "p1"]
+        world.lane.give_room(10)
+        await asyncio.sleep(0.1)
+        assert world.written == ["p0", "p1", "p4", "p5"]
+        world.lane.finish()
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p1"}
+        world.dead_lane.finish()
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p5"}
+
+    lived(story, max_age=10)
+
+
+def test_an_age_is_measured_again_when_an_event_is_sent_again() -> None:
+    async def story(world: World) -> None:
+        await world.feed(world.recent(0))
+        await asyncio.sleep(20)
+        world.lane.finish(Outcome.NACKED)
+        await asyncio.sleep(1)
+        assert world.written == ["p0"]
+        assert [one.position for one in world.dead_lane.written] == ["p0"]
+
+    lived(story, max_age=10)
+
+
+def test_latencies_and_errors_reach_the_collector_but_not_those_without_congestion() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 3))
+        world.lane.finish(Outcome.UNKNOWN, reason=Reason.REFUSED)
+        await asyncio.sleep(1)
+        assert world.statistics.report().errors == 0
+        world.lane.finish(Outcome.NACKED)
+        await asyncio.sleep(1)
+        world.lane.finish(Outcome.UNKNOWN)
+        await asyncio.sleep(1)
+        assert world.statistics.report().errors == 6
+        world.lane.finish()
+        report = world.statistics.report()
+        assert (report.samples, report.errors) == (3, 0)
+        assert report.p50 == pytest.approx(0.001, rel=0.01)
+
+    lived(story)
+
+
+def test_the_type_waits_for_its_dead_letters_when_two_hundred_are_open() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 200))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await world.feed(*events(200, 203))
+        assert len(world.dead_lane.written) == 200
+        assert len(world.written) == 200
+        world.dead_lane.finish()
+        await asyncio.sleep(0.1)
+        assert len(world.written) == 203
+
+    lived(story)
+
+
+def test_dead_letters_are_sent_again_and_everything_flows_on_when_they_are_nacked() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 1))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await asyncio.sleep(0.1)
+        for _ in range(3):
+            world.dead_lane.finish(Outcome.UNKNOWN)
+            await asyncio.sleep(0.6)
+        assert [one.position for one in world.dead_lane.written] == ["p0"] * 4
+        await world.feed(*events(1, 2))
+        assert world.written == ["p0", "p1"]
+
+    lived(story)
+
+
+def test_the_type_stops_once_when_its_dead_letter_is_refused() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 3))
+        batches, world.lane.batches = world.lane.batches, []
+        for batch in batches:
+            for number in range(batch.done):
+                batch.recipient.on_outcome(
+                    batch, number, number + 1, Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE, detail=str(number)
+                )
+        await asyncio.sleep(0.1)
+        world.dead_lane.finish(Outcome.UNDELIVERABLE, reason=Reason.REFUSED)
+        await asyncio.sleep(1)
+        (incident,) = world.incidents
+        assert incident[0] == "type_stopped"
+        assert "its dead letter was refused" in str(incident[1]["detail"])
+        assert world.log.committed == {}
+
+    lived(story)
+
+
+def test_nothing_is_lost_when_the_listener_is_cancelled_while_it_waits_at_the_lane() -> None:
+    async def story(world: World) -> None:
+        world.lane.room = asyncio.Semaphore(2)
+        await world.feed(*events(0, 5))
+        world.end_listener()
+        await asyncio.sleep(0.1)
+        world.lane.finish_written()
+        (flow,) = world.assignment.flows()
+        assert (flow.out, flow.waiting, flow.watermark.resolved) == (0, 3, 2)
+
+    lived(story)
