@@ -116,7 +116,9 @@ def test_a_position_is_passed_over_when_it_is_from_an_earlier_epoch() -> None:
 
 
 def test_the_private_names_the_adapter_reads_are_there_when_the_library_changes() -> None:
-    assert "self._coordinator = GroupCoordinator(" in Path(AIOKafkaConsumer.start.__code__.co_filename).read_text()
+    source = Path(AIOKafkaConsumer.start.__code__.co_filename).read_text()
+    assert "self._coordinator = GroupCoordinator(" in source
+    assert "self._client = AIOKafkaClient(" in source
     assert {"generation", "member_id"} <= set(LibraryCoordinator.reset_generation.__code__.co_names)
 
 
