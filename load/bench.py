@@ -48,9 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (StackError, WorkerError, WireError) as error:
         say(str(error))
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         say("interrupted; everything is taken down")
-        return 128 + signal.SIGINT
+        return 128 + (error.args[0] if error.args else signal.SIGINT)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import json
 import os
+import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
@@ -28,6 +29,8 @@ READY_SECONDS = 30.0
 """Tidegate may take so long to own every partition."""
 EMPTY_SECONDS = 15.0
 """The services may take so long to finish what is in the queue at the end: a second of work."""
+LAG_SECONDS = 10.0
+"""Kafka may leave the lag of an interval unanswered; so many intervals in a row it may not."""
 ASK_SECONDS = 2.0
 POLL_SECONDS = 0.1
 SHOW_SECONDS = 0.5
@@ -73,6 +76,7 @@ class DemoRun:
             )
             generator = OpenLoop(self._stack.kafka, shop.streams(self._policy), seed=shop.SEED, log=log)
             await self._watch(generator, services, tidegate)
+            await self._last_lag(tidegate)
             await asyncio.to_thread(tidegate.stop)
             await self._empty(services)
             committed = await kafka.committed(f"demo-{self._policy}")
@@ -124,6 +128,17 @@ class DemoRun:
             await sending
         finally:
             sending.cancel()
+
+    async def _last_lag(self, tidegate: Worker) -> None:
+        """Wait until a lag that counts every event has been recorded, or the report would call some of them lost."""
+        ended_ms = time.time() * 1000
+
+        def is_recorded() -> bool:
+            self._glance.take(self._tail.poll())
+            last = [self._glance.of_class.get(name, {}) for name in shop.CLASSES]
+            return all(record.get("at_ms", 0) > ended_ms and record["lag"] is not None for record in last)
+
+        await _until(is_recorded, tidegate, "Tidegate records no lag", LAG_SECONDS)
 
     def _look(self, generator: OpenLoop, services: Downstream, now: float) -> None:
         produced = Counter[str]()

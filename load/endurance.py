@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import shutil
 import signal
 import sys
 import tempfile
@@ -58,15 +59,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
             ):
                 result = runner.run(Endurance(stack, options.events, Path(folder)).run())
+                if any(one.broken for one in result.types):
+                    logs = options.json.with_suffix(".logs")
+                    shutil.copytree(folder, logs, dirs_exist_ok=True)
+                    say(f"settings, output and metric logs of the replicas are in {logs}")
     except SetupError as error:
         say(str(error))
         return 2
-    except (StackError, WorkerError, WireError, KafkaError, TimeoutError) as error:
-        say(f"the test could not be ended: {error or 'out of time'}")
+    except (StackError, WorkerError, WireError, KafkaError) as error:
+        say(f"the test could not be ended: {error}")
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         say("interrupted; everything is taken down")
-        return 128 + signal.SIGINT
+        return 128 + (error.args[0] if error.args else signal.SIGINT)
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(about | _record(result), indent=1) + "\n", encoding="utf-8")
     print(_text(result))

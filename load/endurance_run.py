@@ -18,7 +18,7 @@ from load.producer import fill
 from load.stack import Stack
 from load.terminal import say
 from load.wire import Wire, WireError
-from load.worker import Worker
+from load.worker import Worker, WorkerError
 from proxy.model import Order
 
 GROUP = "endurance"
@@ -125,8 +125,11 @@ class Endurance:
         async with self._running:
             for name in REPLICAS:
                 self._start(name)
-            async with asyncio.timeout(FLOW_SECONDS):
-                await self._flow()
+            try:
+                async with asyncio.timeout(FLOW_SECONDS):
+                    await self._flow()
+            except TimeoutError:
+                raise WorkerError(f"out of time after {FLOW_SECONDS:.0f} s; {self._left()}") from None
             seconds = loop.time() - began
             for name, replica in self.replicas.items():
                 say(f"stopping replica {name}")
@@ -208,9 +211,20 @@ class Endurance:
         return flow_back(self.faults[-1], self.sightings, self.ends).everywhere is not None
 
     def _committed(self) -> int:
-        """Return the events committed at the last look that told."""
-        known = (seen.committed for seen in reversed(self.sightings) if seen.committed is not None)
-        return sum(next(known, {}).values())
+        return sum(self._last_committed().values())
+
+    def _last_committed(self) -> Mapping[At, int]:
+        """Return what was committed at the last look that told."""
+        return next((seen.committed for seen in reversed(self.sightings) if seen.committed is not None), {})
+
+    def _left(self) -> str:
+        """Return what is missing, and what the replicas said last."""
+        committed = self._last_committed()
+        missing = {
+            f"{topic}-{number}": end - committed.get((topic, number), 0) for (topic, number), end in self.ends.items()
+        }
+        words = "\n".join(f"{name}: {replica.last_words()}" for name, replica in self.replicas.items())
+        return f"not committed: { ({at: count for at, count in missing.items() if count}) }\n{words}"
 
     async def _look(self) -> None:
         """Take sightings for ever."""

@@ -35,16 +35,17 @@ class FlowBack:
     first: float | None
     """Until anything arrived that was not there when it was mended; a fault that stops nothing makes no such pause."""
     everywhere: float | None
-    """Until every partition that had something left had committed more than before the fault."""
+    """Until every partition that had something left had committed more than when it was mended."""
 
 
 def flow_back(fault: Fault, sightings: Sequence[Sighting], ends: Mapping[At, int]) -> FlowBack:
-    """Return when the flow was back."""
-    known = [seen.committed for seen in sightings if seen.second <= fault.began and seen.committed is not None]
-    before = known[-1] if known else {}
+    """Return when the flow was back.
+
+    Compared is with the first look after the mending, not with the last before the fault: what was sent or committed
+    between that look and the fault would pass for a flow that has come back.
+    """
     after = [seen for seen in sightings if seen.second > fault.mended]
-    unfinished = {at: before.get(at, 0) for at, end in ends.items() if before.get(at, 0) < end}
-    return FlowBack(_first(fault, after), _everywhere(fault, after, unfinished))
+    return FlowBack(_first(fault, after), _everywhere(fault, after, ends))
 
 
 def _first(fault: Fault, after: Sequence[Sighting]) -> float | None:
@@ -52,9 +53,13 @@ def _first(fault: Fault, after: Sequence[Sighting]) -> float | None:
     return next((second - fault.began for second, count in queued if count > queued[0][1]), None)
 
 
-def _everywhere(fault: Fault, after: Sequence[Sighting], unfinished: Mapping[At, int]) -> float | None:
-    for seen in after:
-        committed = seen.committed
-        if committed is not None and all(committed.get(at, 0) > then for at, then in unfinished.items()):
-            return seen.second - fault.began
+def _everywhere(fault: Fault, after: Sequence[Sighting], ends: Mapping[At, int]) -> float | None:
+    committed = [(seen.second, seen.committed) for seen in after if seen.committed is not None]
+    if not committed:
+        return None
+    then = committed[0][1]
+    unfinished = [at for at, end in ends.items() if then.get(at, 0) < end]
+    for second, now in committed[1:]:
+        if all(now.get(at, 0) > then.get(at, 0) for at in unfinished):
+            return second - fault.began
     return None

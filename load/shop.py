@@ -15,8 +15,8 @@ STEADY = 60.0
 """Order confirmations a second; brand alerts come as often."""
 CAMPAIGN = 10 * CAPACITY.rate
 """Marketing events a second while the campaign lasts."""
-CAMPAIGN_START, CAMPAIGN_RISE, CAMPAIGN_HOLD = 10.0, 2.0, 30.0
-SECONDS = 65.0
+CAMPAIGN_START, CAMPAIGN_RISE, CAMPAIGN_HOLD = 10.0, 2.0, 25.0
+SECONDS = 60.0
 SEED = 7
 CLASSES = ("P1", "P2", "P3")
 

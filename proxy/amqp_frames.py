@@ -57,6 +57,8 @@ _CLASS_AND_WEIGHT = b"\x00\x3c\x00\x00"
 _FLAGS = b"\xb0\x80"
 """Content type, headers, delivery mode, message id."""
 _FLAGS_WITH_TIMESTAMP = b"\xb0\xc0"
+_SHAPES = 64
+"""Shapes kept per envelope; beyond it they are made anew."""
 _start = struct.Struct(">BHI")
 _length = struct.Struct(">I").pack
 _size = struct.Struct(">Q").pack
@@ -67,16 +69,16 @@ _KEY_FIELD = b"\x0ctidegate-keyx"
 
 
 class _Shape(NamedTuple):
-    """The commonest message: key, timestamp and a body of one frame, no headers of its own, positions of one length."""
+    """What messages with a timestamp share that have the same content type and positions of one length."""
 
-    before_key: struct.Struct
-    after_key: struct.Struct
+    start: struct.Struct
+    middle: struct.Struct
     origin: bytes
     """Table entries up to the position's length."""
     identity: bytes
     """Delivery mode and message id up to the position."""
     table: int
-    """Bytes of the table without the key."""
+    """Bytes of the table without the record's own entries."""
     beside: int
     """Bytes of the header frame's payload outside the table's entries."""
 
@@ -118,69 +120,70 @@ class Envelope:
         )
         self._header_start = _start.pack(_HEADER, channel, 0)[:3]
         self._body_start = _END + _start.pack(_BODY, channel, 0)[:3]
-        self._shapes: dict[int, _Shape | None] = {}
+        self._shapes: dict[tuple[int, bytes], _Shape] = {}
 
     def encode(self, event: Event) -> bytes:
         """Return all frames of the event's message. Raises `UnfitError` if it can't be carried."""
         position, timestamp, key, value, headers, size = event
         if (
-            headers
-            or not value
-            or key is None
+            not value
             or timestamp is None
             or timestamp < 0
             or size > self._event_bytes
+            or len(headers) > self._headers
             or len(value) > self._body_max
-            or len(key) > SHORT_STRING
             or self.address.lenient
         ):
             return self._encode_any(event)
+        own = b"" if key is None else b"".join((_KEY_FIELD, _length(len(key)), key))
+        mime = self._content_type
+        if headers:
+            own += log_fields(headers)
+            mime = content_type(event) or mime
         place = str(position).encode(errors="replace")
-        if len(place) not in self._shapes:
-            self._shapes[len(place)] = self._shape(len(place))
-        shape = self._shapes[len(place)]
-        if shape is None:
+        shape = self._shapes.get((len(place), mime)) or self._shape(len(place), mime)
+        start, middle, origin, identity, table, beside = shape
+        table += len(own)
+        if table + beside > self._header_max or len(identity) + len(place) > SHORT_STRING + 2:
             return self._encode_any(event)
-        before_key, after_key, origin, identity, table, beside = shape
-        table += len(key)
         return b"".join(
             (
                 self._method or self._publish(routing_key(self.address.routing_key, event)),
-                before_key.pack(
+                start.pack(
                     self._header_start,
                     table + beside,
                     _CLASS_AND_WEIGHT,
                     len(value),
                     _FLAGS_WITH_TIMESTAMP,
-                    self._content_type,
+                    mime,
                     table,
                     origin,
                     place,
                     _TIMESTAMP_FIELD,
                     timestamp,
-                    _KEY_FIELD,
-                    len(key),
                 ),
-                key,
-                after_key.pack(identity, place, timestamp // 1000, self._body_start, len(value)),
+                own,
+                middle.pack(identity, place, timestamp // 1000, self._body_start, len(value)),
                 value,
                 _END,
             )
         )
 
-    def _shape(self, digits: int) -> _Shape | None:
-        """Return the shape for positions of so many bytes; None if it would not hold for every key."""
-        if len(self._id_prefix) + digits > SHORT_STRING:
-            return None
-        identity = _PERSISTENT + bytes((len(self._id_prefix) + digits,)) + self._id_prefix
+    def _shape(self, digits: int, mime: bytes) -> _Shape:
+        if len(self._shapes) >= _SHAPES:
+            self._shapes.clear()
+        identity = _PERSISTENT + bytes((min(len(self._id_prefix) + digits, SHORT_STRING),)) + self._id_prefix
         origin = self._origin + _POSITION_FIELD + _length(digits)
-        table = len(origin) + digits + len(_TIMESTAMP_FIELD) + 8 + len(_KEY_FIELD) + 4
-        beside = 14 + len(self._content_type) + 4 + len(identity) + digits + 8
-        if beside + table + SHORT_STRING > self._header_max:
-            return None
-        types = f"{len(self._content_type)}sI{len(origin)}s{digits}s{len(_TIMESTAMP_FIELD)}sq{len(_KEY_FIELD)}sI"
-        before_key = struct.Struct(">3sI4sQ2s" + types)
-        return _Shape(before_key, struct.Struct(f">{len(identity)}s{digits}sQ4sI"), origin, identity, table, beside)
+        shape = _Shape(
+            struct.Struct(f">3sI4sQ2s{len(mime)}sI{len(origin)}s{digits}s{len(_TIMESTAMP_FIELD)}sq"),
+            struct.Struct(f">{len(identity)}s{digits}sQ4sI"),
+            origin,
+            identity,
+            table=len(origin) + digits + len(_TIMESTAMP_FIELD) + 8,
+            beside=14 + len(mime) + 4 + len(identity) + digits + 8,
+        )
+        self._shapes[digits, mime] = shape
+        return shape
 
     def _encode_any(self, event: Event) -> bytes:
         """Encode a message of any shape."""
@@ -199,7 +202,7 @@ class Envelope:
             many = f"{len(event.headers)} headers, limits.headers is {self._headers}"
             raise UnfitError(Reason.TOO_MANY_HEADERS, many)
         body = event.value or b""
-        table = b"".join((self._table_start(event), *remarks, *log_fields(event.headers)))
+        table = b"".join((self._table_start(event), *remarks, log_fields(event.headers)))
         tail = _PERSISTENT + short_string(message_id(self._partition, event), "message id")
         flags = _FLAGS
         if event.timestamp_ms is not None and event.timestamp_ms >= 0:

@@ -5,6 +5,7 @@ Pure. AMQP can't carry everything that a log can: what does not fit raises `Unfi
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 
 from proxy.model import Event, Reason
 from proxy.settings import RoutingKey
@@ -86,16 +87,23 @@ def carried_name(name: str) -> str:
     return name
 
 
-def log_fields(headers: Sequence[tuple[str, bytes | None]]) -> list[bytes]:
+def log_fields(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
     """Return the table entries of a record's headers but `content-type`; a repeated name has one entry, an array.
 
     Raises `UnfitError` for a name that is too long.
     """
-    values: dict[str, list[bytes]] = {}
-    for name, value in headers:
-        if not _is_content_type(name):
-            values.setdefault(carried_name(name), []).append(log_value(value))
-    return [field(name, encoded[0] if len(encoded) == 1 else _array(encoded)) for name, encoded in values.items()]
+    values: dict[bytes, bytes] = {}
+    repeated: dict[bytes, list[bytes]] = {}
+    for name, data in headers:
+        short = _carried(name)
+        if short in values:
+            repeated.setdefault(short, [values[short]]).append(log_value(data))
+        elif short:
+            values[short] = log_value(data)
+    for short, several in repeated.items():
+        items = b"".join(several)
+        values[short] = b"A" + _length(len(items)) + items
+    return b"".join([part for entry in values.items() for part in entry])
 
 
 def content_type(event: Event) -> bytes | None:
@@ -169,6 +177,7 @@ def _is_fit(name: str, data: bytes | None) -> bool:
     return True
 
 
-def _array(values: list[bytes]) -> bytes:
-    items = b"".join(values)
-    return b"A" + _length(len(items)) + items
+@lru_cache(1_024)
+def _carried(name: str) -> bytes:
+    """Return the short string under which a log header travels, nothing for `content-type`; few names come often."""
+    return b"" if _is_content_type(name) else short_string(carried_name(name), f"header name {spoken(name)}")

@@ -58,7 +58,6 @@ class App:
         self._stop = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
         self._spawned: list[asyncio.Task[None]] = []
-        self._has_left = False
         instance = instance or f"{socket.gethostname()}-{os.getpid()}-{int(wall())}"
         self.recorder = Recorder(settings, write=write, wall=wall, instance=instance)
         self.control = ControlLoop(list(settings.routes), settings.detector)
@@ -104,31 +103,28 @@ class App:
         """Move events until `stop` is called. Raises what no task could handle."""
         self.recorder.on_start(__version__)
         try:
-            await self._move()
-        except* Exception:
-            # Left now, others take over at once; abandoned, after a session timeout.
-            await self._leave_group()
-            raise
-        await self._leave_group()
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                await self._move_events()
+                for task in self._spawned:
+                    task.cancel()
+        finally:
+            await self._leave_log()
 
-    async def _move(self) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            self._tasks = tasks
-            for name, lane in self._lanes.items():
-                self._spawn(lane.run(), f"lane {name}")
-            self._spawn(self._dead_letter_lane.run(), "lane dead letters")
-            self._spawn(self.depths.run(), "depths")
-            starting = self._spawn(self._log.start(self.assignment), "log start")
-            if await self._unless_stopped(starting):
-                pump = self._spawn(self._pump.run(), "pump")
-                self._spawn(self._catalog.run(), "catalog")
-                self._spawn(self._committer.run(), "committer")
-                self._spawn(self._control_clock(), "control clock")
-                self._spawn(self.recorder.run(self._log, self.assignment, self._lanes, self.depths), "recorder")
-                await self._stop.wait()
-                await self._wind_down(pump)
-            for task in self._spawned:
-                task.cancel()
+    async def _move_events(self) -> None:
+        for name, lane in self._lanes.items():
+            self._spawn(lane.run(), f"lane {name}")
+        self._spawn(self._dead_letter_lane.run(), "lane dead letters")
+        self._spawn(self.depths.run(), "depths")
+        starting = self._spawn(self._log.start(self.assignment), "log start")
+        if await self._unless_stopped(starting):
+            pump = self._spawn(self._pump.run(), "pump")
+            self._spawn(self._catalog.run(), "catalog")
+            self._spawn(self._committer.run(), "committer")
+            self._spawn(self._control_clock(), "control clock")
+            self._spawn(self.recorder.run(self._log, self.assignment, self._lanes, self.depths), "recorder")
+            await self._stop.wait()
+            await self._wind_down(pump)
 
     async def _wind_down(self, pump: asyncio.Task[None]) -> None:
         flows = self.assignment.flows()
@@ -140,16 +136,12 @@ class App:
         await asyncio.wait([pump], timeout=limits.drain_deadline)
         await self._committer.commit()
         unresolved = sum(flow.watermark.received - flow.watermark.resolved for flow in self.assignment.flows())
-        await self._leave_group()
         self.recorder.finish(self.assignment, self._lanes, self.depths)
         self.recorder.on_stop(unresolved)
         _say.info("stopped", drained=drained, left_in_log=unresolved)
 
-    async def _leave_group(self) -> None:
-        """Stop the log, unless it is stopped."""
-        if self._has_left:
-            return
-        self._has_left = True
+    async def _leave_log(self) -> None:
+        """Leave the group, whatever ended the run; one that is abandoned notices only after a session timeout."""
         try:
             async with asyncio.timeout(LOG_STOP_DEADLINE):
                 await self._log.stop()

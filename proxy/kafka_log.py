@@ -49,6 +49,8 @@ class KafkaLog:
         self._attention = asyncio.Event()
         self._changes = asyncio.Lock()
         self._failure: Exception | None = None
+        self._has_left = False
+        """The consumer is no longer in its group, and will not join again by itself."""
         self._stopped = False
         self._client: AIOKafkaClient | None = None
         self._consumer: Any = None
@@ -76,7 +78,11 @@ class KafkaLog:
         self._placing = Placing(self._settings, self._consumer, coordinator, self._inquiry, owner)
         self._epoch = Epoch(self._consumer, coordinator, self._placing, owner, on_refused=self._on_refused)
         self._reader = Reader(
-            self._consumer, self._reach, on_unavailable=self._on_unavailable, on_refused=self._on_refused
+            self._consumer,
+            self._reach,
+            on_unavailable=self._on_unavailable,
+            on_refused=self._on_refused,
+            on_left=self._on_left,
         )
         self._keeper = asyncio.create_task(self._keep(), name="kafka-keeper")
 
@@ -85,6 +91,8 @@ class KafkaLog:
 
         A topic dropped because reading it was refused is told as refused once, even if it has become readable since.
         """
+        if self._stopped:
+            raise LogError("the log has been left")
         survey = await self._inquiry.survey(wanted)
         dropped, self._dropped = frozenset(self._dropped & survey.readable), set()
         return Survey(survey.readable - dropped, survey.missing, survey.refused | (dropped & set(wanted)))
@@ -94,18 +102,13 @@ class KafkaLog:
         async with self._changes:
             if topics == self._topics:
                 return
-            await self._epoch.end()
-            self._topics = topics
-            if topics:
-                listener = Rebalances(self._epoch, on_begin=self._attention.set, on_failure=self._on_failure)
-                self._consumer.subscribe(topics=tuple(topics), listener=listener)
-            else:
-                self._consumer.unsubscribe()
+            await self._join_with(topics)
 
     async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
         """Return all records fetched so far; at most 0.1 s later than `wait`, rebalance or not.
 
-        Raises `LogError` if the log refuses the group for a reason that lies in the settings.
+        Raises `LogError` if the log refuses the group for a reason that lies in the settings, or if the library's
+        consumer has come to an end.
         """
         if self._failure is not None:
             raise self._failure
@@ -132,6 +135,8 @@ class KafkaLog:
 
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """Ask for the ends of all partitions at once; nothing is returned if the log does not answer within 5 s."""
+        if self._stopped:
+            return {}
         heads: dict[TopicPartition, int] = {}
         for partition, position in done.items():
             share = self._epoch.shares.get(partition)
@@ -153,6 +158,7 @@ class KafkaLog:
             self._keeper.cancel()
             await asyncio.wait({self._keeper})
             self._reader.interrupt()
+            self._epoch.shares = {}
         try:
             async with asyncio.timeout(_STOP_SECONDS):
                 if self._consumer is not None:
@@ -172,6 +178,15 @@ class KafkaLog:
         await persist(self._client.bootstrap, self._reach)
         self._consumer = _new_consumer(settings, limits)
         await persist(self._consumer.start, self._reach)
+
+    async def _join_with(self, topics: frozenset[str]) -> None:
+        await self._epoch.end()
+        self._topics = topics
+        if topics:
+            listener = Rebalances(self._epoch, on_begin=self._attention.set, on_failure=self._on_failure)
+            self._consumer.subscribe(topics=tuple(topics), listener=listener)
+        else:
+            self._consumer.unsubscribe()
 
     def _set_paused(
         self, partitions: Collection[Partition], act: Callable[[TopicPartition], None], *, paused: bool
@@ -201,8 +216,12 @@ class KafkaLog:
             _say.error("topic_dropped", topic=topic, why="reading it was refused", remedy="grant this login Read on it")
             self._attention.set()
 
+    def _on_left(self) -> None:
+        self._has_left = True
+        self._attention.set()
+
     async def _keep(self) -> None:
-        """Drop what is refused, place what is unplaced, pin what is unpinned; tried again for as long as it takes."""
+        """Join again, drop what is refused, place and pin what is new; tried again for as long as it takes."""
         pause = FIRST_PAUSE
         try:
             while True:
@@ -226,6 +245,10 @@ class KafkaLog:
             await self.subscribe(self._topics - refused)
             self._refused -= refused
             self._dropped |= refused
+        if self._has_left:
+            self._has_left = False
+            async with self._changes:
+                await self._join_with(self._topics)
         is_placed = await self._placing.attend(lambda: self._epoch.shares)
         unpinned = [share for share in self._epoch.shares.values() if share.is_placed and not share.is_pinned]
         if unpinned:

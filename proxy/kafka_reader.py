@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
-from aiokafka import errors
+from aiokafka import TopicPartition, errors
 
 from proxy.errors import LogError
 from proxy.kafka_client import Reach
@@ -27,6 +27,8 @@ _SEARCH_SECONDS = 5.0
 """So long shares are read one at a time after a failure that names none."""
 _SEARCH_PAUSE = 0.02
 
+_NOBODY = TopicPartition("", 0)
+_UNREADABLE = (errors.CorruptRecordException, errors.UnsupportedCodecError, errors.RecordTooLargeError)
 _MISCONFIGURED = (
     errors.InvalidSessionTimeoutError,
     errors.InconsistentGroupProtocolError,
@@ -44,18 +46,20 @@ class Reader:
         *,
         on_unavailable: Callable[[Share, int], None],
         on_refused: Callable[[str], None],
+        on_left: Callable[[], None],
     ) -> None:
         self._consumer = consumer
         self._reach = reach
         self._on_unavailable = on_unavailable
         self._on_refused = on_refused
+        self._on_left = on_left
         self._patience: asyncio.Timeout | None = None
         self._search_until = 0.0
 
     async def read(self, shares: Callable[[], Shares], wait: float) -> Mapping[Partition, list[Event]]:
         """Return what was fetched for the shares, whole buffers; at most 0.1 s later than `wait`.
 
-        Raises `LogError` if the settings don't suit the log.
+        Raises `LogError` if the settings don't suit the log or the consumer has come to an end.
         """
         fetched: dict[Any, list[Any]] = {}
         try:
@@ -68,7 +72,7 @@ class Reader:
         except TimeoutError:
             return {}
         except errors.KafkaError as error:
-            self._sort_out(error, shares())
+            await self._sort_out(error, shares())
             return {}
         finally:
             self._patience = None
@@ -83,10 +87,10 @@ class Reader:
 
     def interrupt(self) -> None:
         """End a read under way; it returns nothing."""
-        if self._patience is not None:
+        if self._patience is not None and not self._patience.expired():
             self._patience.reschedule(asyncio.get_running_loop().time())
 
-    def _sort_out(self, error: errors.KafkaError, shares: Shares) -> None:
+    async def _sort_out(self, error: errors.KafkaError, shares: Shares) -> None:
         match error:
             case errors.OffsetOutOfRangeError():
                 for at, offset in error.args[0].items():
@@ -100,8 +104,10 @@ class Reader:
                 self._reach.lost("group", "this login may not use the consumer group")
             case _ if isinstance(error, _MISCONFIGURED):
                 raise LogError(f"the log refuses the consumer group; see log.group and log.session_timeout: {error}")
-            case _:
+            case _ if isinstance(error, _UNREADABLE):
                 self._read_again(error, shares)
+            case _:
+                await self._rejoin(error, shares)
 
     def _read_again(self, error: errors.KafkaError, shares: Shares) -> None:
         _say.warning("read_failed", why=str(error), effect="reading again, one partition at a time")
@@ -109,6 +115,20 @@ class Reader:
             if share.is_placed:
                 self._consumer.seek(share.at, share.next)
         self._search_until = asyncio.get_running_loop().time() + _SEARCH_SECONDS
+
+    async def _rejoin(self, error: errors.KafkaError, shares: Shares) -> None:
+        """Take part in the group anew after a failure that the library doesn't know: its heartbeats may have ended."""
+        try:
+            # Without a turn of the loop nothing new can have failed: what it raises now, it will raise for ever.
+            async with asyncio.timeout(0):
+                await self._consumer.getmany(_NOBODY, timeout_ms=0)
+        except TimeoutError:
+            pass  # it is joining already
+        except errors.KafkaError as end:
+            raise LogError(f"the log's consumer has come to an end: {end}") from end
+        self._reach.lost("group", str(error))
+        if shares:
+            self._on_left()
 
     async def _search(self, shares: Shares, wait: float) -> dict[Any, list[Any]]:
         """Read the shares one at a time; one that fails is read no more in this assignment, and said to be."""
@@ -118,9 +138,7 @@ class Reader:
                 continue
             try:
                 fetched |= await self._consumer.getmany(share.at, timeout_ms=0)
-            except (errors.OffsetOutOfRangeError, errors.TopicAuthorizationFailedError) as error:
-                self._sort_out(error, shares)
-            except errors.KafkaError as error:
+            except _UNREADABLE as error:
                 share.is_placed = False
                 self._consumer.pause(share.at)
                 _say.error(
@@ -130,6 +148,8 @@ class Reader:
                     why=str(error),
                     effect="it stands still until the next rebalance; all others go on",
                 )
+            except errors.KafkaError as error:
+                await self._sort_out(error, shares)
         if not fetched:
             await asyncio.sleep(min(wait, _SEARCH_PAUSE))
         return fetched

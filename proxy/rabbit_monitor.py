@@ -50,24 +50,27 @@ class RabbitMonitor:
                         self._missing[asked[len(found)]] = now + MISSING_INTERVAL
                     asked = asked[len(found) + 1 :]
         except TimeoutError:
-            await self.close()
+            await self._end(gracefully=False)
             raise BrokerError(f"the monitor had no answer within {POLL_DEADLINE:g} s") from None
         except RefusedLoginError as error:
             raise BrokerError(str(error)) from error
         except BaseException:
-            await self.close()
+            await self._end(gracefully=False)
             raise
         return states
 
     async def close(self) -> None:
         """Close the connection."""
+        await self._end(gracefully=True)
+
+    async def _end(self, *, gracefully: bool) -> None:
         login, self._login, self._channel = self._login, None, None
         if login is not None:
-            await login.close(gracefully=True)
+            await login.close(gracefully=gracefully)
 
     async def _connected(self) -> Login:
         if self._login is None or self._login.underlay.is_closed:
-            await self.close()
+            await self._end(gracefully=False)
             self._login = await self._logins.log_in(next(self._hosts), "monitor")
         return self._login
 

@@ -144,6 +144,7 @@ class MemoryLog:
 
     async def _end_coordination(self) -> None:
         self._stopped = True
+        self._shares = {}
         self._stirred.set()
         if self._coordination is not None:
             self._coordination.cancel()

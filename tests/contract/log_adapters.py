@@ -92,8 +92,8 @@ class MemoryWorld:
         self.cluster = MemoryCluster(Random(7), fetch_events=50)
 
     def log(self, group: str, **settings: Any) -> EventLog:
-        chosen = LogSettings(**{"hosts": ["memory:9092"], "group": group, "session_timeout": 1.0} | settings)
-        return MemoryLog(self.cluster, chosen, LIMITS, name=f"member-{uuid4()}")
+        chosen = {"hosts": ["memory:9092"], "group": group, "session_timeout": 1.0} | settings
+        return MemoryLog(self.cluster, LogSettings.model_validate(chosen), LIMITS, name=f"member-{uuid4()}")
 
     async def create(self, topic: str, partitions: int = 1) -> None:
         self.cluster.create_topic(topic, partitions)
@@ -137,7 +137,7 @@ class KafkaWorld:
 
     def log(self, group: str, **settings: Any) -> EventLog:
         chosen = {"hosts": [self.host], "group": group, "session_timeout": 2.0, "metadata_age": 0.5} | settings
-        return KafkaLog(LogSettings(**chosen), LIMITS)
+        return KafkaLog(LogSettings.model_validate(chosen), LIMITS)
 
     async def create(self, topic: str, partitions: int = 1) -> None:
         there = await self.admin.list_topics()

@@ -2,7 +2,7 @@
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from typing import Any
 from uuid import uuid4
 
@@ -26,7 +26,7 @@ LIMITS = Limits(commit_deadline=2.0, drain_deadline=5.0)
 RESTART_SECONDS = 240
 """A Kafka alone on a busy machine takes up to a minute to be back."""
 
-Said = list[dict[str, Any]]
+Said = list[MutableMapping[str, Any]]
 Join = Callable[..., Awaitable[tuple[EventLog, Owner]]]
 
 
@@ -56,7 +56,7 @@ async def join(stack: Stack, topic: str) -> AsyncIterator[Join]:
     async def start(owner: Owner | None = None, **settings: Any) -> tuple[EventLog, Owner]:
         topics, owner = settings.pop("topics", {topic}), owner or Owner()
         chosen = {"hosts": [stack.kafka], "group": group, "session_timeout": 2.0, "metadata_age": 0.5} | settings
-        log = KafkaLog(LogSettings(**chosen), LIMITS)
+        log = KafkaLog(LogSettings.model_validate(chosen), LIMITS)
         logs.append(log)
         await log.start(owner)
         await log.subscribe(frozenset(topics))
@@ -150,16 +150,23 @@ async def test_it_waits_and_says_so_once_when_kafka_is_absent_at_the_start(
 
 
 @pytest.mark.timeout(RESTART_SECONDS)
-async def test_nothing_is_left_open_when_a_start_that_waits_is_cancelled(stack: Stack) -> None:
+async def test_a_log_stops_in_time_when_kafka_is_gone_before_or_after_its_start(
+    stack: Stack, world: KafkaWorld, topic: str, join: Join, said: Said
+) -> None:
+    await world.create(topic)
+    running, owner = await join()
+    await poll_until(running, owner, lambda: bool(owner.owned))
     await asyncio.to_thread(stack.stop_kafka)
     try:
-        log = KafkaLog(LogSettings(hosts=[stack.kafka], group="never"), LIMITS)
-        starting = asyncio.ensure_future(log.start(Owner()))
-        await asyncio.sleep(0.1)
+        waiting = KafkaLog(LogSettings(hosts=[stack.kafka], group="never"), LIMITS)
+        starting = asyncio.ensure_future(waiting.start(Owner()))
+        await until(lambda: bool(named(said, "log_unavailable")))
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await starting
-        await log.stop()
+        async with asyncio.timeout(5):
+            await waiting.stop()
+            await running.stop()
     finally:
         await asyncio.to_thread(stack.start_kafka)
 
@@ -174,7 +181,7 @@ async def test_nothing_is_left_open_when_a_start_that_waits_is_cancelled(stack: 
     ],
 )
 async def test_the_login_is_refused_by_name_when_credentials_are_wrong(stack: Stack, security: dict[str, str]) -> None:
-    log = KafkaLog(LogSettings(group="refused", **login(stack, **security)), LIMITS)
+    log = KafkaLog(LogSettings.model_validate({"group": "refused"} | login(stack, **security)), LIMITS)
     with pytest.raises(RefusedLoginError, match=r"log\.security") as refusal:
         async with asyncio.timeout(DEADLINE):
             await log.start(Owner())

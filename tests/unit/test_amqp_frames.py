@@ -70,7 +70,7 @@ texts = st.text(max_size=40).map(str.encode)
 records = st.builds(
     event,
     position=st.integers(0, 2**63) | st.text(max_size=20),
-    timestamp_ms=st.none() | st.integers(0, 2**32 * 1000) | st.integers(-(2**40), -1),
+    timestamp_ms=st.none() | st.integers(0, (2**32 - 1) * 1000) | st.integers(-(2**40), -1),
     key=st.none() | st.binary(max_size=400),
     value=st.none() | st.binary(max_size=400),
     headers=st.lists(st.tuples(names, st.none() | st.binary(max_size=40) | texts), max_size=12).map(tuple),

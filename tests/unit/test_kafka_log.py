@@ -10,18 +10,19 @@ from typing import Any
 
 import aiokafka.client
 import pytest
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition, errors
 from aiokafka.consumer.group_coordinator import GroupCoordinator as LibraryCoordinator
 from aiokafka.protocol.metadata import MetadataRequest_v5
 from aiokafka.structs import ConsumerRecord
 from structlog.testing import capture_logs
 
-from proxy.errors import AssignmentLostError, RefusedLoginError, SettingsError
+from proxy.errors import AssignmentLostError, LogError, RefusedLoginError, SettingsError
 from proxy.kafka_client import Reach, log_in, options, teach_manners
 from proxy.kafka_epoch import Epoch, Rebalances
 from proxy.kafka_events import events
 from proxy.kafka_group import Membership
 from proxy.kafka_log import KafkaLog
+from proxy.kafka_reader import Reader
 from proxy.kafka_shares import Share
 from proxy.model import Event, Partition, Position
 from proxy.settings import Limits, LogSettings
@@ -161,7 +162,7 @@ async def test_the_login_is_refused_when_the_certificate_is_not_trusted(certific
 
         with pytest.raises(RefusedLoginError, match=host):
             await attempt()
-        with pytest.raises(aiokafka.errors.KafkaConnectionError):
+        with pytest.raises(errors.KafkaConnectionError):
             await attempt(ca_file=str(certificate))
 
 
@@ -210,9 +211,9 @@ class _Owner:
 
 
 def _epoch(owner: _Owner) -> tuple[Epoch, _Coordinator]:
-    library, coordinator = _Library(), _Coordinator()
-    parts: Any = library, coordinator, library
-    epoch = Epoch(*parts, owner, on_refused=lambda _: None)
+    library: Any = _Library()
+    coordinator: Any = _Coordinator()
+    epoch = Epoch(library, coordinator, library, owner, on_refused=lambda _: None)
     epoch.begin([AT])
     return epoch, coordinator
 
@@ -257,6 +258,75 @@ async def test_the_rebalance_goes_on_when_the_final_commit_is_fenced_or_the_owne
     owner.failure = ZeroDivisionError()
     await rebalances.on_partitions_revoked(set())
     assert failures == [owner.failure]
+
+
+class _Consumer:
+    """Raises what a test has put in, once each and not at once; if it is over, it raises at once and for ever."""
+
+    def __init__(self, *failures: Exception, is_over: bool = False) -> None:
+        self.failures = list(failures)
+        self.is_over = is_over
+
+    async def getmany(self, *_: TopicPartition, timeout_ms: int) -> dict[TopicPartition, list[Any]]:
+        if self.is_over:
+            raise errors.KafkaError("Unexpected error during coordination")
+        if self.failures and timeout_ms:
+            raise self.failures.pop(0)
+        await asyncio.sleep(timeout_ms / 1000)
+        return {}
+
+
+def _reader(consumer: _Consumer, left: list[str]) -> Reader:
+    return Reader(
+        consumer,
+        Reach(["broker:9092"]),
+        on_unavailable=lambda share, offset: left.append(f"{share.at} {offset}"),
+        on_refused=left.append,
+        on_left=lambda: left.append("left"),
+    )
+
+
+async def test_the_group_is_joined_again_when_its_heartbeats_have_failed() -> None:
+    left: list[str] = []
+    reader = _reader(_Consumer(errors.UnknownError("heartbeat")), left)
+    with capture_logs() as said:
+        assert await reader.read(lambda: {AT: Share(AT, is_paused=False)}, 0.01) == {}
+    assert left == ["left"]
+    assert [entry["event"] for entry in said] == ["log_unavailable"]
+
+
+async def test_the_library_is_left_to_join_by_itself_when_nothing_is_owned() -> None:
+    left: list[str] = []
+    failures = [errors.UnknownError("join"), errors.GroupAuthorizationFailedError("g"), errors.UnknownError("join")]
+    reader = _reader(_Consumer(*failures), left)
+    with capture_logs() as said:
+        for _ in failures:
+            assert await reader.read(dict, 0.01) == {}
+    assert not left
+    assert [entry["event"] for entry in said] == ["log_unavailable"]
+
+
+async def test_the_process_is_told_when_the_consumer_has_come_to_an_end() -> None:
+    reader = _reader(_Consumer(is_over=True), [])
+    with pytest.raises(LogError, match="come to an end"):
+        await reader.read(dict, 0.01)
+
+
+async def test_the_mistake_is_named_when_the_log_refuses_the_session_timeout() -> None:
+    reader = _reader(_Consumer(errors.InvalidSessionTimeoutError()), [])
+    with pytest.raises(LogError, match=r"log\.session_timeout"):
+        await reader.read(dict, 0.01)
+
+
+async def test_a_read_ends_at_once_when_it_is_interrupted() -> None:
+    reader = _reader(_Consumer(), [])
+    reading = asyncio.ensure_future(reader.read(dict, 60))
+    await asyncio.sleep(0)
+    reader.interrupt()
+    reader.interrupt()
+    async with asyncio.timeout(5):
+        assert await reading == {}
+    reader.interrupt()
 
 
 async def test_stopping_does_nothing_when_the_log_was_never_started() -> None:

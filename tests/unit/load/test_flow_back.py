@@ -27,12 +27,19 @@ def test_one_partition_that_stands_still_keeps_the_flow_from_being_back_everywhe
 
 
 def test_a_partition_that_was_finished_before_is_not_waited_for() -> None:
-    seen = [Sighting(9.9, 50, {A: 100, B: 30}), Sighting(14.5, 50, None), Sighting(15.0, 51, {A: 100, B: 31})]
+    seen = [BEFORE, Sighting(14.5, 50, {A: 100, B: 30}), Sighting(15.0, 51, {A: 100, B: 31})]
 
     assert flow_back(FAULT, seen, ENDS).everywhere == 5.0
 
 
-def test_commits_of_before_the_mending_do_not_count() -> None:
+def test_what_a_replica_committed_between_the_last_look_and_its_death_is_no_flow() -> None:
+    seen = [BEFORE, Sighting(14.2, 55, {A: 28, B: 38}), Sighting(14.4, 55, {A: 28, B: 38})]
+
+    assert flow_back(FAULT, seen, ENDS) == FlowBack(first=None, everywhere=None)
+    assert flow_back(FAULT, [*seen, Sighting(20.0, 56, {A: 29, B: 39})], ENDS).everywhere == 10.0
+
+
+def test_nothing_is_said_when_nobody_answered_after_the_mending() -> None:
     seen = [BEFORE, Sighting(11.0, 55, {A: 21, B: 31}), Sighting(14.5, None, None)]
 
     assert flow_back(FAULT, seen, ENDS) == FlowBack(first=None, everywhere=None)
@@ -44,7 +51,7 @@ def test_what_a_broker_brings_back_from_its_disk_is_no_new_arrival() -> None:
     assert flow_back(FAULT, seen, ENDS).first == 6.0
 
 
-def test_a_partition_never_committed_before_the_fault_must_commit_something() -> None:
-    seen = [Sighting(9.9, 5, {A: 20}), Sighting(15.0, 51, {A: 21}), Sighting(17.0, 51, {A: 21, B: 1})]
+def test_a_partition_never_committed_must_commit_something() -> None:
+    seen = [Sighting(14.5, 5, {A: 20}), Sighting(15.0, 51, {A: 21}), Sighting(17.0, 51, {A: 22, B: 1})]
 
     assert flow_back(FAULT, seen, ENDS).everywhere == 7.0
