@@ -26,7 +26,6 @@ from load.wire import Wire
 from load.worker import Worker, WorkerError
 
 SEED = 20_240_422
-QUEUE = "bench"
 QUEUE_TYPES: Mapping[str, dict[str, str]] = {"classic": {}, "quorum": {"x-queue-type": "quorum"}}
 RUN_SECONDS = 60.0
 """One run may take so long, and a second more for every 1,000 events."""
@@ -69,6 +68,11 @@ class Bench:
     def counts(self) -> list[int]:
         """Return the events of each partition."""
         return [self.plan.events // PARTITIONS] * PARTITIONS
+
+    @property
+    def queue(self) -> str:
+        """Return the queue of the next run: each has a name of its own, because quorum queues are deleted slowly."""
+        return f"bench.{len(self.runs):04d}"
 
     def topic(self, size: int) -> str:
         """Return the topic that holds the events of this size."""
@@ -123,7 +127,8 @@ def _rounds(bench: Bench) -> None:
 
 def _one(bench: Bench, name: str, queue_type: str, size: int, number: int) -> None:
     group = f"{name}-{queue_type}-{size}-{number}"
-    bench.wire.declare(QUEUE, QUEUE_TYPES[queue_type])
+    queue = bench.queue
+    bench.wire.declare(queue, QUEUE_TYPES[queue_type])
     events = sum(bench.counts)
     rabbitmq_pid = bench.stack.rabbitmq_pid
     if rabbitmq_pid is None:
@@ -131,15 +136,15 @@ def _one(bench: Bench, name: str, queue_type: str, size: int, number: int) -> No
     start, reads_log = CONTENDERS[name]
     with start(bench, group, size) as worker:
         rabbitmq = psutil.Process(rabbitmq_pid)
-        span = watch(bench.wire, QUEUE, worker, rabbitmq, events, RUN_SECONDS + events / 1000)
+        span = watch(bench.wire, queue, worker, rabbitmq, events, RUN_SECONDS + events / 1000)
         if reads_log:
             ends = {(bench.topic(size), at): count for at, count in enumerate(bench.counts)}
             asyncio.run(await_committed(bench.stack.kafka, group, ends, END_SECONDS))
         worker.stop() if name == "tidegate" else worker.join(END_SECONDS)
-    tally, properties = verify(bench.wire, QUEUE, Bulk(size, seed=SEED), bench.counts)
+    tally, properties = verify(bench.wire, queue, Bulk(size, seed=SEED), bench.counts)
     if name == "tidegate":
         bench.properties.setdefault(size, properties)
-    bench.wire.delete(QUEUE)
+    bench.wire.delete(queue)
     if tally.lost or tally.duplicates or tally.late or tally.foreign:
         bench.faults.append(f"{group}: {tally.lost} lost, {tally.duplicates} repeated, {tally.late} late")
     per_100k = 100_000 / span.events
@@ -155,7 +160,7 @@ def _one(bench: Bench, name: str, queue_type: str, size: int, number: int) -> No
 
 def _tidegate(bench: Bench, group: str, size: int) -> Worker:
     file = bench.folder / f"{group}.yaml"
-    lane = Lane("bulk", bench.topic(size), QUEUE)
+    lane = Lane("bulk", bench.topic(size), bench.queue)
     bridge_settings.write(file, bench.stack, group, [lane], in_flight=WINDOW)
     return Worker("proxy", "run", "-c", str(file), output=bench.folder / f"{group}.txt")
 
@@ -164,7 +169,7 @@ def _naive(bench: Bench, group: str, size: int) -> Worker:
     return Worker(
         "load.contenders.naive",
         *("--kafka", bench.stack.kafka, "--amqp", bench.stack.amqp, "--topic", bench.topic(size)),
-        *("--group", group, "--queue", QUEUE, "--events", str(sum(bench.counts))),
+        *("--group", group, "--queue", bench.queue, "--events", str(sum(bench.counts))),
         output=bench.folder / f"{group}.txt",
     )
 
@@ -180,7 +185,7 @@ def _raw_bare(bench: Bench, group: str, size: int) -> Worker:
 def _raw_with(bench: Bench, group: str, size: int, properties: bytes) -> Worker:
     return Worker(
         "load.contenders.raw",
-        *("--port", str(bench.stack.amqp_port), "--queue", QUEUE, "--events", str(sum(bench.counts))),
+        *("--port", str(bench.stack.amqp_port), "--queue", bench.queue, "--events", str(sum(bench.counts))),
         *("--size", str(size), "--seed", str(SEED), "--properties", properties.hex()),
         output=bench.folder / f"{group}.txt",
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 import structlog
 
 from proxy import __version__, config
-from proxy.errors import RefusedLoginError, SettingsError
+from proxy.errors import RefusedLoginError, SettingsError, TidegateError
 from proxy.settings import Settings
 
 EXIT_UNEXPECTED = 1
@@ -112,9 +112,9 @@ def _run(options: argparse.Namespace) -> int:
     try:
         with asyncio.Runner(loop_factory=PreciseLoop) as runner:
             code = runner.run(_serve(settings))
-    except* RefusedLoginError as group:
-        for why in sorted({str(error) for error in _leaves(group)}):
-            say.error("login_refused", why=why)
+    except* TidegateError as group:  # what waiting could mend was waited for; what is left only the user can mend
+        for name, why in sorted({(_name(error), str(error)) for error in _leaves(group)}):
+            say.error(name, why=why)
         code = EXIT_MISTAKE
     return code
 
@@ -143,6 +143,10 @@ async def _serve(settings: Settings) -> int:
 def _end_at_once(number: int) -> None:
     """Leave without another word: whatever is not committed is read again, as after any crash."""
     os._exit(128 + number)
+
+
+def _name(error: BaseException) -> str:
+    return "login_refused" if isinstance(error, RefusedLoginError) else "settings_refused"
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

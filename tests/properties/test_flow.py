@@ -104,6 +104,11 @@ class FlowMachine(RuleBasedStateMachine):
         assert self.flow._sent - self.flow.watermark.committed <= CAP
 
     @invariant()
+    def what_waits_is_in_the_order_of_the_log(self) -> None:
+        firsts = [chunk.first + chunk.start for chunk in self.flow._queue]
+        assert self.order is Order.NONE or firsts == sorted(firsts)
+
+    @invariant()
     def order_holds_as_promised(self) -> None:
         is_sorted = self.delivered == sorted(self.delivered)
         if self.order is Order.STRICT:
@@ -190,3 +195,19 @@ def test_the_pause_before_a_resend_doubles_when_nacks_repeat_and_starts_anew_whe
         pauses.append(flow.not_before - host.now)
         host.now = max(host.now, flow.not_before)
     assert pauses == pytest.approx([0.05, 0.1, 0.0, 0.05])
+
+
+def test_everything_is_sent_again_in_the_order_of_the_log_when_failures_come_one_by_one() -> None:
+    flow = PartitionFlow(PARTITION, Order.PARTITION, ADDRESS, 0, CAP, CountingHost())
+    flow.offer(events(0, 6), 6)
+    batch = flow.take(4, 0.0)
+    assert batch is not None
+    batch.done = 4
+    flow.settle(batch)
+    for number, outcome in ((0, Outcome.NACKED), (3, Outcome.UNKNOWN), (1, Outcome.NACKED), (2, Outcome.CONFIRMED)):
+        flow.on_outcome(batch, number, number + 1, outcome)
+        assert (flow.ready(10.0) == 0) is (flow.out > 0)
+    sent = []
+    while (again := flow.take(10, 10.0)) is not None:
+        sent += [one.position for one in again.events]
+    assert sent == ["p0", "p1", "p3", "p4", "p5"]

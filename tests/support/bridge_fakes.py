@@ -17,6 +17,7 @@ class ScriptedLane:
         self.state = LaneState.OPEN
         self.batches: list[Batch] = []
         self.handed: Sequence[Batch] = ()
+        self.calls = 0
         self.written: list[Event] = []
         self.room = asyncio.Semaphore(10**9)
         self.failure: Exception | None = None
@@ -39,6 +40,7 @@ class ScriptedLane:
 
     async def publish(self, batches: Sequence[Batch]) -> None:
         self.handed = batches
+        self.calls += 1
         for batch in batches:
             while not batch.withdrawn and batch.done < len(batch.events):
                 if self.room.locked():

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from proxy.model import Outcome, Partition, Reason
+from proxy.settings import Limits
 from tests.support.events import PARTITION, events
 from tests.support.world import World, lived
 
@@ -58,16 +59,19 @@ def test_dead_letters_that_wait_at_their_lane_are_called_back_when_their_partiti
     async def story(world: World) -> None:
         world.dead_lane.room = asyncio.Semaphore(0)
         world.assignment.on_assigned([OTHER])
-        await world.feed(*events(0, 2))
+        await world.feed(*events(0, 200))
         world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
         await asyncio.sleep(0.1)
         began = asyncio.get_running_loop().time()
         assert await world.assignment.on_revoked([PARTITION]) == {}
         assert asyncio.get_running_loop().time() == began
-        world.log.fetched = {OTHER: events(5, 6)}
+        world.log.fetched = {OTHER: events(500, 501)}
         await asyncio.sleep(1)
-        assert world.written == ["p0", "p1", "p5"]
+        assert world.written[200:] == ["p500"]
         assert world.dead_lane.written == []
+        calls = world.dead_lane.calls
+        await asyncio.sleep(10)
+        assert world.dead_lane.calls == calls
 
     lived(story)
 
@@ -117,3 +121,42 @@ def test_partitions_of_a_topic_without_a_listener_are_paused_when_they_are_assig
         assert await world.assignment.on_revoked([stray, OTHER]) == {}
 
     lived(story)
+
+
+def test_a_partition_is_gone_for_good_when_its_revocation_has_returned() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        late = world.lane.batches
+        assert await world.assignment.on_revoked([PARTITION]) == {}
+        assert world.assignment.flows() == []
+        for batch in late:
+            batch.recipient.on_outcome(batch, 0, batch.done, Outcome.CONFIRMED, seconds=9.0)
+        await asyncio.sleep(2)
+        assert world.log.committed == {}
+
+    lived(story)
+
+
+def test_a_partition_is_paused_from_the_start_when_its_type_is_full() -> None:
+    async def story(world: World) -> None:
+        world.lane.room = asyncio.Semaphore(0)
+        await world.feed(*events(0, 300))
+        assert world.assignment.on_assigned([OTHER]) == [OTHER]
+
+    lived(story, limits=Limits(inbox_events=50))
+
+
+def test_the_type_goes_on_when_an_event_without_destination_belongs_to_the_next_owner() -> None:
+    async def story(world: World) -> None:
+        world.assignment.on_assigned([OTHER])
+        await world.feed(*events(0, 1))
+        revoked = asyncio.create_task(world.assignment.on_revoked([PARTITION]))
+        await asyncio.sleep(0.5)
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await revoked
+        world.log.fetched = {OTHER: events(5, 6)}
+        await asyncio.sleep(1)
+        assert not world.listener.is_stopped
+        assert world.written == ["p0", "p5"]
+
+    lived(story, dead_letter=None)

@@ -6,7 +6,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from proxy.errors import AssignmentLostError, LogError
-from tests.support.events import events
+from proxy.settings import Limits
+from tests.support.events import PARTITION, events
 from tests.support.world import World, lived
 
 
@@ -74,5 +75,28 @@ def test_a_commit_reports_whether_the_log_took_it() -> None:
         assert not await world.committer.commit()
         world.log.failure = None
         assert await world.committer.commit()
+
+    lived(story)
+
+
+def test_only_what_is_confirmed_is_committed_when_more_waits_behind_it() -> None:
+    async def story(world: World) -> None:
+        world.lane.room = asyncio.Semaphore(2)
+        await world.feed(*events(0, 9))
+        world.lane.finish_written()
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p1"}
+
+    lived(story, limits=Limits(uncommitted_events=2))
+
+
+def test_nothing_more_is_published_when_commits_have_failed_for_the_whole_lease() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        world.log.failure = LogError("slow")
+        world.lane.finish()
+        await asyncio.sleep(4)
+        await world.feed(*events(2, 4))
+        assert world.written == ["p0", "p1"]
 
     lived(story)

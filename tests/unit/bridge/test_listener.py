@@ -375,3 +375,35 @@ def test_nothing_is_lost_when_the_listener_is_cancelled_while_it_waits_at_the_la
         assert (flow.out, flow.waiting, flow.watermark.resolved) == (0, 3, 2)
 
     lived(story)
+
+
+def test_nothing_is_sent_before_the_dead_letter_is_confirmed_when_order_is_strict() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await asyncio.sleep(2)
+        assert world.written == ["p0"]
+        world.dead_lane.finish()
+        await asyncio.sleep(1)
+        assert world.written == ["p0", "p1"]
+
+    lived(story, order=Order.STRICT)
+
+
+def test_what_was_admitted_in_vain_goes_at_once_when_the_hold_ends() -> None:
+    async def story(world: World) -> None:
+        await asyncio.sleep(0.01)
+        world.log.fetched = {PARTITION: events(0, 30)}
+        await asyncio.sleep(0.25)
+        (batch, *_) = world.lane.batches
+        assert (len(batch.events), batch.done) == (15, 15)
+        world.lane.batches.clear()
+        world.lane.written.clear()
+        batch.recipient.on_outcome(batch, 0, 1, Outcome.NACKED)
+        await asyncio.sleep(0.1)
+        assert world.written == []
+        batch.recipient.on_outcome(batch, 1, 15, Outcome.CONFIRMED, seconds=0.001)
+        await asyncio.sleep(0.001)
+        assert world.written[:2] == ["p0", "p15"]
+
+    lived(story, policy="per_type")
