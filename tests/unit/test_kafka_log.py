@@ -17,13 +17,13 @@ from aiokafka.structs import ConsumerRecord
 from structlog.testing import capture_logs
 
 from proxy.errors import AssignmentLostError, LogError, RefusedLoginError, SettingsError
-from proxy.kafka_client import Reach, log_in, options, teach_manners
-from proxy.kafka_epoch import Epoch, Rebalances
-from proxy.kafka_events import events
-from proxy.kafka_group import Membership
 from proxy.kafka_log import KafkaLog
-from proxy.kafka_reader import Reader
-from proxy.kafka_shares import Share
+from proxy.kafka_log.client import Reach, log_in, options, teach_manners
+from proxy.kafka_log.epoch import Epoch, Rebalances
+from proxy.kafka_log.events import events
+from proxy.kafka_log.group import Membership
+from proxy.kafka_log.reader import Reader
+from proxy.kafka_log.shares import Share
 from proxy.model import Event, Partition, Position
 from proxy.settings import Limits, LogSettings
 

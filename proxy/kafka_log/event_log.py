@@ -11,12 +11,12 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 
 from proxy.bridge.event_log import PartitionOwner, Survey
 from proxy.errors import LogError
-from proxy.kafka_client import FIRST_PAUSE, LONGEST_PAUSE, Reach, log_in, options, persist, teach_manners
-from proxy.kafka_epoch import Epoch, Rebalances
-from proxy.kafka_group import GroupCoordinator
-from proxy.kafka_inquiry import LATEST, Inquiry
-from proxy.kafka_reader import Reader
-from proxy.kafka_shares import Placing, Share
+from proxy.kafka_log.client import FIRST_PAUSE, LONGEST_PAUSE, Reach, log_in, options, persist, teach_manners
+from proxy.kafka_log.epoch import Epoch, Rebalances
+from proxy.kafka_log.group import GroupCoordinator
+from proxy.kafka_log.inquiry import LATEST, Inquiry
+from proxy.kafka_log.reader import Reader
+from proxy.kafka_log.shares import Placing, Share
 from proxy.model import Event, Partition, Position
 from proxy.settings import Limits, LogSettings
 
