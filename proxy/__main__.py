@@ -24,7 +24,7 @@ EXIT_UNEXPECTED = 1
 EXIT_MISTAKE = 2
 
 _GC_THRESHOLDS = (100_000, 50, 100)
-"""Events are tuples without cycles that come by the thousand; collecting as often as shipped costs a third of reading."""
+"""Events are tuples without cycles, by the thousand: collecting as often as shipped costs a third of reading them."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
