@@ -298,6 +298,20 @@ async def test_a_large_event_leaves_in_pieces_before_anything_else() -> None:
 
 
 @in_virtual_time
+async def test_the_rest_of_a_message_is_dropped_when_its_channel_closes() -> None:
+    stage = Stage()
+    async with stage.running():
+        stage.wire.drains = False
+        stage.publish(2, size=200_000)
+        await asyncio.sleep(0.1)
+        stage.wire.events.on_channel_closed(1, "NOT_FOUND")
+        stage.wire.events.on_written()
+        await asyncio.sleep(0.1)
+        assert len(stage.wire.pieces) == 2
+        assert stage.wire.pieces[1].startswith(b"\x01\x00\x03")
+
+
+@in_virtual_time
 async def test_writing_goes_on_when_the_wire_has_room_again() -> None:
     stage = Stage()
     async with stage.running():
