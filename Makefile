@@ -21,10 +21,12 @@ WHEEL := $(VENV)/wheel-$(call fingerprint,pyproject.toml proxy README.md CHANGEL
 # Without it Python would take `proxy` from the working folder. `load` and `tests` are found by a line in the environment.
 export PYTHONSAFEPATH := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-export COVERAGE_FILE := .build/coverage
+export COVERAGE_FILE := $(CURDIR)/.build/coverage
+# Tests of the installation mean the environment above, no other.
+export TIDEGATE_TEST_WHEEL := 1
 
 QUICK := $(wildcard tests/unit tests/properties tests/simulation)
-PYTEST := TIDEGATE_TEST_WHEEL=1 $(BIN)/coverage run -m pytest
+PYTEST := $(BIN)/coverage run -m pytest -q
 
 .PHONY: help
 help: ## this page
@@ -42,7 +44,7 @@ setup: $(WHEEL) ## the environment in .venv, with the wheel of this checkout
 .PHONY: check
 check: lint ## format, lint, types, imports, quick tests with branch coverage: before every commit
 	@mkdir -p .build/logs
-	@timeout --kill-after=30 300 $(PYTEST) -q $(QUICK) 2>&1 | tee .build/logs/quick-tests.log
+	@timeout --foreground --kill-after=30 600 $(PYTEST) $(QUICK) 2>&1 | tee --ignore-interrupts .build/logs/quick-tests.log
 	@$(BIN)/coverage html -q -d .build/coverage-pages
 	@echo "Branch coverage: $$($(BIN)/coverage report --format=total) % (.build/coverage-pages/index.html)"
 
@@ -55,21 +57,19 @@ lint: setup
 
 # All tests in one pytest: its closing line, the last that is printed, counts them all.
 .PHONY: test
-test: lint stack ## everything that CI runs: check, then all tests on real brokers and the image (10 minutes)
-	@timeout --kill-after=60 1500 env TIDEGATE_TEST_RABBITMQS="system 4" $(PYTEST) -q tests 2>&1 | tee .build/logs/tests.log
+test: lint software ## everything that CI runs: check, then all tests on real brokers and the image (10 minutes)
+	@timeout --foreground --kill-after=60 1500 env TIDEGATE_TEST_RABBITMQS="system 4" $(PYTEST) tests 2>&1 | tee --ignore-interrupts .build/logs/tests.log
 
-.PHONY: stack
-stack: setup
+# Whatever takes long the first time, so that no test waits for it.
+.PHONY: software
+software: setup
 	@$(STEP) rabbitmq-4 600 "A RabbitMQ 4 beside the system's" -- $(BIN)/python -m load.stack rabbitmq-4
 	@$(STEP) stack 900 "A Kafka and a RabbitMQ start" -- $(BIN)/python -m load.stack run -- true
+	@$(STEP) base-image 900 "A base for the image" -- $(BIN)/python -m load.container --base-only
 
 .PHONY: demo
 demo: setup ## order confirmations, brand alerts and a campaign through real brokers, control off and on (5 minutes)
 	@$(BIN)/python -m load.demo
-
-.PHONY: control
-control: setup ## what the control loop does with slow, lost and returning consumers
-	@$(BIN)/python -m load.control
 
 .PHONY: image
 image: setup ## the container image localhost/tidegate:latest, with Docker, Podman or Buildah

@@ -6,22 +6,27 @@ once by the second signal n. Results go to stdout, logs to stderr.
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 import structlog
 
-from proxy import config
-from proxy.errors import RefusedLoginError, SettingsError
+from proxy import __version__, config
+from proxy.errors import RefusedLoginError, SettingsError, TidegateError
 from proxy.settings import Settings
 
 EXIT_UNEXPECTED = 1
 EXIT_MISTAKE = 2
+
+_GC_THRESHOLDS = (100_000, 50, 100)
+"""Events are tuples without cycles, by the thousand: collecting as often as shipped costs a third of reading them."""
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _EPILOG = """
 examples:
@@ -58,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"tidegate {version('tidegate')}")
+    parser.add_argument("--version", action="version", version=f"tidegate {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="move events until told to stop (SIGTERM, Ctrl-C)")
     run.set_defaults(command=_run)
@@ -108,12 +113,13 @@ def _run(options: argparse.Namespace) -> int:
         say.warning("settings", note=warning)
     from proxy.event_loop import PreciseLoop
 
+    gc.set_threshold(*_GC_THRESHOLDS)
     try:
         with asyncio.Runner(loop_factory=PreciseLoop) as runner:
             code = runner.run(_serve(settings))
-    except* RefusedLoginError as group:
-        for error in _leaves(group):
-            say.error("login_refused", why=str(error))
+    except* TidegateError as group:  # what waiting could mend was waited for; what is left only the user can mend
+        for name, why in sorted({(_name(error), str(error)) for error in _leaves(group)}):
+            say.error(name, why=why)
         code = EXIT_MISTAKE
     return code
 
@@ -122,27 +128,30 @@ async def _serve(settings: Settings) -> int:
     from proxy.app import serve
 
     loop = asyncio.get_running_loop()
-    serving = asyncio.current_task()
-    received: list[int] = []
 
     def register(stop: Callable[[], None]) -> None:
-        def on_signal(number: int) -> None:
-            received.append(number)
-            if len(received) == 1:
-                stop()
-            elif serving is not None:
-                serving.cancel()
+        def on_first(number: int) -> None:
+            for again in _SIGNALS:
+                loop.add_signal_handler(again, _end_at_once, again)
+            structlog.get_logger("tidegate").info(
+                "signal", number=number, effect="orderly stop; a second one ends at once"
+            )
+            stop()
 
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, on_signal, number)
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, on_first, number)
 
-    try:
-        await serve(settings, register)
-    except asyncio.CancelledError:
-        if len(received) > 1:
-            return 128 + received[-1]
-        raise
+    await serve(settings, register)
     return 0
+
+
+def _end_at_once(number: int) -> None:
+    """Leave without another word: whatever is not committed is read again, as after any crash."""
+    os._exit(128 + number)
+
+
+def _name(error: BaseException) -> str:
+    return "login_refused" if isinstance(error, RefusedLoginError) else "settings_refused"
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

@@ -5,13 +5,12 @@ import os
 import socket
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from importlib.metadata import version
 from typing import Any
 
 import structlog
 from croniter import croniter
 
-from proxy import config
+from proxy import __version__, config
 from proxy.admin import Admin
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.broker import DepthMonitor, Lane
@@ -34,7 +33,7 @@ from proxy.status import Status
 _say = structlog.get_logger("tidegate")
 
 LOG_STOP_DEADLINE = 5.0
-"""Seconds the log may take to let this replica leave the group."""
+"""Seconds that the poll under way may take to end, and the log to let this replica leave the group."""
 
 
 class App:
@@ -102,42 +101,52 @@ class App:
 
     async def run(self) -> None:
         """Move events until `stop` is called. Raises what no task could handle."""
-        self.recorder.on_start(version("tidegate"))
-        async with asyncio.TaskGroup() as tasks:
-            self._tasks = tasks
-            for name, lane in self._lanes.items():
-                self._spawn(lane.run(), f"lane {name}")
-            self._spawn(self._dead_letter_lane.run(), "lane dead letters")
-            self._spawn(self.depths.run(), "depths")
-            starting = self._spawn(self._log.start(self.assignment), "log start")
-            if await self._unless_stopped(starting):
-                pump = self._spawn(self._pump.run(), "pump")
-                self._spawn(self._catalog.run(), "catalog")
-                self._spawn(self._committer.run(), "committer")
-                self._spawn(self._control_clock(), "control clock")
-                self._spawn(self.recorder.run(self._log, self.assignment, self._lanes, self.depths), "recorder")
-                await self._stop.wait()
-                await self._wind_down(pump)
-            for task in self._spawned:
-                task.cancel()
+        self.recorder.on_start(__version__)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                await self._move_events()
+                for task in self._spawned:
+                    task.cancel()
+        finally:
+            await self._leave_log()
+
+    async def _move_events(self) -> None:
+        for name, lane in self._lanes.items():
+            self._spawn(lane.run(), f"lane {name}")
+        self._spawn(self._dead_letter_lane.run(), "lane dead letters")
+        self._spawn(self.depths.run(), "depths")
+        starting = self._spawn(self._log.start(self.assignment), "log start")
+        if await self._unless_stopped(starting):
+            pump = self._spawn(self._pump.run(), "pump")
+            self._spawn(self._catalog.run(), "catalog")
+            self._spawn(self._committer.run(), "committer")
+            self._spawn(self._control_clock(), "control clock")
+            self._spawn(self.recorder.run(self._log, self.assignment, self._lanes, self.depths), "recorder")
+            await self._stop.wait()
+            await self._wind_down(pump)
 
     async def _wind_down(self, pump: asyncio.Task[None]) -> None:
         flows = self.assignment.flows()
         _say.info("stopping", open_events=sum(flow.out for flow in flows), effect="awaiting confirms, then committing")
         self._pump.stop()
+        self.assignment.close()
         limits = self._settings.limits
         drained = await self.assignment.drain(flows, limits.drain_deadline)
-        await asyncio.wait([pump], timeout=limits.drain_deadline)
+        await asyncio.wait([pump], timeout=LOG_STOP_DEADLINE)
         await self._committer.commit()
         unresolved = sum(flow.watermark.received - flow.watermark.resolved for flow in self.assignment.flows())
+        self.recorder.finish(self.assignment, self._lanes, self.depths)
+        self.recorder.on_stop(unresolved)
+        _say.info("stopped", drained=drained, left_in_log=unresolved)
+
+    async def _leave_log(self) -> None:
+        """Leave the group, whatever ended the run; one that is abandoned notices only after a session timeout."""
         try:
             async with asyncio.timeout(LOG_STOP_DEADLINE):
                 await self._log.stop()
         except TimeoutError:
             _say.warning("log_left_unsaid", effect="the group notices after one session timeout")
-        self.recorder.record_classes(0.0, self.assignment, None)
-        self.recorder.on_stop(unresolved)
-        _say.info("stopped", drained=drained, left_in_log=unresolved)
 
     async def _unless_stopped(self, starting: asyncio.Task[None]) -> bool:
         """Wait for the log's start or the stop, whichever comes first; return whether the log has started."""
@@ -186,13 +195,17 @@ class App:
         statistics = self._settings.statistics
         clock = asyncio.get_running_loop().time
         due = clock()
+        last = self._around.wall()
         while True:
             if statistics.cron is None:
                 due = max(due + (statistics.period or 1.0), clock())
                 await asyncio.sleep(due - clock())
             else:
                 wall = self._around.wall()
-                await asyncio.sleep(croniter(statistics.cron, wall, second_at_beginning=True).get_next(float) - wall)
+                # A sleep that ended a little early must not find the same time again.
+                since = last if 0 < last - wall < 1 else wall
+                last = croniter(statistics.cron, since, second_at_beginning=True).get_next(float)
+                await asyncio.sleep(last - wall)
             self.control.turn()
 
 

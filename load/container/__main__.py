@@ -17,10 +17,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m load.container",
         description="Builds docker/Dockerfile with Docker, Podman, or Buildah without a daemon.",
     )
+    parser.add_argument("--base-only", action="store_true", help="put the base where builds find it, and no more")
     parser.add_argument("--tag", default="localhost/tidegate:latest", help="name of the image (default: %(default)s)")
     options = parser.parse_args(arguments)
     try:
         engine = find_engine()
+        if options.base_only:
+            engine.provide_base()
+            return 0
         image = engine.build(options.tag)
     except SetupError as error:
         say(str(error))

@@ -61,6 +61,10 @@ class Engine(Protocol):
 
     name: str
 
+    def provide_base(self) -> None:
+        """Put the base image where builds find it. Raises StackError when it can be neither pulled nor made."""
+        ...
+
     def build(self, tag: str) -> Image:
         """Build `docker/Dockerfile` and return the image. Raises StackError with the last lines of the log."""
         ...
@@ -103,8 +107,13 @@ class Docker:
 
     name: str
 
+    def provide_base(self) -> None:
+        """Pull it."""
+        pull = [self.name, "pull", _base()]
+        run_tool(pull, seconds=base_image.PULL_SECONDS, purpose=f"{_base()} can't be pulled")
+
     def build(self, tag: str) -> Image:
-        """Build with the engine; it finds the base itself."""
+        """Build with the engine."""
         _build((self.name, "build"), tag)
         return Image.from_config(tag, json.loads(ask(self.name, "image", "inspect", tag))[0]["Config"])
 
@@ -140,9 +149,13 @@ class Buildah:
         self._unpacked = contextlib.ExitStack()
         self._root_of: dict[str, Path] = {}
 
-    def build(self, tag: str) -> Image:
-        """Build in a chroot with the machine's network, on a base that is pulled or made."""
+    def provide_base(self) -> None:
+        """Pull it, or make a stand-in."""
         base_image.provide(_base())
+
+    def build(self, tag: str) -> Image:
+        """Build in a chroot with the machine's network."""
+        self.provide_base()
         _build((*base_image.BUILDAH, "build", "--isolation=chroot", "--format=docker", "--pull-never"), tag)
         described = json.loads(ask(*base_image.BUILDAH, "inspect", "--type", "image", tag))
         return Image.from_config(tag, described["Docker"]["config"])

@@ -54,12 +54,18 @@ def write_ports(state: State) -> None:
     inside = kafka_settings.settings(ports, log_folder=KAFKA_DATA, listen_on="")
     environment = {_variable(key): value for key, value in inside.items()}
     published = [f"127.0.0.1:{ports[name]}:{ports[name]}" for name in ("kafka", "kafka_sasl")]
+    lines = [
+        "services:",
+        "  kafka:",
+        '    restart: "no"',
+        f"    environment: {json.dumps(environment)}",
+        f"    ports: !override {json.dumps(published)}",
+        "  rabbitmq:",
+        '    restart: "no"',
+        f'    ports: !override ["127.0.0.1:{ports["amqp"]}:{AMQP_PORT}"]',
+    ]
     state.home.mkdir(parents=True, exist_ok=True)
-    (state.home / "ports.yaml").write_text(
-        "services:\n"
-        f"  kafka:\n    environment: {json.dumps(environment)}\n    ports: !override {json.dumps(published)}\n"
-        f'  rabbitmq:\n    ports: !override ["127.0.0.1:{ports["amqp"]}:{AMQP_PORT}"]\n'
-    )
+    (state.home / "ports.yaml").write_text("\n".join(lines) + "\n")
 
 
 @dataclass(frozen=True)

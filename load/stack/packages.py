@@ -1,5 +1,6 @@
 """What the nodes are made of, Java, Kafka's jars, RabbitMQ's scripts: found, or put there where that is permitted."""
 
+import functools
 import hashlib
 import os
 import re
@@ -154,6 +155,7 @@ def _fetch_jars(into: Path) -> None:
     run_tool(command, seconds=MAVEN_SECONDS, purpose="Maven can't fetch Kafka's jars")
 
 
+@functools.cache
 def _java_version(java: Path) -> int:
     try:
         told = subprocess.run([java, "-version"], check=False, capture_output=True, text=True, timeout=ASK_SECONDS)

@@ -117,8 +117,8 @@ class RabbitmqNode:
     @staticmethod
     def fsync(version: str) -> str:
         """Return what has reached the disk when a persistent message is confirmed: seen by tracing 3.10.8 and 4.0.5."""
-        classic = {"3.10": "classic likewise", "4.0": "classic not"}.get(".".join(version.split(".")[:2]))
-        return f"quorum queues sync before each confirm, {classic or 'classic: look it up for this version'}"
+        classic = {"3.10": "in classic ones too", "4.0": "not in classic ones"}.get(".".join(version.split(".")[:2]))
+        return f"syncs before each confirm in quorum queues, {classic or 'in classic ones perhaps'}"
 
     def last_lines(self) -> str:
         """Return the end of the node's log and of what its script said."""
@@ -151,6 +151,7 @@ class RabbitmqNode:
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
             "LANG": "C.UTF-8",
             "HOME": str(self.data / "home"),
+            "ERL_CRASH_DUMP": str(self.data / "logs" / "erl_crash.dump"),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
             "ERL_EPMD_PORT": str(self.ports["epmd"]),
             "RABBITMQ_ADVANCED_CONFIG_FILE": str(self.data / "advanced.config"),

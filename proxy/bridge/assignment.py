@@ -3,14 +3,10 @@
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 
-import structlog
-
 from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.lease import Lease
 from proxy.bridge.listener import Incident, Listener
 from proxy.model import Partition, Position
-
-_say = structlog.get_logger("tidegate.assignment")
 
 
 class Assignment:
@@ -24,6 +20,7 @@ class Assignment:
         self._grace = grace
         """Seconds to await confirms before partitions are given away."""
         self._incident = incident
+        self._is_closed = False
 
     def flows(self) -> list[PartitionFlow]:
         """Return the flows of all partitions owned now."""
@@ -32,39 +29,44 @@ class Assignment:
     def on_assigned(self, partitions: Collection[Partition]) -> Collection[Partition]:
         """See `PartitionOwner.on_assigned`."""
         self._lease.renew(asyncio.get_running_loop().time())
-        _say.info("partitions_assigned", count=len(partitions))
         return [
             partition
             for partition in partitions
-            if partition.topic not in self.listeners or self.listeners[partition.topic].open(partition)
+            if self._is_closed
+            or partition.topic not in self.listeners
+            or self.listeners[partition.topic].open(partition)
         ]
 
     async def on_revoked(self, partitions: Collection[Partition]) -> Mapping[Partition, Position]:
         """See `PartitionOwner.on_revoked`."""
         owned = [self.listeners[p.topic].inbox.flows.get(p) for p in partitions if p.topic in self.listeners]
         flows = [flow for flow in owned if flow is not None]
-        _say.info("partitions_revoked", count=len(partitions))
         try:
             await self.drain(flows, self._grace())
         finally:
             for flow in flows:
                 self.listeners[flow.partition.topic].inbox.close(flow.partition)
-        return {f.partition: f.watermark.position for f in flows if f.watermark.uncommitted}
+        # All that is done, new or not: a commit meanwhile may have left out what the log no longer counts as ours.
+        return {flow.partition: flow.watermark.position for flow in flows if flow.watermark.resolved}
 
     def on_truncated(self, partition: Partition, lost: int) -> None:
         """See `PartitionOwner.on_truncated`."""
         self._incident("truncated", topic=partition.topic, partition=partition.number, count=lost)
 
+    def close(self) -> None:
+        """Begin nothing from partitions that are assigned from now on."""
+        self._is_closed = True
+
     async def drain(self, flows: Collection[PartitionFlow], grace: float) -> bool:
         """Stop sending from the flows and wait up to `grace` seconds for the outcomes of what is written.
 
-        Returns whether every outcome came.
+        Dead letters are awaited like events. Returns whether every outcome came.
         """
         for flow in flows:
-            self.listeners[flow.partition.topic].withdraw_all([flow.partition])
+            self.listeners[flow.partition.topic].let_go([flow])
         try:
             async with asyncio.timeout(grace):
-                while any(flow.out for flow in flows):
+                while any(flow.out or flow.letters_out for flow in flows):
                     self._settled.clear()
                     await self._settled.wait()
         except TimeoutError:

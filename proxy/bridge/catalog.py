@@ -35,6 +35,8 @@ class Catalog:
         self._interval = interval
         self._named: dict[str, str] = {}
         self._subscribed: frozenset[str] = frozenset()
+        self._opened: set[str] = set()
+        """Topics that have a listener; one that vanished keeps it for its return."""
 
     async def run(self) -> None:
         """Look again every interval, sooner after a failure, until cancelled."""
@@ -52,15 +54,16 @@ class Catalog:
         found = self._resolve(survey.readable)
         self._name(dict.fromkeys(survey.missing, "missing") | dict.fromkeys(survey.refused, "refused"))
         topics = frozenset(found) | (self._subscribed & survey.readable)
-        for topic in sorted(topics - self._subscribed):
+        for topic in sorted(topics - self._opened):
             self._open_listener(found[topic])
+            self._opened.add(topic)
         if topics != self._subscribed:
             _say.info("topics_subscribed", count=len(topics))
             await self._log.subscribe(topics)
             self._subscribed = topics
 
     def _name(self, trouble: dict[str, str]) -> None:
-        for topic in sorted(trouble.keys() - self._named.keys()):
+        for topic, _ in sorted(trouble.items() - self._named.items()):
             _say.warning(
                 f"topic_{trouble[topic]}",
                 topic=topic,

@@ -10,6 +10,9 @@ from proxy.bridge.lease import Lease
 from proxy.bridge.listener import Incident
 from proxy.errors import AssignmentLostError, LogError
 
+LOOKS_PER_LEASE = 4
+"""A commit interval too long for the lease is cut to this share of it, so that one failure does not end it."""
+
 _say = structlog.get_logger("tidegate.committer")
 
 
@@ -27,9 +30,10 @@ class Committer:
         self._is_failing = False
 
     async def run(self) -> None:
-        """Commit until cancelled."""
+        """Commit until cancelled, every interval or as often as the lease needs it."""
+        pause = min(self._interval, self._lease.term / LOOKS_PER_LEASE)
         while True:
-            await asyncio.sleep(self._interval)
+            await asyncio.sleep(pause)
             await self.commit()
 
     async def commit(self) -> bool:

@@ -37,6 +37,7 @@ class DeadLetters:
         self._on_impossible = on_impossible
         self._wake = wake
         self._waiting: deque[tuple[PartitionFlow, Batch]] = deque()
+        self._sending: list[Batch] = []
         self._open = 0
         self._not_before = 0.0
 
@@ -72,23 +73,26 @@ class DeadLetters:
         given_up = sum(len(batch.events) for flow, batch in self._waiting if flow.closing)
         self._open -= given_up
         self._waiting.clear()
-        await self._lane.publish(batches)
         for batch in batches:
-            letter = batch.recipient
-            assert isinstance(letter, _DeadLetter)
-            if batch.done < len(batch.events):
-                self._again(letter, batch, batch.done, len(batch.events))
+            _letter_of(batch).flow.letters_out += len(batch.events)
+        self._sending = batches
+        try:
+            await self._lane.publish(batches)
+        finally:
+            self._sending = []
+            for batch in batches:
+                if batch.done < len(batch.events):
+                    _letter_of(batch).flow.letters_out -= len(batch.events) - batch.done
+                    self._again(batch, batch.done, len(batch.events))
 
-    def _again(self, letter: "_DeadLetter", batch: Batch, start: int, end: int) -> None:
-        rest = Batch(batch.partition, batch.events[start:end], batch.first + start, batch.address, batch.rank, letter)
-        self._waiting.append((letter.flow, rest))
-        self._not_before = asyncio.get_running_loop().time() + LONGEST_PAUSE
-        self._wake()
+    def withdraw(self, flow: PartitionFlow) -> None:
+        """Write no more dead letters of the flow."""
+        self._lane.withdraw([batch for batch in self._sending if _letter_of(batch).flow is flow])
 
-    def on_outcome(
-        self, letter: "_DeadLetter", batch: Batch, start: int, end: int, outcome: Outcome, detail: str
-    ) -> None:
+    def on_outcome(self, batch: Batch, start: int, end: int, outcome: Outcome, detail: str) -> None:
         """Take the outcome of some dead letters."""
+        letter = _letter_of(batch)
+        letter.flow.letters_out -= end - start
         if outcome is Outcome.CONFIRMED:
             self._open -= end - start
             self._on_done(letter.reason, end - start)
@@ -96,8 +100,16 @@ class DeadLetters:
         elif outcome is Outcome.UNDELIVERABLE:
             why = f"its dead letter was refused: {detail}"
             self._on_impossible(letter.flow, batch.events[start], letter.reason, why)
+            self._wake()
         else:
-            self._again(letter, batch, start, end)
+            self._again(batch, start, end)
+
+    def _again(self, batch: Batch, start: int, end: int) -> None:
+        letter, events = _letter_of(batch), batch.events[start:end]
+        rest = Batch(batch.partition, events, batch.first + start, batch.address, batch.rank, letter)
+        self._waiting.append((letter.flow, rest))
+        self._not_before = asyncio.get_running_loop().time() + LONGEST_PAUSE
+        self._wake()
 
 
 class _DeadLetter:
@@ -122,4 +134,9 @@ class _DeadLetter:
         reason: Reason | None = None,
         detail: str = "",
     ) -> None:
-        self._letters.on_outcome(self, batch, start, end, outcome, detail or str(reason or ""))
+        self._letters.on_outcome(batch, start, end, outcome, detail or str(reason or ""))
+
+
+def _letter_of(batch: Batch) -> _DeadLetter:
+    assert isinstance(batch.recipient, _DeadLetter)
+    return batch.recipient

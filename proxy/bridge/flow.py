@@ -76,8 +76,10 @@ class PartitionFlow:
         """Events handed to a lane without an outcome yet, whether written or not."""
         self.parked = 0
         """Undeliverable events whose dead letter is not confirmed yet."""
+        self.letters_out = 0
+        """Dead letters handed to a lane without an outcome yet; `DeadLetters` counts them."""
         self.closing = False
-        """The partition is being given away: nothing more is sent."""
+        """It was let go: nothing more is sent."""
         self.not_before = 0.0
         """Time on the loop's clock before which nothing is sent."""
         self._order = order
@@ -102,18 +104,26 @@ class PartitionFlow:
         self.waiting += len(events)
         self.waiting_bytes += size
 
+    def let_go(self) -> None:
+        """Send nothing more and drop what waits: the log has it. What is out still gets its outcome."""
+        self.closing = True
+        self._queue.clear()
+        self.waiting = self.waiting_bytes = 0
+
     # -- out ----------------------------------------------------------------------------------------------------------
 
     def ready(self, now: float) -> int:
         """Return how many events may be taken at `now`; 0 on hold, in a pause, at the uncommitted cap."""
         if not self._queue or self.closing or self._holding or now < self.not_before:
             return 0
-        if self._order is Order.STRICT:
-            return 0 if self.out or self.parked else 1
+        if self._order is Order.STRICT and (self.out or self.parked):
+            return 0
         front = self._queue[0]
         if front.first + front.start < self._sent:
-            return len(front.events) - front.start
-        return max(0, min(self.waiting, self._cap - (self._sent - self.watermark.committed)))
+            count = len(front.events) - front.start
+        else:
+            count = max(0, min(self.waiting, self._cap - (self._sent - self.watermark.committed)))
+        return min(count, 1) if self._order is Order.STRICT else count
 
     def front_ms(self) -> int | None:
         """Return the timestamp of the next event to be taken; None if none waits or it has none."""
@@ -198,7 +208,9 @@ class PartitionFlow:
             self._host.withdraw(self)
 
     def _release_if_all_back(self) -> None:
-        if self._failed and (self._order is Order.NONE or not self.out):
+        if self.closing:
+            self._failed.clear()
+        elif self._failed and (self._order is Order.NONE or not self.out):
             for chunk in sorted(self._failed, key=lambda chunk: chunk.first + chunk.start, reverse=True):
                 self._queue.appendleft(chunk)
                 self.waiting += len(chunk.events) - chunk.start

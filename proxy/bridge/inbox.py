@@ -90,7 +90,7 @@ class Inbox:
         """End the epoch of a partition and drop what still waits of it: the log has it."""
         flow = self.flows.pop(partition, None)
         if flow is not None:
-            flow.closing = True
+            flow.let_go()
             self._turns.remove(flow)
             self.recount()
 

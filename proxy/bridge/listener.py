@@ -1,7 +1,7 @@
 """One event type's task: take from the inbox, wait for the throttle, hand on to the lane, hear how it ended."""
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -89,16 +89,18 @@ class Listener:
 
     def offer(self, partition: Partition, events: list[Event]) -> None:
         """Take in records just read; a full inbox pauses the type before this returns."""
-        if partition in self.inbox.flows:
+        flow = self.inbox.flows.get(partition)
+        if flow is not None and not flow.closing:
             self.tallies.on_received(len(events), self.inbox.offer(partition, events))
             self._wake.set()
 
-    def withdraw_all(self, partitions: Collection[Partition]) -> None:
-        """Send no more from the partitions; what is written still gets its outcome."""
-        for partition in partitions:
-            flow = self.inbox.flows[partition]
-            flow.closing = True
+    def let_go(self, flows: Iterable[PartitionFlow]) -> None:
+        """Send no more from these flows of the type; what is written still gets its outcome."""
+        for flow in flows:
+            flow.let_go()
             self.withdraw(flow)
+            self._dead_letters.withdraw(flow)
+        self.inbox.recount()
 
     # -- the task -----------------------------------------------------------------------------------------------------
 
@@ -118,7 +120,8 @@ class Listener:
                 continue
             granted = await self.throttle.admit(want)
             await self._around.lease.held()
-            await self._send(granted, clock())
+            if not self.is_stopped:
+                await self._send(granted, clock())
 
     async def _send(self, granted: int, now: float) -> None:
         batches = self.inbox.take(granted, now)
@@ -227,5 +230,5 @@ class Listener:
             remedy="give the type a dead_letter destination that takes it, or mend the event's cause; then restart",
         )
         self._around.incident("type_stopped", type=self.event_type.name, **place, detail=f"{reason.value}: {detail}")
-        for one in self.inbox.flows.values():
-            self.withdraw(one)
+        # What waits is of no use any more, and would weigh on the budget of all others.
+        self.let_go(self.inbox.flows.values())

@@ -30,5 +30,4 @@ class Pump:
                 listener = listeners.get(partition.topic)
                 if listener is not None:
                     listener.offer(partition, events)
-            if fetched:
-                await asyncio.sleep(0)
+            await asyncio.sleep(0)  # a poll that has something, or whose log is stopped, need not wait for anything

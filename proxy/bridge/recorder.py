@@ -49,6 +49,9 @@ class Recorder:
         self.confirmed = dict.fromkeys(settings.classes, 0)
         """Events confirmed since the start, by class, as last recorded."""
         self._dead_lettered = 0
+        self._recorded_at = 0.0
+        self._types_recorded_at = 0.0
+        """On the loop's clock; what was counted since then is in no record yet."""
 
     # -- events -------------------------------------------------------------------------------------------------------
 
@@ -88,20 +91,32 @@ class Recorder:
         """Record routes, classes and types at their intervals until cancelled."""
         intervals = self._settings.metric_log
         clock = asyncio.get_running_loop().time
-        last_record = last_types = clock()
+        self._recorded_at = self._types_recorded_at = clock()
         while True:
-            await asyncio.sleep(max(0.0, last_record + intervals.route_interval - clock()))
+            await asyncio.sleep(max(0.0, self._recorded_at + intervals.route_interval - clock()))
             lags = await self._ask_lags(log, assignment)
-            now = clock()
-            self.record_routes(now - last_record, lanes, depths)
-            self.record_classes(now - last_record, assignment, lags)
-            last_record = now
-            if now - last_types >= intervals.type_interval:
-                self.record_types(now - last_types, assignment, lags)
-                last_types = now
+            self._record_routes_and_classes(assignment, lanes, depths, lags)
+            if clock() - self._types_recorded_at >= intervals.type_interval:
+                self._record_types(assignment, lags)
 
-    def record_routes(self, interval: float, lanes: Mapping[str, Lane], depths: Depths) -> None:
-        """Record every route once."""
+    def finish(self, assignment: Assignment, lanes: Mapping[str, Lane], depths: Depths) -> None:
+        """Record what was counted since the last records; `run` must have begun, and records nothing more."""
+        self._record_routes_and_classes(assignment, lanes, depths, None)
+        self._record_types(assignment, None)
+
+    def _record_routes_and_classes(
+        self,
+        assignment: Assignment,
+        lanes: Mapping[str, Lane],
+        depths: Depths,
+        lags: Mapping[Partition, int] | None,
+    ) -> None:
+        now = asyncio.get_running_loop().time()
+        interval, self._recorded_at = now - self._recorded_at, now
+        self._record_routes(interval, lanes, depths)
+        self._record_classes(interval, assignment, lags)
+
+    def _record_routes(self, interval: float, lanes: Mapping[str, Lane], depths: Depths) -> None:
         for name, route in self._settings.routes.items():
             tally = self.route_tallies[name].take()
             states = {queue: depths.of(queue) for queue in route.queues}
@@ -122,8 +137,7 @@ class Recorder:
                 publish_us=_buckets(tally.publish_us),
             )
 
-    def record_classes(self, interval: float, assignment: Assignment, lags: Mapping[Partition, int] | None) -> None:
-        """Record every class once."""
+    def _record_classes(self, interval: float, assignment: Assignment, lags: Mapping[Partition, int] | None) -> None:
         for name in self._settings.classes:
             listeners = [one for one in assignment.listeners.values() if one.event_type.priority == name]
             sizes = [size for one in listeners if (size := one.throttle.batch_size) is not None]
@@ -143,8 +157,10 @@ class Recorder:
                 else None,
             )
 
-    def record_types(self, interval: float, assignment: Assignment, lags: Mapping[Partition, int] | None) -> None:
+    def _record_types(self, assignment: Assignment, lags: Mapping[Partition, int] | None) -> None:
         """Record every event type to which something happened."""
+        now = asyncio.get_running_loop().time()
+        interval, self._types_recorded_at = now - self._types_recorded_at, now
         for listener in assignment.listeners.values():
             tally = listener.tallies.own.take()
             if tally.is_empty and not listener.inbox.events:

@@ -37,7 +37,7 @@ class Tally:
     @property
     def is_empty(self) -> bool:
         """Whether nothing happened."""
-        return not (self.received or self.confirmed or self.nacked or self.unknown or self.undeliverable)
+        return self == Tally()
 
 
 class Tallies:

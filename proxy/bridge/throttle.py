@@ -37,6 +37,7 @@ class Throttle:
         """Seconds by which the releases are shifted, so that a thousand types do not release in one burst."""
         self._credit = 0.0
         self._last: int | None = None
+        self._grown = asyncio.Event()
 
     @property
     def batch_size(self) -> float | None:
@@ -46,7 +47,10 @@ class Throttle:
     def on_verdict(self, verdict: Verdict) -> None:
         """Observe the congestion detector."""
         if self._size is not None:
+            before = self._size.value
             self._size.on_verdict(verdict)
+            if self._size.value > before:
+                self._grown.set()
 
     async def admit(self, want: int) -> int:
         """Wait until at least one event may go; return how many of `want` (> 0) may go now."""
@@ -60,7 +64,13 @@ class Throttle:
                 self._credit -= granted
                 return granted
             ticks = math.ceil((1 - self._credit) / self._size.value)
-            await asyncio.sleep((tick + ticks) * self._tick + self._phase - loop.time())
+            # A size below one event a tick makes long waits; they end early when it has grown.
+            self._grown.clear()
+            timer = loop.call_at((tick + ticks) * self._tick + self._phase, self._grown.set)
+            try:
+                await self._grown.wait()
+            finally:
+                timer.cancel()
 
     def give_back(self, count: int) -> None:
         """Return what was admitted and could not be used."""

@@ -129,8 +129,9 @@ class _Inheritance:
         return known
 
     def _exists(self, item: Item | None, kind: str, names: tuple[str, ...]) -> None:
-        if item is None or not isinstance(item.value, str) or item.value in names or self._mistakes.has(item):
+        if item is None or not isinstance(item.value, str) or item.value in names:
             return
+        if not names or self._mistakes.has(item):
+            return  # said already: there is no class or route at all, or the name could not be read
         which = f"{kind} {quoted(item.shown)}" if item.shown else f"this {kind}"
-        choice = listing(names) or "none yet, there must be one"
-        self._mistakes.add(item, f"{which} does not exist{nearest(item.value, names)} allowed: {choice}")
+        self._mistakes.add(item, f"{which} does not exist{nearest(item.value, names)} allowed: {listing(names)}")

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 from proxy.config.items import listing
 from proxy.settings import EventType, Settings, TypePattern
@@ -81,9 +81,10 @@ def _of_classes(settings: Settings) -> Iterator[str]:
 
 def _of_patterns(settings: Settings) -> Iterator[str]:
     patterns = [entry.pattern for entry in settings.patterns]
-    for first, second in combinations(patterns, 2):
-        if overlap(first, second):
-            yield f"event_types: a topic that matches both {first} and {second} belongs to the first, {first}"
+    for place, later in enumerate(patterns):
+        earlier = [pattern for pattern in patterns[:place] if overlap(pattern, later)]
+        if earlier:
+            yield f"event_types: topics that match {later} and an earlier pattern go to it: {listing(earlier, _NAMED)}"
 
 
 def overlap(first: str, second: str) -> bool:

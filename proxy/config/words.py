@@ -22,7 +22,6 @@ _PROBLEMS = {
     "greater_than_equal": "is out of range",
     "less_than": "is out of range",
     "less_than_equal": "is out of range",
-    "finite_number": "is out of range",
     "too_short": "holds too few",
     "too_long": "holds too many",
     "string_too_short": "is too short",

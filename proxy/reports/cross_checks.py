@@ -1,4 +1,4 @@
-"""Sums that must agree because two kinds of records tell of the same events; each is shown, whether it agrees or not."""
+"""Sums that must agree because two kinds of records tell of the same events; each is shown, agreeing or not."""
 
 from functools import reduce
 
@@ -12,15 +12,11 @@ _FIELDS = ("received", "confirmed", "nacked", "unknown", "dead_lettered", "possi
 
 def cross_checks(checks: list[DataFrame]) -> DataFrame:
     """Return all checks as rows: run, check, subject, left, right, difference."""
-    return (
-        reduce(DataFrame.unionByName, checks)
-        .withColumn("difference", fn.col("left") - fn.col("right"))
-        .orderBy("run", "check", "subject")
-    )
+    return reduce(DataFrame.unionByName, checks).withColumn("difference", fn.col("left") - fn.col("right"))
 
 
 def classes_against_types(by_class: DataFrame, by_type: DataFrame) -> DataFrame:
-    """Each count of a class against the sum over its event types; runs without type records are left out."""
+    """Compare each count of a class with the sum over its event types; runs without type records are left out."""
     sums = by_type.groupBy("run", "class").agg(*[fn.sum(name).alias(f"types_{name}") for name in _FIELDS])
     told = by_type.select("run").distinct()
     both = by_class.join(told, "run").join(sums, ["run", "class"], "left")
@@ -35,7 +31,7 @@ def classes_against_types(by_class: DataFrame, by_type: DataFrame) -> DataFrame:
 
 
 def counts_against_buckets(classes: DataFrame, by_class: DataFrame) -> DataFrame:
-    """Events confirmed against the samples in the buckets of publish latency."""
+    """Compare the events confirmed with the samples in the buckets of publish latency."""
     keys = ["run", "class"]
     samples = summed_buckets(classes, "publish_us", keys).groupBy(*keys).agg(fn.sum("count").alias("samples"))
     return by_class.join(samples, keys, "left").select(
@@ -48,7 +44,7 @@ def counts_against_buckets(classes: DataFrame, by_class: DataFrame) -> DataFrame
 
 
 def routes_against_classes(routes: DataFrame, by_class: DataFrame) -> DataFrame:
-    """What all routes confirmed against what all classes confirmed or dead-lettered (a dead letter is published too)."""
+    """Compare what all routes confirmed with what all classes confirmed or dead-lettered, for that is published too."""
     left = routes.groupBy("run").agg(fn.sum("confirmed").alias("left"))
     right = by_class.groupBy("run").agg((fn.sum("confirmed") + fn.sum("dead_lettered")).alias("right"))
     return left.join(right, "run").select(
@@ -61,7 +57,7 @@ def routes_against_classes(routes: DataFrame, by_class: DataFrame) -> DataFrame:
 
 
 def stops_against_classes(stops: DataFrame, classes: DataFrame) -> DataFrame:
-    """What a process that ended in order says it confirmed against the sum of its intervals."""
+    """Compare what a process that ended in order says it confirmed with the sum of its intervals."""
     keys = ["run", "instance"]
     left = stops.groupBy(*keys).agg(fn.sum("confirmed").alias("left"))
     right = classes.groupBy(*keys).agg(fn.sum("confirmed").alias("confirmed"))
@@ -75,7 +71,7 @@ def stops_against_classes(stops: DataFrame, classes: DataFrame) -> DataFrame:
 
 
 def bridge_against_proof(by_class: DataFrame, proven: DataFrame) -> DataFrame:
-    """What the bridge received and confirmed against what was produced and consumed, where that is known."""
+    """Compare what the bridge received and confirmed with what was produced and consumed, where that is known."""
     both = proven.join(by_class.select("run", "class", "received", "confirmed"), ["run", "class"], "left")
     deliveries = fn.col("delivered") + fn.col("unexpected") + fn.col("duplicated")
     pairs = fn.explode(

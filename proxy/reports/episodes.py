@@ -10,7 +10,7 @@ def episodes(verdicts: DataFrame) -> DataFrame:
     A verdict that says nothing changes nothing. Replicas judge for themselves: a route counts as congested while any of
     them says so. `ended` is false where the log stops first; the episode then lasts to the last verdict.
     """
-    return _merged(_per_replica(verdicts)).orderBy("run", "route", "from_s")
+    return _merged(_per_replica(verdicts))
 
 
 def _per_replica(verdicts: DataFrame) -> DataFrame:

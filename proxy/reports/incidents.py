@@ -23,5 +23,4 @@ def incidents(records: DataFrame) -> DataFrame:
             fn.max("at_s").alias("last_s"),
             fn.max_by("detail", "at_ms").alias("last_detail"),
         )
-        .orderBy("run", "first_s", "name", "place")
     )

@@ -19,4 +19,4 @@ def latency(records: DataFrame, keys: Sequence[str]) -> DataFrame:
         )
         for measure, distribution in MEASURES.items()
     )
-    return publish.unionByName(bridge).orderBy(*keys, "measure")
+    return publish.unionByName(bridge)

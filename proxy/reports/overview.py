@@ -20,7 +20,6 @@ def rejected_lines(parsed: DataFrame) -> DataFrame:
         parsed.where(fn.col("reason").isNotNull())
         .groupBy("run", "file", "reason")
         .agg(fn.count(fn.lit(1)).alias("lines"), fn.min("sample").alias("sample"))
-        .orderBy("run", "file", "reason")
     )
 
 
@@ -29,8 +28,8 @@ def processes(starts: DataFrame, stops: DataFrame, drops: DataFrame) -> DataFram
     keys = ["run", "instance"]
     started = starts.groupBy(*keys).agg(
         fn.min("at_s").alias("started_s"),
-        fn.first("version").alias("version"),
-        fn.first(fn.to_json("routes")).alias("routes"),
+        fn.min("version").alias("version"),
+        fn.min(fn.to_json("routes")).alias("routes"),
     )
     stopped = stops.groupBy(*keys).agg(
         fn.max("at_s").alias("stopped_s"),
@@ -44,5 +43,4 @@ def processes(starts: DataFrame, stops: DataFrame, drops: DataFrame) -> DataFram
         started.join(stopped, keys, "full_outer")
         .join(dropped, keys, "full_outer")
         .na.fill(0, ["dropped_records", "dropped_files"])
-        .orderBy("run", "started_s", "instance")
     )

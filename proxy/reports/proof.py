@@ -14,11 +14,11 @@ def events(produced: DataFrame, consumed: DataFrame) -> DataFrame:
     Consumed time is event timestamp to first consumption. An event is known by its id, whoever tells of it.
     """
     written = produced.groupBy("run", "id").agg(
-        fn.first("class").alias("class"), fn.first("type").alias("type"), fn.lit(1).alias("produced")
+        fn.min("class").alias("class"), fn.min("type").alias("type"), fn.lit(1).alias("produced")
     )
     read = consumed.groupBy("run", "id").agg(
-        fn.first("class").alias("read_class"),
-        fn.first("type").alias("read_type"),
+        fn.min("class").alias("read_class"),
+        fn.min("type").alias("read_type"),
         fn.count(fn.lit(1)).alias("deliveries"),
         (fn.min("at_ms") - fn.min("event_ms")).alias("consumed_ms"),
     )
@@ -48,7 +48,7 @@ def proof(seen: DataFrame, keys: Sequence[str]) -> DataFrame:
     times = with_percentiles(
         summed_values(seen.where(delivered), "consumed_ms", keys), keys, unit_ms=1.0, prefix="consumed_"
     )
-    return counts.join(times.drop("consumed_samples"), [*keys], "left").orderBy(*keys)
+    return counts.join(times.drop("consumed_samples"), [*keys], "left")
 
 
 def with_whereabouts(proven: DataFrame, traffic: DataFrame, final_lag: DataFrame) -> DataFrame:
@@ -60,4 +60,4 @@ def with_whereabouts(proven: DataFrame, traffic: DataFrame, final_lag: DataFrame
         .na.fill(0, ["dead_lettered", "left_in_log"])
     )
     rest = fn.col("missing") - fn.col("dead_lettered") - fn.col("left_in_log")
-    return known.withColumn("lost", fn.greatest(rest, fn.lit(0))).orderBy(*keys)
+    return known.withColumn("lost", fn.greatest(rest, fn.lit(0)))

@@ -25,7 +25,6 @@ def depth_over_time(routes: DataFrame, width_s: int) -> DataFrame:
         .agg(fn.max("depth").alias("depth"))
         .where(fn.col("depth").isNotNull())
         .select("run", "route", _middle(width_s).alias("t_s"), "depth")
-        .orderBy("run", "route", "t_s")
     )
 
 
@@ -33,12 +32,7 @@ def bridge_time_over_time(classes: DataFrame, width_s: int) -> DataFrame:
     """Return run, class, t_s and the percentiles of the bridge time of what was confirmed in each stretch."""
     keys = ["run", "class", "stretch"]
     counts = summed_buckets(classes.withColumn("stretch", _stretch(width_s)), "bridge_us", keys)
-    return (
-        with_percentiles(counts, keys, unit_ms=0.001)
-        .withColumn("t_s", _middle(width_s))
-        .drop("stretch")
-        .orderBy("run", "class", "t_s")
-    )
+    return with_percentiles(counts, keys, unit_ms=0.001).withColumn("t_s", _middle(width_s)).drop("stretch")
 
 
 def lag_over_time(classes: DataFrame, width_s: int) -> DataFrame:
@@ -52,11 +46,11 @@ def lag_over_time(classes: DataFrame, width_s: int) -> DataFrame:
     until_next = fn.lead("stretch").over(by_replica) - 1
     until = fn.least(fn.coalesce(until_next, fn.col("stretch")), fn.col("stretch") + REMEMBERED)
     return (
-        last.withColumn("stretch", fn.explode(fn.sequence("stretch", until)))
+        last.withColumn("until", until)
+        .withColumn("stretch", fn.explode(fn.sequence("stretch", "until")))
         .groupBy("run", "class", "stretch")
         .agg(fn.sum("lag").alias("lag"))
         .select("run", "class", _middle(width_s).alias("t_s"), "lag")
-        .orderBy("run", "class", "t_s")
     )
 
 
@@ -67,7 +61,7 @@ def final_lag(lags: DataFrame) -> DataFrame:
 
 def _stretch(width_s: int) -> Column:
     """Return the number of the stretch that an interval record belongs to; it tells of the time before it."""
-    return fn.floor((fn.col("at_s") - 0.001) / width_s)
+    return fn.ceil(fn.col("at_s") / width_s) - 1
 
 
 def _middle(width_s: int) -> Column:

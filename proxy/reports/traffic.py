@@ -27,7 +27,6 @@ def traffic(records: DataFrame, keys: Sequence[str]) -> DataFrame:
             fn.sum("resent_unknown").alias("possible_duplicates"),
             fn.sum("dead_letters").alias("dead_lettered"),
         )
-        .orderBy(*keys)
     )
 
 
@@ -38,7 +37,6 @@ def dead_letters(records: DataFrame, keys: Sequence[str]) -> DataFrame:
         .groupBy(*keys, "reason")
         .agg(fn.sum("number").alias("dead_lettered"))
         .where(fn.col("dead_lettered") > 0)
-        .orderBy(*keys, "reason")
     )
 
 

@@ -24,7 +24,7 @@ LISTEN_FORM = "host:port, an IPv6 address in brackets: 127.0.0.1:8080; port 0 ta
 class Part(BaseModel):
     """One block of the settings file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class Unit(Enum):

@@ -64,7 +64,8 @@ class MemoryCluster:
         self._latency = latency
         self._groups: dict[str, Group] = {}
         self._cut_off: set[str] = set()
-        self._is_down = False
+        self.is_down = False
+        """Set by `go_down`, cleared by `come_up`."""
         self._changed = asyncio.Event()
 
     def create_topic(self, topic: str, partitions: int = 1) -> None:
@@ -116,11 +117,11 @@ class MemoryCluster:
 
     def go_down(self) -> None:
         """Answer nobody until `come_up`."""
-        self._is_down = True
+        self.is_down = True
 
     def come_up(self) -> None:
         """Answer again; sessions begin anew, as with a restarted coordinator."""
-        self._is_down = False
+        self.is_down = False
         for group in self._groups.values():
             group.renew_sessions()
         self._stir()
@@ -151,7 +152,7 @@ class MemoryCluster:
 
     def answers(self, member: str) -> bool:
         """Tell whether the member is answered now."""
-        return not self._is_down and member not in self._cut_off
+        return not self.is_down and member not in self._cut_off
 
     def _rebalance(self, topic: str) -> None:
         for group in self._groups.values():
@@ -217,17 +218,17 @@ class Group:
 
     def heartbeat(self, name: str, generation: int) -> bool:
         """Renew the member's session; True if it is to join again. Raises `AssignmentLostError` if it is no member."""
-        self._check(name, generation)
+        self.check(name, generation)
         self._renew(self.members[name])
         return self._is_rebalancing
 
     def commit(self, name: str, generation: int, offsets: Mapping[Partition, int]) -> None:
         """Take the offsets. Raises `AssignmentLostError` if the member is not of the current generation."""
-        self._check(name, generation)
+        self.check(name, generation)
         self.committed |= offsets
 
     def leave(self, name: str) -> None:
-        """Remove the member, whether it asks for it or its session has expired."""
+        """Remove the member, whether it asks for that or its session has expired."""
         member = self.members.pop(name, None)
         if member is None:
             return
@@ -249,7 +250,8 @@ class Group:
         if any(topic in member.topics for member in self.members.values()):
             self._is_rebalancing = True
 
-    def _check(self, name: str, generation: int) -> None:
+    def check(self, name: str, generation: int) -> None:
+        """Raise `AssignmentLostError` if the member is not of the current generation."""
         if name not in self.members or generation != self.generation:
             raise AssignmentLostError("the group has fenced this replica")
 
@@ -257,7 +259,12 @@ class Group:
         if member.expiry is not None:
             member.expiry.cancel()
         loop = asyncio.get_running_loop()
-        member.expiry = loop.call_later(member.session_timeout, self.leave, member.name)
+        member.expiry = loop.call_later(member.session_timeout, self._expire, member.name)
+
+    def _expire(self, name: str) -> None:
+        """End a session, unless the log is down: who keeps the sessions is down with it."""
+        if not self._cluster.is_down:
+            self.leave(name)
 
     def _drop_laggards(self) -> None:
         self._laggards = None

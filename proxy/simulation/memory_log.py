@@ -12,7 +12,7 @@ from proxy.model import Event, Partition, Position
 from proxy.settings import Limits, LogSettings
 from proxy.simulation.memory_cluster import Member, MemoryCluster, offset_of
 
-log = structlog.get_logger()
+_say = structlog.get_logger("tidegate.memory_log")
 
 _HEARTBEATS_PER_SESSION = 6
 _ANSWER_SECONDS = 5.0
@@ -104,11 +104,14 @@ class MemoryLog:
         await self._commit(shares, positions)
 
     async def affirm(self) -> bool:
-        """Commit again what is committed for one partition."""
-        shares = self._shares
+        """Ask the group whether it still knows this member; True at once if nothing is owned."""
+        if not self._shares:
+            return True
         try:
-            await self._commit(shares, list(shares)[:1])
-        except LogError:
+            async with asyncio.timeout(self._limits.commit_deadline):
+                await self._cluster.round_trip(self._name)
+            self._group.check(self._name, self._generation)
+        except (TimeoutError, AssignmentLostError):
             return False
         return True
 
@@ -141,6 +144,7 @@ class MemoryLog:
 
     async def _end_coordination(self) -> None:
         self._stopped = True
+        self._shares = {}
         self._stirred.set()
         if self._coordination is not None:
             self._coordination.cancel()
@@ -170,10 +174,10 @@ class MemoryLog:
                 continue
             if share.next < track.first:
                 lost, share.next = track.first - share.next, track.first
-                log.error("log_truncated", partition=str(partition), lost=lost)
+                _say.error("log_truncated", partition=str(partition), lost=lost)
                 self._owner.on_truncated(partition, lost)
             elif share.next > track.end:
-                log.error("log_restarted", partition=str(partition))
+                _say.error("log_restarted", partition=str(partition))
                 share.began = share.done = share.next = track.first
             events, share.next = track.since(share.next, self._cluster.chance.randint(1, self._cluster.fetch_events))
             if events:
@@ -217,14 +221,19 @@ class MemoryLog:
             for partition in seat.partitions
             if (began := self._start_of(partition)) is not None
         }
+        pinned = {partition: share.began for partition, share in self._shares.items()}
+        self._group.commit(self._name, self._generation, pinned)
         self._stirred.set()
 
     def _start_of(self, partition: Partition) -> int | None:
+        """Return the committed offset, else as the settings say, but the first of a partition newly added."""
         track = self._cluster.tracks.get(partition)
         if track is None:
             return None
         if (committed := self._group.committed.get(partition)) is not None:
             return committed
+        if any(known.topic == partition.topic for known in self._group.committed):
+            return track.first
         match self._settings.start:
             case "earliest":
                 return track.first
@@ -244,7 +253,7 @@ class MemoryLog:
             try:
                 await self._commit(shares, positions, is_final=True)
             except LogError as error:
-                log.warning("final_commit_failed", reason=str(error))
+                _say.warning("final_commit_failed", why=str(error), effect="duplicates")
 
     def _finish(self, shares: Mapping[Partition, _Share], positions: Mapping[Partition, Position]) -> None:
         for partition, position in positions.items():

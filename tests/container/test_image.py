@@ -1,15 +1,17 @@
 """The image of `docker/Dockerfile`: what it promises, and that what it promises is enough to move events."""
 
+import gzip
 import json
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
 
-from load.container import Engine, Image, Mount
+from load.container import Engine, Image, Mount, Running
 from load.stack import Stack, ports
 from tests.support.tidegate import Ends, until
 
@@ -31,6 +33,15 @@ def settings_file(folder: Path, settings: object) -> Mount:
     path = folder / "tidegate.yaml"
     path.write_text(yaml.safe_dump(settings))
     return Mount(path, SETTINGS_FILE)
+
+
+@contextmanager
+def started(engine: Engine, image: Image, *arguments: str, mounts: Sequence[Mount]) -> Iterator[Running]:
+    with engine.start(image, arguments, mounts=mounts) as container:
+        try:
+            yield container
+        finally:
+            print(container.output)  # noqa: T201 - seen with a failure only
 
 
 def run(
@@ -121,7 +132,7 @@ async def test_every_event_arrives_and_the_stop_is_orderly_when_it_bridges_real_
             metric_log={"folder": METRICS},
         )
         mounts = [settings_file(tmp_path, settings), Mount(metrics, METRICS, writable=True)]
-        with engine.start(image, image.command, mounts=mounts) as tidegate:
+        with started(engine, image, *image.command, mounts=mounts) as tidegate:
             values = [b"%d" % number for number in range(2_000)]
             await ends.produce(topic, values)
             assert [message.body for message in await ends.receive(queue, len(values))] == values
@@ -134,5 +145,7 @@ async def test_every_event_arrives_and_the_stop_is_orderly_when_it_bridges_real_
             assert "Traceback" not in tidegate.output
         assert await ends.committed(topic) == len(values)
         assert await ends.depth(queue) == 0
-    kinds = [json.loads(line)["kind"] for file in metrics.rglob("*.jsonl") for line in file.read_text().splitlines()]
-    assert {"start", "class", "stop"} <= {*kinds} or list(metrics.rglob("*.gz"))
+    files = [*metrics.iterdir()]
+    assert {file.stat().st_uid for file in files} == {int(image.user.partition(":")[0])}
+    lines = [line for file in files for line in gzip.decompress(file.read_bytes()).splitlines()]
+    assert {"start", "class", "stop"} <= {json.loads(line)["kind"] for line in lines}

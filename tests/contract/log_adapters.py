@@ -1,7 +1,7 @@
 """What the contract tests need of a log beyond the protocol: hands on the log itself, once in memory, once on Kafka."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any, Protocol, Self
@@ -78,6 +78,10 @@ class World(Protocol):
 
     async def produce(self, topic: str, values: Sequence[bytes], number: int = 0) -> None: ...
 
+    async def leave_gap(self, topic: str, number: int = 0) -> int:
+        """Use up offsets without leaving an event there; return how many."""
+        ...
+
     async def truncate(self, topic: str, number: int, before: int) -> None: ...
 
     async def fence(self, log: EventLog, group: str) -> None: ...
@@ -88,8 +92,8 @@ class MemoryWorld:
         self.cluster = MemoryCluster(Random(7), fetch_events=50)
 
     def log(self, group: str, **settings: Any) -> EventLog:
-        chosen = LogSettings(**{"hosts": ["memory:9092"], "group": group, "session_timeout": 1.0} | settings)
-        return MemoryLog(self.cluster, chosen, LIMITS, name=f"member-{uuid4()}")
+        chosen = {"hosts": ["memory:9092"], "group": group, "session_timeout": 1.0} | settings
+        return MemoryLog(self.cluster, LogSettings.model_validate(chosen), LIMITS, name=f"member-{uuid4()}")
 
     async def create(self, topic: str, partitions: int = 1) -> None:
         self.cluster.create_topic(topic, partitions)
@@ -100,6 +104,10 @@ class MemoryWorld:
     async def produce(self, topic: str, values: Sequence[bytes], number: int = 0) -> None:
         for value in values:
             self.cluster.produce(topic, number, value=value, timestamp_ms=1_700_000_000_000)
+
+    async def leave_gap(self, topic: str, number: int = 0) -> int:
+        self.cluster.leave_gap(topic, number, 4)
+        return 4
 
     async def truncate(self, topic: str, number: int, before: int) -> None:
         self.cluster.truncate(topic, number, before)
@@ -129,7 +137,7 @@ class KafkaWorld:
 
     def log(self, group: str, **settings: Any) -> EventLog:
         chosen = {"hosts": [self.host], "group": group, "session_timeout": 2.0, "metadata_age": 0.5} | settings
-        return KafkaLog(LogSettings(**chosen), LIMITS)
+        return KafkaLog(LogSettings.model_validate(chosen), LIMITS)
 
     async def create(self, topic: str, partitions: int = 1) -> None:
         there = await self.admin.list_topics()
@@ -140,6 +148,13 @@ class KafkaWorld:
             answer = await self.admin.create_topics([NewTopic(topic, partitions, 1)])
             assert not any(error for _, error, _ in answer.topic_errors), answer
 
+        async def is_known() -> bool:
+            self.producer.client.add_topic(topic)
+            await self.producer.client.force_metadata_update()
+            return len(self.producer.client.cluster.partitions_for_topic(topic) or ()) == partitions
+
+        await until(is_known)
+
     async def delete(self, topic: str) -> None:
         await self.admin.delete_topics([topic])
 
@@ -148,6 +163,15 @@ class KafkaWorld:
             await self.producer.send(topic, value, partition=number, timestamp_ms=1_700_000_000_000) for value in values
         ]
         await asyncio.gather(*sent)
+
+    async def leave_gap(self, topic: str, number: int = 0) -> int:
+        """Abort a transaction: three records and the marker of its end."""
+        async with AIOKafkaProducer(bootstrap_servers=self.host, transactional_id=f"gap-{uuid4()}") as producer:
+            await producer.begin_transaction()
+            for _ in range(3):
+                await producer.send_and_wait(topic, b"never seen", partition=number)
+            await producer.abort_transaction()
+        return 4
 
     async def truncate(self, topic: str, number: int, before: int) -> None:
         await self.admin.delete_records({TopicPartition(topic, number): RecordsToDelete(before)})
@@ -170,6 +194,16 @@ async def poll_until(log: EventLog, owner: Owner, is_enough: Callable[[], bool])
     async with asyncio.timeout(DEADLINE):
         while not is_enough():
             owner.take(await log.poll(0.05))
+
+
+async def until(is_so: Callable[[], bool | Awaitable[bool]]) -> None:
+    """Look until the condition holds."""
+    async with asyncio.timeout(DEADLINE):
+        while True:
+            found = is_so()
+            if found if isinstance(found, bool) else await found:
+                return
+            await asyncio.sleep(0.02)
 
 
 async def receive(log: EventLog, owner: Owner, count: int) -> None:

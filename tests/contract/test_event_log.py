@@ -286,7 +286,7 @@ class EventLogContract:
         await receive(log, owner, 6)
         assert owner.values(partition) == numbered(6, first=4)
 
-    async def test_affirming_pins_where_reading_began_when_nothing_was_committed(
+    async def test_reading_begins_there_again_when_it_began_at_the_end_and_nothing_was_committed(
         self, world: World, topic: str, join: Join
     ) -> None:
         await world.create(topic)
@@ -294,13 +294,15 @@ class EventLogContract:
         log, owner = await join(start="latest")
         await assigned(log, owner)
         async with asyncio.timeout(DEADLINE):
-            while not await log.affirm():
+            while not await log.lags({Partition(topic, 0): None}):
                 await log.poll(0.02)
+        await world.produce(topic, [b"seen"])
+        await receive(log, owner, 1)
         await log.stop()
         await world.produce(topic, [b"meanwhile"])
         log, owner = await join(start="latest")
-        await receive(log, owner, 1)
-        assert owner.values(Partition(topic, 0)) == [b"meanwhile"]
+        await receive(log, owner, 2)
+        assert owner.values(Partition(topic, 0)) == [b"seen", b"meanwhile"]
 
     @pytest.mark.parametrize(
         ("settings", "expected"),
@@ -365,6 +367,42 @@ class EventLogContract:
         await world.produce(topic, numbered(5, first=12), 1)
         done = {first: owner.received[first][9].position, second: None, Partition("no.such.topic", 0): None}
         assert await log.lags(done) == {first: 20, second: 17}
+
+    async def test_offsets_without_events_count_as_lag_and_are_passed_when_others_are_read(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(3))
+        gap = await world.leave_gap(topic)
+        await world.produce(topic, numbered(2, first=3))
+        log, owner = await join()
+        await receive(log, owner, 5)
+        assert owner.values(partition) == numbered(5)
+        assert await log.lags({partition: owner.received[partition][2].position}) == {partition: gap + 2}
+        await log.commit(owner.finish())
+        await world.leave_gap(topic)
+        await world.produce(topic, numbered(1, first=5))
+        await log.stop()
+        log, owner = await join()
+        await receive(log, owner, 1)
+        assert owner.values(partition) == numbered(1, first=5)
+
+    async def test_a_new_partition_is_read_from_its_beginning_when_reading_was_to_begin_at_the_end(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        await world.produce(topic, numbered(10))
+        log, owner = await join(start="latest")
+        await assigned(log, owner)
+        async with asyncio.timeout(DEADLINE):
+            while not await log.lags({Partition(topic, 0): None}):
+                await log.poll(0.02)
+        await world.create(topic, 2)
+        await world.produce(topic, numbered(10), 1)
+        await receive(log, owner, 10)
+        assert owner.values(Partition(topic, 1)) == numbered(10)
+        assert Partition(topic, 0) not in owner.received
 
     async def test_stopping_again_does_nothing_when_the_log_is_stopped(
         self, world: World, topic: str, join: Join

@@ -1,7 +1,5 @@
 """One partition's flow under any history of outcomes: nothing lost, order as promised, never beyond its cap."""
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -9,44 +7,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from proxy.bridge.broker import Batch
 from proxy.bridge.flow import PartitionFlow
-from proxy.model import Event, Order, Outcome, Reason
+from proxy.model import Order, Outcome
+from tests.support.bridge_fakes import CountingHost
 from tests.support.events import ADDRESS, PARTITION, events
 
 CAP = 20
-
-
-class Host:
-    """Counts what a flow tells its listener."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.overtaken = 0
-        self.parked: list[tuple[PartitionFlow, int, Sequence[Event]]] = []
-        self.called_back: list[PartitionFlow] = []
-        self.sending: list[Batch] = []
-
-    def on_confirmed(self, _events: Sequence[Event], _seconds: float | None, overtaken: int) -> None:
-        self.overtaken += overtaken
-
-    def on_failed(self, _outcome: Outcome, _count: int, *, congestion: bool) -> float:
-        del congestion
-        return self.now
-
-    def on_undeliverable(
-        self, flow: PartitionFlow, first: int, lost: Sequence[Event], _reason: Reason, _detail: str
-    ) -> None:
-        self.parked.append((flow, first, lost))
-
-    def withdraw(self, flow: PartitionFlow) -> None:
-        self.called_back.append(flow)
-        for batch in self.sending:
-            batch.called_back = True
-
-    def wake(self) -> None:
-        pass
-
-    def may_send(self) -> bool:
-        return True
 
 
 class FlowMachine(RuleBasedStateMachine):
@@ -56,7 +21,7 @@ class FlowMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.host = Host()
+        self.host = CountingHost()
         self.flow = PartitionFlow(PARTITION, self.order, ADDRESS, 0, CAP, self.host)
         self.received = 0
         self.open: list[tuple[Batch, int, int]] = []
@@ -139,6 +104,11 @@ class FlowMachine(RuleBasedStateMachine):
         assert self.flow._sent - self.flow.watermark.committed <= CAP
 
     @invariant()
+    def what_waits_is_in_the_order_of_the_log(self) -> None:
+        firsts = [chunk.first + chunk.start for chunk in self.flow._queue]
+        assert self.order is Order.NONE or firsts == sorted(firsts)
+
+    @invariant()
     def order_holds_as_promised(self) -> None:
         is_sorted = self.delivered == sorted(self.delivered)
         if self.order is Order.STRICT:
@@ -156,10 +126,10 @@ class FlowMachine(RuleBasedStateMachine):
                 self.flow.on_outcome(batch, start, end, Outcome.CONFIRMED, seconds=0.001)
             while self.host.parked:
                 self.confirm_dead_letter()
-            if (batch := self.flow.take(CAP, self.host.now)) is not None:
-                batch.done = len(batch.events)
-                self.open.append((batch, 0, batch.done))
-                self.flow.settle(batch)
+            if (taken := self.flow.take(CAP, self.host.now)) is not None:
+                taken.done = len(taken.events)
+                self.open.append((taken, 0, taken.done))
+                self.flow.settle(taken)
             elif self.flow.watermark.resolved == self.received:
                 break
         assert self.flow.watermark.resolved == self.received
@@ -187,7 +157,7 @@ TestNoOrder.settings = _SETTINGS
 
 
 def test_nothing_newer_is_taken_when_an_event_was_nacked_and_others_are_still_out() -> None:
-    host = Host()
+    host = CountingHost()
     flow = PartitionFlow(PARTITION, Order.PARTITION, ADDRESS, 0, CAP, host)
     flow.offer(events(0, 10), 10)
     batch = flow.take(4, 0.0)
@@ -212,7 +182,7 @@ def test_nothing_newer_is_taken_when_an_event_was_nacked_and_others_are_still_ou
 
 
 def test_the_pause_before_a_resend_doubles_when_nacks_repeat_and_starts_anew_when_one_gets_through() -> None:
-    host = Host()
+    host = CountingHost()
     flow = PartitionFlow(PARTITION, Order.PARTITION, ADDRESS, 0, CAP, host)
     flow.offer(events(0, 2), 2)
     pauses = []
@@ -225,3 +195,19 @@ def test_the_pause_before_a_resend_doubles_when_nacks_repeat_and_starts_anew_whe
         pauses.append(flow.not_before - host.now)
         host.now = max(host.now, flow.not_before)
     assert pauses == pytest.approx([0.05, 0.1, 0.0, 0.05])
+
+
+def test_everything_is_sent_again_in_the_order_of_the_log_when_failures_come_one_by_one() -> None:
+    flow = PartitionFlow(PARTITION, Order.PARTITION, ADDRESS, 0, CAP, CountingHost())
+    flow.offer(events(0, 6), 6)
+    batch = flow.take(4, 0.0)
+    assert batch is not None
+    batch.done = 4
+    flow.settle(batch)
+    for number, outcome in ((0, Outcome.NACKED), (3, Outcome.UNKNOWN), (1, Outcome.NACKED), (2, Outcome.CONFIRMED)):
+        flow.on_outcome(batch, number, number + 1, outcome)
+        assert (flow.ready(10.0) == 0) is (flow.out > 0)
+    sent = []
+    while (again := flow.take(10, 10.0)) is not None:
+        sent += [one.position for one in again.events]
+    assert sent == ["p0", "p1", "p3", "p4", "p5"]

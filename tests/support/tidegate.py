@@ -27,13 +27,18 @@ DEADLINE = 30.0
 
 
 async def until(is_so: Callable[[], Any], *, deadline: float = DEADLINE) -> Any:
-    """Await a state, looking often; return what was truthy."""
+    """Await a state, looking often; return what was truthy. `is_so` may be a coroutine function."""
     end = time.monotonic() + deadline
-    while not (found := is_so()):
+    while not (found := await _now(is_so)):
         if time.monotonic() > end:
             raise AssertionError(f"not so within {deadline} s")
         await asyncio.sleep(0.02)
     return found
+
+
+async def _now(is_so: Callable[[], Any]) -> Any:
+    found = is_so()
+    return await found if asyncio.iscoroutine(found) else found
 
 
 class Ends:
@@ -107,6 +112,10 @@ class Ends:
         async with connection:
             declared = await (await connection.channel()).declare_queue(queue, passive=True)
             return int(declared.declaration_result.message_count or 0)
+
+    async def all_committed(self, topic: str, partitions: int, total: int) -> bool:
+        """Return whether this test's group has committed `total` events."""
+        return sum([await self.committed(topic, partition) or 0 for partition in range(partitions)]) >= total
 
     async def committed(self, topic: str, partition: int = 0) -> int | None:
         """Return the offset committed by this test's group."""

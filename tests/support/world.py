@@ -1,6 +1,7 @@
 """One event type with its listener, assignment and committer, on scripted fakes, under virtual time."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
 from proxy.bridge.assignment import Assignment
@@ -12,8 +13,10 @@ from proxy.bridge.pump import Pump
 from proxy.bridge.tally import Tallies, Tally
 from proxy.bridge.throttle import Throttle
 from proxy.congestion.collector import RouteStatistics
+from proxy.congestion.per_type import AimdBatchSize
 from proxy.model import Event
-from proxy.settings import DeadLetter, EventType, Limits, Route, RoutingKey
+from proxy.settings import DEFAULT_CLASSES, DeadLetter, EventType, Limits, Policy, Route, RoutingKey
+from proxy.simulation import virtual_time
 from tests.support.bridge_fakes import ScriptedLane, ScriptedLog
 from tests.support.events import PARTITION, event
 
@@ -24,7 +27,9 @@ WALL_OFFSET = 1_000_000.0
 class World:
     """Made inside a running loop; `async with` runs the listener, the pump and the committer."""
 
-    def __init__(self, limits: Limits | None = None, **traits: Any) -> None:
+    def __init__(
+        self, limits: Limits | None = None, policy: Policy = "static", commit_interval: float = 0.5, **traits: Any
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.limits = limits or Limits()
         self.log, self.lane, self.dead_lane = ScriptedLog(), ScriptedLane(), ScriptedLane()
@@ -44,15 +49,16 @@ class World:
                 **traits,
             }
         )
-        self.tally = Tally()
+        self.tally, self.class_tally, self.route_tally = Tally(), Tally(), Tally()
+        self.statistics = RouteStatistics("r")
         self.listener = Listener(
             event_type,
             0,
             Route(exchange="x"),
             lane=self.lane,
-            throttle=Throttle(0.1, None),
-            statistics=RouteStatistics("r"),
-            tallies=Tallies(self.tally, Tally(), Tally()),
+            throttle=Throttle(0.1, AimdBatchSize(DEFAULT_CLASSES["P1"]) if policy == "per_type" else None),
+            statistics=self.statistics,
+            tallies=Tallies(self.tally, self.class_tally, self.route_tally),
             around=Surroundings(
                 log=self.log,
                 lease=self.lease,
@@ -65,7 +71,7 @@ class World:
             ),
         )
         self.assignment.listeners[PARTITION.topic] = self.listener
-        self.committer = Committer(self.log, self.assignment, self.lease, 0.5, self._incident)
+        self.committer = Committer(self.log, self.assignment, self.lease, commit_interval, self._incident)
         self.pump = Pump(self.log, self.assignment)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -81,6 +87,10 @@ class World:
         for result in await asyncio.gather(*self._tasks, return_exceptions=True):
             if isinstance(result, Exception):
                 raise result
+
+    def end_listener(self) -> None:
+        """Cancel the listener's task."""
+        self._tasks[0].cancel()
 
     async def feed(self, *events: Event) -> None:
         """Let the pump read these, and everyone take notice."""
@@ -98,3 +108,13 @@ class World:
 
     def _incident(self, name: str, **fields: object) -> None:
         self.incidents.append((name, fields))
+
+
+def lived(story: Callable[[World], Awaitable[None]], **traits: Any) -> None:
+    """Let a world live through a story under virtual time."""
+
+    async def live() -> None:
+        async with World(**traits) as world:
+            await story(world)
+
+    virtual_time.run(live())

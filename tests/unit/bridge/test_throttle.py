@@ -6,7 +6,10 @@ from dataclasses import dataclass
 import pytest
 
 from proxy.bridge.throttle import Throttle
-from proxy.congestion.detector import Verdict
+from proxy.congestion.collector import Statistics
+from proxy.congestion.detector import Cause, Verdict
+from proxy.congestion.per_type import AimdBatchSize
+from proxy.settings import PriorityClass
 from proxy.simulation import virtual_time
 
 TICK = 0.1
@@ -79,3 +82,33 @@ def test_releases_fall_on_shifted_ticks_when_a_phase_is_given() -> None:
         return asyncio.get_running_loop().time()
 
     assert virtual_time.run(ask()) == pytest.approx(0.03)
+
+
+def test_a_grown_batch_size_is_used_at_once_when_a_small_one_made_it_wait_for_long() -> None:
+    async def ask() -> float:
+        size = AimdBatchSize(PriorityClass(increase=5, decrease=0.01, floor=0.001))
+        throttle = Throttle(TICK, size)
+        for congested in (True, True, True):
+            throttle.on_verdict(Verdict("r", congested, Cause.NONE, Statistics("r", 0, 0, None)))
+        assert throttle.batch_size == 0.001
+        waiting = asyncio.create_task(throttle.admit(10))
+        await asyncio.sleep(1)
+        throttle.on_verdict(Verdict("r", congested=False, cause=Cause.NONE, statistics=Statistics("r", 0, 0, None)))
+        assert await waiting == 6  # 5.001, rounded up
+        return asyncio.get_running_loop().time()
+
+    assert virtual_time.run(ask()) == pytest.approx(1.0)
+
+
+def test_the_wait_is_as_long_as_before_when_the_batch_size_shrinks_meanwhile() -> None:
+    async def ask() -> float:
+        size = Fixed(2.0)
+        throttle = Throttle(TICK, size)
+        await throttle.admit(2)
+        waiting = asyncio.create_task(throttle.admit(2))
+        await asyncio.sleep(0.05)
+        size.value = 0.25
+        assert await waiting == 1
+        return asyncio.get_running_loop().time()
+
+    assert virtual_time.run(ask()) == pytest.approx(0.4)

@@ -23,7 +23,8 @@ COUNTER = (
     "got = []\n"
     "for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP): signal.signal(s, lambda n, _: got.append(n))\n"
     "print('ready', flush=True)\n"
-    "while not got: time.sleep(0.01)\n"
+    "patience = time.monotonic() + 20\n"
+    "while not got and time.monotonic() < patience: time.sleep(0.01)\n"
     "time.sleep(0.2)\n"
     "raise SystemExit(100 + len(got))\n"
 )

@@ -1,0 +1,164 @@
+"""The reports in their order: each one's table is written as Parquet and handed to those that build on it."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.storagelevel import StorageLevel
+
+from proxy.reports import cross_checks as checks
+from proxy.reports import overview, timeline
+from proxy.reports.episodes import episodes
+from proxy.reports.files import ReportError
+from proxy.reports.incidents import incidents
+from proxy.reports.latency import latency
+from proxy.reports.proof import events, proof, with_whereabouts
+from proxy.reports.records import Records, read_lines, with_records
+from proxy.reports.traffic import dead_letters, traffic
+
+BY_CLASS = ("run", "class")
+BY_TYPE = ("run", "class", "type")
+ROWS_COLLECTED = 20_000
+"""So many rows of a table reach report.json and the page; Parquet holds all."""
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Tables:
+    """What the reports found: Parquet files under `folder`, and their rows in order.
+
+    A table small enough to be collected is computed once; what builds on it starts from its rows.
+    """
+
+    spark: SparkSession
+    folder: Path
+    say: Callable[[str], None]
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    totals: dict[str, int] = field(default_factory=dict)
+
+    def add(self, name: str, frame: DataFrame, order: Sequence[str]) -> DataFrame:
+        """Write the table, keep its first rows in the order of the columns given, and return it for further use."""
+        self.say(f"table {name}")
+        path = str(self.folder / name)
+        found = frame.orderBy(*order).limit(ROWS_COLLECTED + 1).collect()
+        self.rows[name] = [row.asDict(recursive=True) for row in found[:ROWS_COLLECTED]]
+        if len(found) <= ROWS_COLLECTED:
+            self.totals[name] = len(found)
+            table = self.spark.createDataFrame(found, frame.schema).coalesce(1)
+            table.write.mode("overwrite").parquet(path)
+            return table
+        frame.write.mode("overwrite").parquet(path)
+        table = self.spark.read.schema(frame.schema).parquet(path)
+        self.totals[name] = table.count()
+        return table
+
+
+@dataclass(frozen=True)
+class Span:
+    """One run's first and last instant, in milliseconds since 1970."""
+
+    start_ms: int
+    end_ms: int
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Everything the written report is made of."""
+
+    tables: Tables
+    spans: Mapping[str, Span]
+    classes: Sequence[str]
+    """From the most to the least important, as the bridge said; else by name."""
+    lines: Mapping[str, Mapping[str, int]]
+    """Records of each kind in each run."""
+    width_s: int
+    """Seconds that one point of a graph stands for."""
+
+
+def analyse(
+    spark: SparkSession, runs: Mapping[str, Sequence[str]], folder: Path, say: Callable[[str], None]
+) -> Analysis:
+    """Read every run's files and make all tables under `folder`.
+
+    Raises `ReportError` if no line is a record, whatever Spark raises if a file can't be read to its end.
+    """
+    tables = Tables(spark, folder, say)
+    parsed = with_records(read_lines(spark, runs)).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        say("records")
+        kinds = [row.asDict() for row in overview.lines_by_kind(parsed).collect()]
+        spans = _spans(kinds, runs)
+        records = Records(parsed, {run: span.start_ms for run, span in spans.items()})
+        longest = max((span.end_ms - span.start_ms) / 1000 for span in spans.values())
+        width_s = timeline.width_for(longest, max((kind["interval_s"] or 0.0 for kind in kinds), default=0.0))
+        tables.add("rejected_lines", overview.rejected_lines(parsed), ["run", "file", "reason"])
+        tables.add(
+            "processes",
+            overview.processes(records.of("start"), records.of("stop"), records.of("drops")),
+            ["run", "started_s", "instance"],
+        )
+        _add_reports(tables, records, kinds, width_s)
+        starts = records.of("start").select("classes").distinct().limit(100).collect()
+        lines = {run: {k["kind"]: k["lines"] for k in kinds if k["run"] == run and k["kind"]} for run in runs}
+        return Analysis(tables, spans, _classes([row[0] for row in starts], tables), lines, width_s)
+    finally:
+        parsed.unpersist()
+
+
+def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: int) -> None:
+    classes, types, routes = records.of("class"), records.of("type"), records.of("route")
+    by_class = tables.add("traffic_by_class", traffic(classes, BY_CLASS), BY_CLASS)
+    by_type = tables.add("traffic_by_type", traffic(types, BY_TYPE), BY_TYPE)
+    tables.add("dead_letters", dead_letters(classes, BY_CLASS), [*BY_CLASS, "reason"])
+    tables.add("latency_by_class", latency(classes, BY_CLASS), [*BY_CLASS, "measure"])
+    tables.add("latency_by_type", latency(types, BY_TYPE), [*BY_TYPE, "measure"])
+    tables.add("episodes", episodes(records.of("verdict")), ["run", "route", "from_s"])
+    tables.add("incidents", incidents(records.of("incident")), ["run", "first_s", "name", "place"])
+    tables.add("depth_over_time", timeline.depth_over_time(routes, width_s), ["run", "route", "t_s"])
+    tables.add("bridge_time_over_time", timeline.bridge_time_over_time(classes, width_s), [*BY_CLASS, "t_s"])
+    lags = tables.add("lag_over_time", timeline.lag_over_time(classes, width_s), [*BY_CLASS, "t_s"])
+    all_checks = [
+        checks.classes_against_types(by_class, by_type),
+        checks.counts_against_buckets(classes, by_class),
+        checks.routes_against_classes(routes, by_class),
+        checks.stops_against_classes(records.of("stop"), classes),
+    ]
+    told = {name: {kind["run"] for kind in kinds if kind["kind"] == name} for name in ("produced", "consumed")}
+    if proven_runs := told["produced"] & told["consumed"]:
+        produced, consumed = (records.of(name).where(fn.col("run").isin(*proven_runs)) for name in told)
+        seen = events(produced, consumed).persist(StorageLevel.MEMORY_AND_DISK)
+        whereabouts = with_whereabouts(proof(seen, BY_CLASS), by_class, timeline.final_lag(lags))
+        proven = tables.add("proof_by_class", whereabouts, BY_CLASS)
+        tables.add("proof_by_type", proof(seen, BY_TYPE), BY_TYPE)
+        all_checks.append(checks.bridge_against_proof(by_class, proven))
+        seen.unpersist()
+    tables.add("cross_checks", checks.cross_checks(all_checks), ["run", "check", "subject"])
+
+
+def _spans(kinds: list[Row], runs: Mapping[str, Sequence[str]]) -> dict[str, Span]:
+    """Return the span of each run: it starts with the first event due, where that is known, else the first record."""
+    spans = {}
+    for run in runs:
+        found = [kind for kind in kinds if kind["run"] == run and kind["kind"]]
+        if not found:
+            rejected = sum(kind["lines"] for kind in kinds if kind["run"] == run)
+            raise ReportError(f"{', '.join(runs[run])}: no metric records ({rejected} lines are none)")
+        due = [kind["first_ms"] for kind in found if kind["kind"] == "produced"]
+        start = due[0] if due else min(kind["first_ms"] for kind in found)
+        spans[run] = Span(start, max(kind["last_ms"] for kind in found))
+    return spans
+
+
+def _classes(told: list[list[str]], tables: Tables) -> list[str]:
+    """Return the classes in the bridge's order, those it did not tell of behind them by name."""
+    rows = [row for name in ("traffic_by_class", "proof_by_class") for row in tables.rows.get(name, [])]
+    present = {row["class"] for row in rows}
+    ordered = dict.fromkeys(
+        name for classes in sorted(told, key=lambda c: (-len(c), json.dumps(c))) for name in classes
+    )
+    return [name for name in ordered if name in present] + sorted(present - set(ordered))

@@ -1,0 +1,132 @@
+"""The findings as one plain document: what report.json holds, and what page, graphs and terminal are made from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from proxy.reports.analysis import Analysis, Row
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The document, with its parts at hand."""
+
+    made_at: str
+    runs: Sequence[Row]
+    classes: Sequence[str]
+    per_class: Sequence[Row]
+    """One row for each class and run: counts, bridge time and, where known, consumed time; in order of class."""
+    tables: Mapping[str, Sequence[Row]]
+    totals: Mapping[str, int]
+    notices: Sequence[str]
+    width_s: int
+
+    def of(self, table: str, **wanted: Any) -> list[Row]:
+        """Return a table's rows with these values; none if the table was not made."""
+        return [row for row in self.tables.get(table, []) if all(row[key] == value for key, value in wanted.items())]
+
+    @property
+    def has_proof(self) -> bool:
+        """Whether producers' and consumers' records were there."""
+        return "proof_by_class" in self.tables
+
+    def as_document(self) -> dict[str, Any]:
+        """Return what report.json holds."""
+        return {
+            "v": VERSION,
+            "made_at": self.made_at,
+            "runs": self.runs,
+            "classes": self.classes,
+            "per_class": self.per_class,
+            "notices": self.notices,
+            "seconds_per_point": self.width_s,
+            "tables": {name: {"total": self.totals[name], "rows": rows} for name, rows in self.tables.items()},
+        }
+
+
+def findings(analysis: Analysis, unreadable: Mapping[str, Sequence[str]], made_at: datetime) -> Findings:
+    """Gather what was found; `unreadable` are the files of each run that could not be read to their end."""
+    rows = analysis.tables.rows
+    rank = {name: number for number, name in enumerate(analysis.classes)}
+    order = list(analysis.spans)
+    for table in rows.values():
+        if table and "class" in table[0]:
+            table.sort(key=lambda row: (rank.get(row["class"], len(rank)), order.index(row["run"])))
+    return Findings(
+        made_at=made_at.astimezone(UTC).isoformat(timespec="seconds"),
+        runs=[_run(analysis, run) for run in analysis.spans],
+        classes=analysis.classes,
+        per_class=[_of_class(rows, run, name) for name in analysis.classes for run in analysis.spans],
+        tables=rows,
+        totals=analysis.tables.totals,
+        notices=[text for run in analysis.spans for text in _notices(analysis, run, unreadable.get(run, ()))],
+        width_s=analysis.width_s,
+    )
+
+
+def _run(analysis: Analysis, run: str) -> Row:
+    span = analysis.spans[run]
+    processes = [row for row in analysis.tables.rows["processes"] if row["run"] == run]
+    return {
+        "name": run,
+        "started_at": _utc(span.start_ms),
+        "ended_at": _utc(span.end_ms),
+        "seconds": (span.end_ms - span.start_ms) / 1000,
+        "processes": len(processes),
+        "versions": sorted({row["version"] for row in processes if row["version"]}),
+        "routes": next((row["routes"] for row in processes if row["routes"]), None),
+        "records": dict(analysis.lines[run]),
+    }
+
+
+def _utc(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _of_class(rows: Mapping[str, Sequence[Row]], run: str, name: str) -> Row:
+    key = {"run": run, "class": name}
+    traffic = _one(rows, "traffic_by_class", **key)
+    bridge = _one(rows, "latency_by_class", **key, measure="bridge time")
+    proof = _one(rows, "proof_by_class", **key)
+    counts = ("received", "confirmed", "dead_lettered", "nacked", "possible_duplicates", "overtaken")
+    proven = ("produced", "delivered", "missing", "left_in_log", "lost", "duplicated", "unexpected")
+    figures = ("p50_ms", "p99_ms", "p999_ms", "max_ms")
+    return {
+        **key,
+        **{count: traffic.get(count, 0) for count in counts},
+        **{count: proof.get(count) for count in proven},
+        **{f"bridge_{figure}": bridge.get(figure) for figure in figures},
+        **{f"consumed_{figure}": proof.get(f"consumed_{figure}") for figure in figures},
+    }
+
+
+def _one(rows: Mapping[str, Sequence[Row]], table: str, **wanted: str) -> Row:
+    found = (row for row in rows.get(table, ()) if all(row[key] == value for key, value in wanted.items()))
+    return next(found, {})
+
+
+def _notices(analysis: Analysis, run: str, unreadable: Sequence[str]) -> list[str]:
+    """Return what a reader must know before believing the figures of a run."""
+    tables, kinds = analysis.tables.rows, analysis.lines[run]
+    told = []
+    if unreadable:
+        told.append(f"could not be read to the end and were left out: {', '.join(unreadable)}")
+    if rejected := sum(row["lines"] for row in tables["rejected_lines"] if row["run"] == run):
+        told.append(f"{rejected:,} lines are no records and were left out (listed below)")
+    processes = [row for row in tables["processes"] if row["run"] == run]
+    if dropped := sum(row["dropped_records"] for row in processes):
+        told.append(f"the bridge dropped {dropped:,} records (buffer full or disk error): counts are too low")
+    if files := sum(row["dropped_files"] for row in processes):
+        told.append(f"the bridge dropped {files:,} finished files to stay within its bytes: counts are too low")
+    if not kinds.get("class"):
+        told.append("no class records: there is nothing to say of traffic and bridge time")
+    if unended := sum(row["started_s"] is not None and row["stopped_s"] is None for row in processes):
+        told.append(f"{unended} of {len(processes)} processes left no stop record; their last interval may be missing")
+    if not (kinds.get("produced") and kinds.get("consumed")):
+        told.append("no records of producers and consumers: lost, duplicated and consumed time are not known")
+    if wrong := sum(row["difference"] != 0 for row in tables["cross_checks"] if row["run"] == run):
+        told.append(f"{wrong} cross-checks differ (listed below)")
+    return [f"{run}: {text}" for text in told]

@@ -1,0 +1,117 @@
+"""The tables of report.html: which columns, under which headings, written how."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.reports.figures import count, milliseconds, plain, seconds
+
+Column = tuple[str, str, Callable[[Any], str]]
+"""Field, heading (`group|heading` under a common one), and how its value is written."""
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """One of the report's tables as the page shows it."""
+
+    title: str
+    name: str
+    columns: Sequence[Column]
+    note: str = ""
+
+
+def _counts(*names: str) -> list[Column]:
+    return [(name, name.replace("_", " "), count) for name in names]
+
+
+def _texts(*names: str) -> list[Column]:
+    return [(name, name, plain) for name in names]
+
+
+def _times(title: str, prefix: str = "") -> list[Column]:
+    figures = (("p50_ms", "P50"), ("p99_ms", "P99"), ("p999_ms", "P99.9"), ("max_ms", "max"))
+    return [(f"{prefix}{field}", f"{title}|{name}", milliseconds) for field, name in figures]
+
+
+_PLACE = _texts("class", "run")
+_TYPE: list[Column] = [("type", "event type", plain), *_PLACE]
+_SUMS = _counts(
+    "received", "confirmed", "dead_lettered", "nacked", "unknown", "resent", "possible_duplicates", "overtaken"
+)
+_MEASURED: list[Column] = [*_texts("measure"), *_counts("samples"), *_times("")]
+
+PROVEN: list[Column] = [
+    *_PLACE,
+    *_counts("produced", "delivered", "lost", "duplicated", "dead_lettered", "left_in_log"),
+    *_times("bridge time", "bridge_"),
+    *_times("consumed time", "consumed_"),
+]
+"""Per class, where producers and consumers left records."""
+
+UNPROVEN: list[Column] = [
+    *_PLACE,
+    *_counts("received", "confirmed", "dead_lettered", "possible_duplicates", "overtaken"),
+    *_times("bridge time", "bridge_"),
+]
+"""Per class, where only the bridge did."""
+
+TABLES = (
+    PageTable(
+        "Traffic per class",
+        "traffic_by_class",
+        [*_PLACE, *_SUMS, *_counts("received_bytes", "confirmed_bytes")],
+    ),
+    PageTable("Dead letters", "dead_letters", [*_PLACE, *_texts("reason"), *_counts("dead_lettered")]),
+    PageTable("Latency per class", "latency_by_class", [*_PLACE, *_MEASURED]),
+    PageTable(
+        "Congestion episodes",
+        "episodes",
+        [
+            *_texts("run", "route"),
+            ("from_s", "from", seconds),
+            ("to_s", "to", seconds),
+            ("seconds", "lasted", seconds),
+            ("ended", "ended", plain),
+            *_counts("verdicts"),
+            *_texts("causes"),
+            ("worst_p50_ms", "worst P50 publish latency", milliseconds),
+            ("errors", "publish errors", count),
+        ],
+        "From the verdict that called a route congested to the one that took it back, in seconds of the run.",
+    ),
+    PageTable(
+        "Incidents",
+        "incidents",
+        [
+            *_texts("run"),
+            ("name", "incident", plain),
+            ("place", "where", plain),
+            *_counts("times", "count"),
+            ("first_s", "first", seconds),
+            ("last_s", "last", seconds),
+            ("last_detail", "last detail", plain),
+        ],
+    ),
+    PageTable(
+        "From producer to consumer, per event type",
+        "proof_by_type",
+        [
+            *_TYPE,
+            *_counts("produced", "delivered", "missing", "duplicated", "unexpected"),
+            *_times("consumed time", "consumed_"),
+        ],
+    ),
+    PageTable("Traffic per event type", "traffic_by_type", [*_TYPE, *_SUMS]),
+    PageTable("Latency per event type", "latency_by_type", [*_TYPE, *_MEASURED]),
+    PageTable(
+        "Cross-checks",
+        "cross_checks",
+        [*_texts("run", "check"), ("subject", "of", plain), *_counts("left", "right", "difference")],
+        "Two kinds of records tell of the same events. A difference is shown, not explained away.",
+    ),
+    PageTable(
+        "Lines that are no records",
+        "rejected_lines",
+        [*_texts("run", "file", "reason"), *_counts("lines"), ("sample", "one begins", plain)],
+    ),
+)
