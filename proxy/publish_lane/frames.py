@@ -47,6 +47,8 @@ PIECE_BYTES = 64 * 1024
 _METHOD, _HEADER, _BODY = 1, 2, 3
 _END = b"\xce"
 _FRAME_OVERHEAD = 8
+_BEFORE_BODY = 2_048
+"""Room for method and header, mostly shorter, in one piece with the body's first frame."""
 _UNBOUNDED_FRAME = 131_072
 """Stands in for 0, by which a broker says that it sets no bound."""
 _PUBLISH = b"\x00\x3c\x00\x28\x00\x00"
@@ -103,7 +105,7 @@ class Envelope:
         self._partition = partition
         self._channel = channel
         self._header_max = (frame_max or _UNBOUNDED_FRAME) - _FRAME_OVERHEAD
-        self._body_max = min(self._header_max, PIECE_BYTES - _FRAME_OVERHEAD)
+        self._body_max = min(self._header_max, PIECE_BYTES - _FRAME_OVERHEAD - _BEFORE_BODY)
         self._event_bytes = event_bytes
         self._headers = headers
         self._exchange = short_string(address.exchange, "exchange name")
