@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -79,7 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(str(error))
         return 1
     except KeyboardInterrupt as error:
-        say("interrupted; everything is taken down")
+        shutil.rmtree(out, ignore_errors=True)
+        say("interrupted; everything is taken down, nothing is kept")
         return 128 + (error.args[0] if error.args else signal.SIGINT)
     return _conclude(about, runs, table, out)
 
