@@ -33,7 +33,7 @@ from proxy.status import Status
 _say = structlog.get_logger("tidegate")
 
 LOG_STOP_DEADLINE = 5.0
-"""Seconds the log may take to let this replica leave the group."""
+"""Seconds that the poll under way may take to end, and the log to let this replica leave the group."""
 
 
 class App:
@@ -133,7 +133,7 @@ class App:
         self.assignment.close()
         limits = self._settings.limits
         drained = await self.assignment.drain(flows, limits.drain_deadline)
-        await asyncio.wait([pump], timeout=limits.drain_deadline)
+        await asyncio.wait([pump], timeout=LOG_STOP_DEADLINE)
         await self._committer.commit()
         unresolved = sum(flow.watermark.received - flow.watermark.resolved for flow in self.assignment.flows())
         self.recorder.finish(self.assignment, self._lanes, self.depths)

@@ -7,11 +7,11 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
@@ -19,8 +19,12 @@ from proxy.reports.analysis import Row
 from proxy.reports.figures import count, milliseconds
 from proxy.reports.findings import Findings
 
-_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8c564b")
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+
+_CLASS_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8c564b")
 """Okabe and Ito's, told apart by the colour-blind too."""
+_ROUTE_COLOURS = ("#3d4f5f", "#a05195", "#2f8f83", "#c2603a", "#7a8fa3", "#8a7a2f")
 _INK, _GRID, _CONGESTED = "#22303c", "#dfe5ea", "#d55e00"
 _STYLE: Any = {
     "font.family": "DejaVu Sans",
@@ -37,7 +41,9 @@ _STYLE: Any = {
     "ytick.color": _INK,
     "svg.hashsalt": "tidegate",
 }
-_ROUTES_DRAWN = 6
+_SHADE = 0.15
+_WIDE = 300
+"""Beyond this ratio a logarithmic axis is labelled at powers of ten only."""
 _GAP = 3
 """A line is broken where so many points in a row are missing."""
 _TIME_UNITS = ((600, 1, "seconds"), (7_200, 60, "minutes"), (float("inf"), 3_600, "hours"))
@@ -61,39 +67,35 @@ class Charts:
     def __init__(self, found: Findings) -> None:
         self._found = found
         self._runs = [run["name"] for run in found.runs]
-        longest = max(run["seconds"] for run in found.runs)
+        longest = max(found.width_s, *(run["seconds"] for run in found.runs))
         self._end, self._unit_s, self._unit = next(
             (longest / size, size, name) for most, size, name in _TIME_UNITS if longest <= most
         )
-        self._class_colours = {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(found.classes)}
+        self._class_colours = {name: _CLASS_COLOURS[i % len(_CLASS_COLOURS)] for i, name in enumerate(found.classes)}
         deepest = sorted(found.of("depth_over_time"), key=lambda row: -row["depth"])
-        self._routes = list(dict.fromkeys(row["route"] for row in deepest))[:_ROUTES_DRAWN]
+        self._routes = list(dict.fromkeys(row["route"] for row in deepest))[: len(_ROUTE_COLOURS)]
         self.graphs = self._make_graphs()
 
     def svg(self, graph: Graph) -> bytes:
-        """Return one graph for all runs as SVG."""
+        """Return one graph for all runs as SVG, without its title."""
         with mpl.rc_context(_STYLE):
-            wide = len(self._runs) > 1
-            figure = Figure(figsize=(11 if wide else 9, 3.3), layout="constrained")
-            self._fill(figure.subplots(1, len(self._runs), sharey=True, squeeze=False)[0], graph, last=True)
+            figure = Figure(figsize=(11, 3.2))
+            self._fill(figure, graph, left=0.075, right=0.995, bottom=0.15, top=0.85)
             picture = io.BytesIO()
             figure.savefig(picture, format="svg", metadata={"Date": None})
         return picture.getvalue()
 
     def write_png(self, path: Path) -> None:
         """Write all graphs as one picture: a row for each, or two by two if there is one run."""
+        columns = 2 if len(self._runs) == 1 else 1
+        rows = -(-len(self.graphs) // columns)
+        size = (15, 3.5 * rows) if columns == 2 else (max(11.0, 6.5 * len(self._runs)), 3.2 * rows)  # noqa: PLR2004
         with mpl.rc_context(_STYLE):
-            if len(self._runs) == 1:
-                figure = Figure(figsize=(13, 7.2), layout="constrained", dpi=130)
-                for graph, axes in zip(self.graphs, _flat(figure.subplots(2, 2)), strict=False):
-                    self._fill([axes], graph, last=True)
-                    axes.set_title(graph.title, loc="left")
-            else:
-                figure = Figure(figsize=(6.2 * len(self._runs), 11.5), layout="constrained", dpi=110)
-                rows = _flat(figure.subfigures(len(self.graphs), 1, squeeze=False))
-                for subfigure, graph in zip(rows, self.graphs, strict=True):
-                    subfigure.suptitle(graph.title, x=0.01, ha="left", fontsize=10, fontweight="bold", color=_INK)
-                    self._fill(subfigure.subplots(1, len(self._runs), sharey=True), graph, last=True)
+            figure = Figure(figsize=size, dpi=120)
+            cells = list(figure.subfigures(rows, columns, squeeze=False).flat)
+            for cell, graph in zip(cells, self.graphs, strict=False):
+                cell.suptitle(graph.title, x=0.01, y=0.98, ha="left", fontsize=11, fontweight="bold")
+                self._fill(cell, graph, left=0.075 * columns, right=0.99, bottom=0.15, top=0.8)
             figure.savefig(path, format="png", metadata={"Software": None})
 
     def _make_graphs(self) -> list[Graph]:
@@ -106,41 +108,44 @@ class Charts:
         graphs.append(Graph("lag", "Log backlog: events in the log not yet done with", "events", self._draw_lag))
         return graphs
 
-    def _fill(self, row: Sequence[Axes], graph: Graph, *, last: bool) -> None:
+    def _fill(self, figure: FigureBase, graph: Graph, **margins: float) -> None:
+        """Draw the graph of every run, side by side, with one legend and the figures above each."""
+        row = list(figure.subplots(1, len(self._runs), sharey=True, squeeze=False).flat)
+        figure.subplots_adjust(wspace=0.04, **margins)
+        legend: dict[str, Artist] = {}
         for axes, run in zip(row, self._runs, strict=True):
-            congested = self._shade(axes, run)
+            if self._shade(axes, run):
+                legend["route congested"] = Patch(facecolor=_CONGESTED, alpha=_SHADE)
             figures = graph.draw(axes, run)
             if len(self._runs) > 1:
-                axes.set_title(run, loc="left", fontsize=9)
-            axes.set_title(figures, loc="right", fontsize=8, fontweight="normal")
+                axes.set_title(run, loc="left")
+            axes.set_title(figures, loc="right", fontsize=8.5, fontweight="normal")
             axes.set_xlim(0, self._end)
+            axes.set_xlabel(f"{self._unit} since the start of the run")
             axes.grid(visible=True, color=_GRID, linewidth=0.7)
             axes.set_axisbelow(True)
-            if last:
-                axes.set_xlabel(f"{self._unit} since the start of the run")
             handles, labels = axes.get_legend_handles_labels()
-            if congested:
-                handles.append(Patch(facecolor=_CONGESTED, alpha=0.15))
-                labels.append("route congested")
-            if handles:
-                axes.legend(handles, labels, loc="upper left", fontsize=8, framealpha=0.8, edgecolor="none")
-        _set_axis(row[0], graph)
+            legend = dict(zip(labels, handles, strict=True)) | legend
+        _scale(row, graph)
+        if legend:
+            figure.legend(
+                legend.values(), legend, loc="upper right", ncols=len(legend), fontsize=8.5, frameon=False, borderpad=0
+            )
 
     def _shade(self, axes: Axes, run: str) -> bool:
         shaded = self._found.of("episodes", run=run)
         for episode in shaded:
             start, end = episode["from_s"] / self._unit_s, episode["to_s"] / self._unit_s
-            axes.axvspan(start, end, color=_CONGESTED, alpha=0.15, linewidth=0)
+            axes.axvspan(start, end, color=_CONGESTED, alpha=_SHADE, linewidth=0)
         return bool(shaded)
 
     def _draw_depth(self, axes: Axes, run: str) -> str:
         most = 0
-        for number, route in enumerate(self._routes):
+        for route, colour in zip(self._routes, _ROUTE_COLOURS, strict=False):
             rows = self._found.of("depth_over_time", run=run, route=route)
             if rows:
-                axes.plot(*self._line(rows, "depth"), color=_COLOURS[-1 - number], label=route, linewidth=1.4)
+                axes.plot(*self._line(rows, "depth"), color=colour, label=route, linewidth=1.4)
                 most = max(most, *(row["depth"] for row in rows))
-        axes.set_ylim(bottom=0)
         return f"most {count(most)}"
 
     def _draw_lag(self, axes: Axes, run: str) -> str:
@@ -150,7 +155,6 @@ class Charts:
             if rows:
                 axes.plot(*self._line(rows, "lag"), color=colour, label=name, linewidth=1.4)
                 parts.append(f"{name} {count(max(row['lag'] for row in rows))}")
-        axes.set_ylim(bottom=0)
         return f"most {', '.join(parts)}" if parts else ""
 
     def _bridge_time_of(self, name: str) -> Callable[[Axes, str], str]:
@@ -185,17 +189,21 @@ class Charts:
         return times, values
 
 
-def _flat(parts: Any) -> list[Any]:
-    return list(parts.flat)
-
-
-def _set_axis(axes: Axes, graph: Graph) -> None:
+def _scale(row: Sequence[Axes], graph: Graph) -> None:
+    """Give the shared axis its scale and its ticks, from what is drawn in all runs."""
+    axes = row[0]
     axes.set_ylabel(graph.axis)
+    drawn = [one.dataLim for one in row if one.lines]
+    top = max((limits.ymax for limits in drawn), default=1.0)
     if graph.logarithmic:
+        bottom = min((limits.minposy for limits in drawn), default=1.0)
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(base=10))
+        axes.set_ylim(bottom / 1.5, top * 1.5)
+        wide = top / bottom > _WIDE
+        axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: milliseconds(value)))
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
+        axes.set_ylim(0, max(top, 1.0) * 1.06)
         axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proxy.reports.files import ReportError, is_readable, log_files
+from proxy.reports.files import ReportError, bytes_of, is_readable, log_files
 from proxy.reports.session import check_installed, spark_session
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def _report(runs: Mapping[str, Sequence[str]], options: argparse.Namespace) -> N
         options.out.mkdir(parents=True, exist_ok=True)
         _say(f"starting Spark ({options.master})")
         noise = options.out / "spark.log"
-        with spark_session(options.master, noise) as spark:
+        size = sum(bytes_of(path) for paths in files.values() for path in paths)
+        with spark_session(options.master, noise, size) as spark:
             write_report(spark, files, options.out.absolute(), options.json, _say)
         noise.unlink(missing_ok=True)
     except OSError as error:

@@ -15,9 +15,9 @@ def milliseconds(value: float | None) -> str:
     if value is None:
         return "–"  # noqa: RUF001 - the dash is meant
     if abs(value) < _ROUNDS_TO_A_SECOND:
-        return f"{value:.3g} ms"
+        return f"{_three_digits(value)} ms"
     if abs(value) < 100 * _ROUNDS_TO_A_SECOND:
-        return f"{value / 1_000:.3g} s"
+        return f"{_three_digits(value / 1_000)} s"
     return f"{value / 1_000:,.0f} s"
 
 
@@ -31,3 +31,7 @@ def plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return count(value) if isinstance(value, int) or value is None else str(value)
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:#.3g}".removesuffix(".")

@@ -39,6 +39,11 @@ def log_files(paths: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
+def bytes_of(path: str) -> int:
+    """Return the size of a file as it lies there; 0 for what only Spark can reach."""
+    return 0 if "://" in path else Path(path).stat().st_size
+
+
 def is_readable(path: str) -> bool:
     """Return whether a local file can be read to its end: it still exists, and what is compressed is whole."""
     if "://" in path:

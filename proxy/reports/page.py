@@ -4,6 +4,7 @@ import base64
 import json
 from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import groupby
 from typing import Any
 
 from proxy.reports.analysis import Row
@@ -107,7 +108,9 @@ def _tables(found: Findings) -> Iterable[str]:
 
 def _table(columns: Sequence[Column], rows: Sequence[Row], groups: str | None = None) -> str:
     numeric = {field for field, _, write in columns if write is not plain}
-    head = "".join(f"<th{_number(field in numeric)}>{escape(title)}</th>" for field, title, _ in columns)
+    head = "".join(
+        f"<th{_number(field in numeric)}>{escape(title.rpartition('|')[2])}</th>" for field, title, _ in columns
+    )
     body = []
     before = None
     for row in rows:
@@ -118,7 +121,16 @@ def _table(columns: Sequence[Column], rows: Sequence[Row], groups: str | None = 
             for field, _, write in columns
         )
         body.append(f"<tr{' class=first' if first else ''}>{cells}</tr>")
-    return f"<div class=scroll><table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+    header = f"<thead>{_groups(columns)}<tr>{head}</tr></thead>"
+    return f"<div class=scroll><table>{header}<tbody>{''.join(body)}</tbody></table></div>"
+
+
+def _groups(columns: Sequence[Column]) -> str:
+    """Return a row of common headings above those that have one."""
+    groups = [(group, len(list(same))) for group, same in groupby(title.rpartition("|")[0] for _, title, _ in columns)]
+    if not any(group for group, _ in groups):
+        return ""
+    return "<tr>" + "".join(f"<th class=g colspan={size}>{escape(group)}</th>" for group, size in groups) + "</tr>"
 
 
 def _number(numeric: bool) -> str:

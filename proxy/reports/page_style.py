@@ -24,7 +24,9 @@ aside ul { margin: 0.2rem 0 0; padding-left: 1.2rem; }
 table { border-collapse: collapse; width: 100%; font-size: 0.86rem; font-variant-numeric: tabular-nums; }
 th { text-align: left; vertical-align: bottom; font-weight: 600; color: var(--soft);
   border-bottom: 2px solid var(--line); }
-th, td { padding: 0.32rem 0.6rem; }
+th, td { padding: 0.32rem 0.55rem; }
+th.g { text-align: center; border-bottom: 0; padding-bottom: 0; color: var(--ink); }
+th.g:not(:empty) { border-bottom: 1px solid #9aa7b2; }
 td { border-bottom: 1px solid var(--line); white-space: nowrap; max-width: 32rem; overflow: hidden;
   text-overflow: ellipsis; }
 tr.first td { border-top: 2px solid #c9d3db; }

@@ -7,7 +7,7 @@ from typing import Any
 from proxy.reports.figures import count, milliseconds, plain, seconds
 
 Column = tuple[str, str, Callable[[Any], str]]
-"""Field, heading, and how its value is written."""
+"""Field, heading (`group|heading` under a common one), and how its value is written."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def _texts(*names: str) -> list[Column]:
 
 def _times(title: str, prefix: str = "") -> list[Column]:
     figures = (("p50_ms", "P50"), ("p99_ms", "P99"), ("p999_ms", "P99.9"), ("max_ms", "max"))
-    return [(f"{prefix}{field}", f"{title} {name}".strip(), milliseconds) for field, name in figures]
+    return [(f"{prefix}{field}", f"{title}|{name}", milliseconds) for field, name in figures]
 
 
 _PLACE = _texts("class", "run")

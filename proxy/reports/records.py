@@ -42,7 +42,7 @@ def read_lines(spark: SparkSession, runs: Mapping[str, Sequence[str]]) -> DataFr
         )
         for run, paths in runs.items()
     ]
-    return reduce(DataFrame.unionAll, frames).where(fn.trim("value") != "")
+    return reduce(DataFrame.unionAll, frames).where(~fn.col("value").rlike(r"^\s*$"))
 
 
 def with_records(lines: DataFrame) -> DataFrame:
@@ -78,7 +78,7 @@ def _reason() -> Column:
         fn.when(fn.lit(col=False), fn.lit(col=False)),
     )
     return (
-        fn.when(head[CORRUPT].isNotNull() & ~fn.rtrim("value").endswith("}"), "cut off")
+        fn.when(head[CORRUPT].isNotNull() & fn.col("value").rlike(r"^\s*\{.*[^}\s]\s*$"), "cut off")
         .when(~is_sound(ENVELOPE, head), "malformed")
         .when(head["v"] != VERSION, "another version")
         .when(~fn.col("head.kind").isin(list(KINDS)), "unknown kind")

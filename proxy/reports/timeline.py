@@ -61,7 +61,7 @@ def final_lag(lags: DataFrame) -> DataFrame:
 
 def _stretch(width_s: int) -> Column:
     """Return the number of the stretch that an interval record belongs to; it tells of the time before it."""
-    return fn.floor((fn.col("at_s") - 0.001) / width_s)
+    return fn.ceil(fn.col("at_s") / width_s) - 1
 
 
 def _middle(width_s: int) -> Column:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from proxy.amqp_frames import message_id
-from proxy.amqp_headers import UnfitError, routing_key
 from proxy.bridge.broker import Address, Batch, QueueState
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.model import Event, Partition
 from proxy.publish_lane import PublishLane
-from proxy.publish_wire import WireEvents
+from proxy.publish_lane.frames import message_id
+from proxy.publish_lane.headers import UnfitError, routing_key
+from proxy.publish_lane.wire import WireEvents
 from proxy.settings import BrokerSettings, Limits, Route
 from proxy.simulation.memory_wire import MemoryWire, Refusal, Verdict
 

@@ -10,11 +10,11 @@ from itertools import count
 from random import Random
 from typing import Protocol
 
-from proxy.amqp_frames import message_id
 from proxy.bridge.broker import Batch
 from proxy.errors import BrokerError
 from proxy.model import Event
-from proxy.publish_wire import Sent, WireEvents
+from proxy.publish_lane.frames import message_id
+from proxy.publish_lane.wire import Sent, WireEvents
 
 FRAME_MAX = 131_072
 _HELD_BACK = 0.2
@@ -68,7 +68,7 @@ class _Channel:
 
 
 class MemoryWire:
-    """See `proxy.publish_wire.Wire`."""
+    """See `proxy.publish_lane.wire.Wire`."""
 
     host = "memory"
     frame_max = FRAME_MAX

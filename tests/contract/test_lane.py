@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from random import Random
 
 import pytest
 
@@ -11,6 +12,7 @@ from proxy.bridge.broker import LaneState
 from proxy.model import Event, Outcome, Reason
 from proxy.settings import Limits
 from tests.contract.lane_adapters import Bench, MemoryWorld, RabbitWorld, until
+from tests.contract.lane_storm import storm
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -305,11 +307,17 @@ class LaneContract:
         finally:
             await bench.world.unblock()
 
+    @pytest.mark.parametrize("seed", range(3))
+    async def test_each_event_ends_once_and_truly_when_everything_happens_at_once(
+        self, bench: Bench, seed: int
+    ) -> None:
+        await storm(bench, Random(seed))
+
     async def test_the_monitor_tells_depths_and_missing_queues(self, bench: Bench) -> None:
         queue = await bench.world.queue()
         recorder = bench.recorder(queue)
         monitor = bench.world.monitor()
-        async with bench.lane() as lane:
+        async with bench.lane(alone=False) as lane:
             await lane.publish([recorder.batch(made(0, 123))])
             await recorder.ended(123)
             for _ in range(3):

@@ -18,7 +18,7 @@ from proxy.bridge.broker import LaneState
 from proxy.errors import BrokerError, RefusedLoginError, SettingsError
 from proxy.model import Event, Outcome, Reason
 from proxy.publish_lane import PublishLane
-from proxy.rabbit_broker import MOST_CONNECTIONS, RabbitBroker
+from proxy.rabbit_broker.broker import MOST_CONNECTIONS, RabbitBroker
 from proxy.settings import BrokerSettings, BrokerTls, Limits, Route
 from tests.contract.lane_adapters import Bench, RabbitWorld, until
 from tests.support.recipient import Recorder

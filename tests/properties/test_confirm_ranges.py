@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.amqp_frames import message_id
 from proxy.bridge.broker import Address, Batch
 from proxy.model import Event, Outcome, Partition, Reason
-from proxy.publish_ledger import Ledger
-from proxy.publish_outcomes import Resolved
+from proxy.publish_lane.frames import message_id
+from proxy.publish_lane.ledger import Ledger
+from proxy.publish_lane.outcomes import Resolved
 from proxy.settings import RoutingKey
 
 ADDRESS = Address("", RoutingKey(constant="q"), "text/plain")

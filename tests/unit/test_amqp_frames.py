@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pamqp import commands, frame
 
-from proxy.amqp_frames import PIECE_BYTES, Envelope, cut, message_id, without_channel
-from proxy.amqp_headers import UnfitError
 from proxy.bridge.broker import Address
 from proxy.model import Event, Partition, Reason
+from proxy.publish_lane.frames import PIECE_BYTES, Envelope, cut, message_id, without_channel
+from proxy.publish_lane.headers import UnfitError
 from proxy.settings import RoutingKey
 
 PARTITION = Partition("orders", 3)

@@ -17,13 +17,13 @@ from aiokafka.structs import ConsumerRecord
 from structlog.testing import capture_logs
 
 from proxy.errors import AssignmentLostError, LogError, RefusedLoginError, SettingsError
-from proxy.kafka_client import Reach, log_in, options, teach_manners
-from proxy.kafka_epoch import Epoch, Rebalances
-from proxy.kafka_events import events
-from proxy.kafka_group import Membership
 from proxy.kafka_log import KafkaLog
-from proxy.kafka_reader import Reader
-from proxy.kafka_shares import Share
+from proxy.kafka_log.client import Reach, log_in, options, teach_manners
+from proxy.kafka_log.epoch import Epoch, Rebalances
+from proxy.kafka_log.events import events
+from proxy.kafka_log.group import Membership
+from proxy.kafka_log.reader import Reader
+from proxy.kafka_log.shares import Share
 from proxy.model import Event, Partition, Position
 from proxy.settings import Limits, LogSettings
 
@@ -116,7 +116,9 @@ def test_a_position_is_passed_over_when_it_is_from_an_earlier_epoch() -> None:
 
 
 def test_the_private_names_the_adapter_reads_are_there_when_the_library_changes() -> None:
-    assert "self._coordinator = GroupCoordinator(" in Path(AIOKafkaConsumer.start.__code__.co_filename).read_text()
+    source = Path(AIOKafkaConsumer.start.__code__.co_filename).read_text()
+    assert "self._coordinator = GroupCoordinator(" in source
+    assert "self._client = AIOKafkaClient(" in source
     assert {"generation", "member_id"} <= set(LibraryCoordinator.reset_generation.__code__.co_names)
 
 

@@ -16,7 +16,7 @@ from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
 from aiokafka.protocol.group import HeartbeatRequest
 
 from proxy.errors import AssignmentLostError, LogError
-from proxy.kafka_client import Reach
+from proxy.kafka_log.client import Reach
 
 _RETRY_PAUSE = 0.1
 _NOWHERE = -1

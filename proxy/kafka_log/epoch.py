@@ -24,8 +24,8 @@ from aiokafka.abc import ConsumerRebalanceListener
 
 from proxy.bridge.event_log import PartitionOwner
 from proxy.errors import LogError
-from proxy.kafka_group import GroupCoordinator, Membership
-from proxy.kafka_shares import Placing, Share, Shares
+from proxy.kafka_log.group import GroupCoordinator, Membership
+from proxy.kafka_log.shares import Placing, Share, Shares
 from proxy.model import Partition, Position
 
 _say = structlog.get_logger("tidegate.kafka")

@@ -12,8 +12,8 @@ from aiokafka.protocol.offset import OffsetRequest
 
 from proxy.bridge.event_log import Survey
 from proxy.errors import LogError
-from proxy.kafka_client import Reach
-from proxy.kafka_protocol import TopicsRequest, states
+from proxy.kafka_log.client import Reach
+from proxy.kafka_log.protocol import TopicsRequest, states
 from proxy.settings import LogSettings
 
 EARLIEST = -2

@@ -13,8 +13,8 @@ from aiormq.exceptions import AMQPChannelError
 from pamqp import commands
 
 from proxy.bridge.broker import QueueState
-from proxy.broker_login import Login, Logins, speaking
 from proxy.errors import BrokerError, RefusedLoginError
+from proxy.publish_lane.login import Login, Logins, speaking
 
 POLL_DEADLINE = 1.0
 """Seconds for one poll, connecting included."""

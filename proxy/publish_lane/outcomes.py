@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from proxy.bridge.broker import Batch
 from proxy.model import Outcome, Reason
-from proxy.publish_line import Window
-from proxy.publish_quarantine import Quarantine
+from proxy.publish_lane.line import Window
+from proxy.publish_lane.quarantine import Quarantine
 
 
 @dataclass(slots=True)

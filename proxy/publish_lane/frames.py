@@ -27,7 +27,9 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
-from proxy.amqp_headers import (
+from proxy.bridge.broker import Address
+from proxy.model import Event, Partition, Reason
+from proxy.publish_lane.headers import (
     SHORT_STRING,
     UnfitError,
     content_type,
@@ -38,8 +40,6 @@ from proxy.amqp_headers import (
     text_value,
     trim,
 )
-from proxy.bridge.broker import Address
-from proxy.model import Event, Partition, Reason
 
 PIECE_BYTES = 64 * 1024
 """What is written at once; bodies are split into frames that fit."""

@@ -1,6 +1,6 @@
 """Confirmed publishing over one connection, inside an in-flight window: the data path's last step.
 
-The lane waits (for slots, for the connection) and keeps the connection's state; `publish_session` writes and counts
+The lane waits (for slots, for the connection) and keeps the connection's state; `session` writes and counts
 tags. All writing happens in one place, the lane's turn, which runs at most once per turn of the event loop, whatever
 asked for it: callers, confirms, a written piece. A caller that is cancelled is simply no longer in the line.
 Knows no client: it is handed a `Connector`, RabbitMQ's or the simulation's. See docs/design/0002-publish-lane.md.
@@ -14,11 +14,11 @@ import structlog
 
 from proxy.bridge.broker import Batch, LaneState
 from proxy.errors import BrokerError, RefusedLoginError
-from proxy.publish_line import Line, Request, Window
-from proxy.publish_outcomes import Outcomes
-from proxy.publish_quarantine import Quarantine
-from proxy.publish_session import Session
-from proxy.publish_wire import Connector, Wire
+from proxy.publish_lane.line import Line, Request, Window
+from proxy.publish_lane.outcomes import Outcomes
+from proxy.publish_lane.quarantine import Quarantine
+from proxy.publish_lane.session import Session
+from proxy.publish_lane.wire import Connector, Wire
 from proxy.settings import Limits
 
 WATCH_INTERVAL = 0.05

@@ -5,25 +5,25 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import structlog
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition, errors
 from aiokafka.client import AIOKafkaClient
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from proxy.bridge.event_log import PartitionOwner, Survey
 from proxy.errors import LogError
-from proxy.kafka_client import FIRST_PAUSE, LONGEST_PAUSE, Reach, log_in, options, persist, teach_manners
-from proxy.kafka_epoch import Epoch, Rebalances
-from proxy.kafka_group import GroupCoordinator
-from proxy.kafka_inquiry import LATEST, Inquiry
-from proxy.kafka_reader import Reader
-from proxy.kafka_shares import Placing, Share
+from proxy.kafka_log.client import FIRST_PAUSE, LONGEST_PAUSE, Reach, log_in, options, persist, teach_manners
+from proxy.kafka_log.epoch import Epoch, Rebalances
+from proxy.kafka_log.group import GroupCoordinator
+from proxy.kafka_log.inquiry import LATEST, Inquiry
+from proxy.kafka_log.reader import Reader
+from proxy.kafka_log.shares import Placing, Share
 from proxy.model import Event, Partition, Position
 from proxy.settings import Limits, LogSettings
 
 _say = structlog.get_logger("tidegate.kafka")
 
 _STOP_SECONDS = 4.0
-"""Leaving the group and closing; connections still open then are left to the end of the process."""
+"""Leaving the group; then the connections are closed without it."""
 _REQUESTS_PER_DEADLINE = 2
 """A request for offsets gives its connection up early enough to be tried on another within `limits.commit_deadline`."""
 _HEARTBEATS_PER_SESSION = 6
@@ -159,14 +159,28 @@ class KafkaLog:
             await asyncio.wait({self._keeper})
             self._reader.interrupt()
             self._epoch.shares = {}
+        if self._consumer is not None:
+            await self._leave()
+        if self._client is not None:
+            await self._client.close()
+
+    async def _leave(self) -> None:
+        """Stop the consumer; where that fails or hangs, at least close its connections.
+
+        Its stop is a task of its own because it can end in a cancellation of the library's making, out of a fetch that
+        waits for the log to return.
+        """
+        leaving = asyncio.create_task(self._consumer.stop(), name="kafka-leaving")
         try:
-            async with asyncio.timeout(_STOP_SECONDS):
-                if self._consumer is not None:
-                    await self._consumer.stop()
-                if self._client is not None:
-                    await self._client.close()
-        except TimeoutError:
-            _say.warning("log_left_unsaid", effect="the group notices after one session timeout")
+            done, _ = await asyncio.wait({leaving}, timeout=_STOP_SECONDS)
+            if not done:
+                _say.warning("log_left_unsaid", effect="the group notices after one session timeout")
+        finally:
+            leaving.cancel()
+            await asyncio.wait({leaving})
+            await self._consumer._client.close()  # noqa: SLF001  # closed by nothing else then
+        if not leaving.cancelled() and not isinstance(leaving.exception(), errors.KafkaError | None):
+            leaving.result()
 
     async def _connect(self) -> None:
         settings, limits = self._settings, self._limits

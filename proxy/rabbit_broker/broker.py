@@ -9,10 +9,10 @@ import structlog
 from aio_pika import ExchangeType
 from aiormq.exceptions import AMQPChannelError
 
-from proxy.broker_login import Login, Logins, speaking
-from proxy.publish_connection import RabbitConnector
 from proxy.publish_lane import PublishLane
-from proxy.rabbit_monitor import RabbitMonitor
+from proxy.publish_lane.connection import RabbitConnector
+from proxy.publish_lane.login import Login, Logins, speaking
+from proxy.rabbit_broker.monitor import RabbitMonitor
 from proxy.settings import BrokerSettings, Limits, Route
 
 MOST_CONNECTIONS = 16

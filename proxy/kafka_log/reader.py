@@ -14,9 +14,9 @@ import structlog
 from aiokafka import TopicPartition, errors
 
 from proxy.errors import LogError
-from proxy.kafka_client import Reach
-from proxy.kafka_events import events
-from proxy.kafka_shares import Share, Shares
+from proxy.kafka_log.client import Reach
+from proxy.kafka_log.events import events
+from proxy.kafka_log.shares import Share, Shares
 from proxy.model import Event, Partition
 
 _say = structlog.get_logger("tidegate.kafka")

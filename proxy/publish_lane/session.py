@@ -9,14 +9,14 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from proxy.amqp_frames import PIECE_BYTES, Envelope, cut, without_channel
-from proxy.amqp_headers import UnfitError
 from proxy.bridge.broker import Batch
 from proxy.errors import BrokerError
 from proxy.model import Outcome, Partition, Reason
-from proxy.publish_ledger import Ledger
-from proxy.publish_outcomes import Outcomes, Resolved
-from proxy.publish_wire import Sent, Wire
+from proxy.publish_lane.frames import PIECE_BYTES, Envelope, cut, without_channel
+from proxy.publish_lane.headers import UnfitError
+from proxy.publish_lane.ledger import Ledger
+from proxy.publish_lane.outcomes import Outcomes, Resolved
+from proxy.publish_lane.wire import Sent, Wire
 from proxy.settings import Limits
 
 _ENVELOPES = 4_096

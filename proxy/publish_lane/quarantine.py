@@ -7,7 +7,7 @@ stays longer. All others pass the quarantine by: that is how one event type's tr
 
 from dataclasses import dataclass, field
 
-from proxy.publish_line import Line, Request
+from proxy.publish_lane.line import Line, Request
 
 PROBATION_EVENTS = 1_000
 """Events in a row that must be resolved without harm after a culprit."""

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from proxy.amqp_frames import message_id
 from proxy.bridge.broker import Batch
 from proxy.model import Event, Outcome, Reason
-from proxy.publish_outcomes import Resolved
+from proxy.publish_lane.frames import message_id
+from proxy.publish_lane.outcomes import Resolved
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""What a lane asks of one connection, and what it is told; `publish_connection` answers for RabbitMQ.
+"""What a lane asks of one connection, and what it is told; `connection` answers for RabbitMQ.
 
 The simulation answers in memory, so that the same lane runs there.
 """
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from proxy.publish_ledger import Slice
+from proxy.publish_lane.ledger import Slice
 
 
 class WireEvents(Protocol):

@@ -21,9 +21,9 @@ from aiormq.exceptions import (
 from pamqp import commands
 from pamqp.heartbeat import Heartbeat
 
-from proxy.broker_login import Login, Logins, cause, speaking
 from proxy.errors import BrokerError
-from proxy.publish_wire import Sent, WireEvents
+from proxy.publish_lane.login import Login, Logins, cause, speaking
+from proxy.publish_lane.wire import Sent, WireEvents
 
 _FRAMES_WAITING = 256
 """Frames read but not yet looked at, per channel."""
@@ -68,7 +68,7 @@ class ConfirmChannel(aiormq.Channel):
 
 
 class RabbitWire:
-    """See `proxy.publish_wire.Wire`."""
+    """See `proxy.publish_lane.wire.Wire`."""
 
     def __init__(self, login: Login, events: WireEvents) -> None:
         self._login = login
@@ -163,7 +163,7 @@ class RabbitWire:
 class RabbitConnector:
     """Logs in for one lane, to the hosts in turn, and lets `prepare` use each connection first.
 
-    See `proxy.publish_wire.Connector`.
+    See `proxy.publish_lane.wire.Connector`.
     """
 
     def __init__(self, logins: Logins, name: str, prepare: Callable[[Login], Awaitable[None]] | None = None) -> None:

@@ -9,8 +9,8 @@ import structlog
 from aiokafka import TopicPartition
 
 from proxy.bridge.event_log import PartitionOwner
-from proxy.kafka_group import GroupCoordinator
-from proxy.kafka_inquiry import EARLIEST, LATEST, Inquiry
+from proxy.kafka_log.group import GroupCoordinator
+from proxy.kafka_log.inquiry import EARLIEST, LATEST, Inquiry
 from proxy.model import Partition, Position
 from proxy.settings import LogSettings
 

@@ -1,0 +1,147 @@
+"""One Spark for all report tests, and records with every field filled in."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from proxy.reports.session import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from proxy.reports.records import Records
+
+HERE = Path(__file__).parent
+SPARK_DEADLINE = 300
+"""Seconds for a test: starting Java on a busy machine takes a minute by itself."""
+
+TRAFFIC: dict[str, Any] = {
+    "interval_s": 1.0,
+    "class": "P1",
+    "received": 0,
+    "received_bytes": 0,
+    "confirmed": 0,
+    "confirmed_bytes": 0,
+    "nacked": 0,
+    "unknown": 0,
+    "dead_lettered": {},
+    "resent": 0,
+    "resent_unknown": 0,
+    "overtaken": 0,
+    "waiting": 0,
+    "lag": None,
+    "lag_age_s": None,
+    "batch_size": None,
+    "publish_us": {},
+    "bridge_us": {},
+}
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "start": {
+        "version": "0.1.0",
+        "layout": {"unit": "us", "lowest": 1, "highest": 3_600_000_000, "digits": 2},
+        "classes": ["P1", "P2", "P3"],
+        "routes": {"main": {"policy": "per_type", "queues": ["work"]}},
+    },
+    "route": {
+        "interval_s": 1.0,
+        "route": "main",
+        "state": "open",
+        "in_flight": 0,
+        "confirmed": 0,
+        "nacked": 0,
+        "unknown": 0,
+        "undeliverable": 0,
+        "depth": None,
+        "queues": {},
+        "consumers": None,
+        "publish_us": {},
+    },
+    "class": TRAFFIC,
+    "type": TRAFFIC | {"interval_s": 10.0, "type": "order", "topic": "order", "route": "main", "paused": 0.0},
+    "verdict": {
+        "route": "main",
+        "congested": False,
+        "cause": "none",
+        "p50_us": 900,
+        "errors": 0,
+        "samples": 100,
+        "threshold_us": 50_000,
+        "threshold_errors": 0,
+        "min_samples": 10,
+    },
+    "incident": {"name": "lane_state"},
+    "drops": {"records": 0, "files": 0},
+    "stop": {"confirmed": 0, "dead_lettered": 0, "unresolved": 0},
+    "produced": {"type": "order", "class": "P1", "id": "order-0-0"},
+    "consumed": {"type": "order", "class": "P1", "id": "order-0-0", "event_ms": 0},
+}
+
+Record = Callable[..., dict[str, Any]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.timeout(SPARK_DEADLINE))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    from pyspark.sql import SparkSession
+
+    if active := SparkSession.getActiveSession():  # that of the contract test; Java takes one at a time
+        yield active
+        return
+    with spark_session("local[2]", tmp_path_factory.mktemp("spark") / "spark.log") as session:
+        yield session
+
+
+@pytest.fixture
+def record() -> Record:
+    """A record of a kind, every field filled in, changed as told; `class` and `type` may be given as class_, type_."""
+
+    def make(kind: str, at_ms: int = 1_000, **changes: Any) -> dict[str, Any]:
+        fields = {name.rstrip("_"): value for name, value in changes.items()}
+        return {"v": 1, "kind": kind, "at_ms": at_ms, "instance": "one", **DEFAULTS[kind], **fields}
+
+    return make
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, Sequence[Any]], Path]:
+    """Write lines, or records as lines, into a file under the test's folder."""
+
+    def to_file(name: str, lines: Sequence[Any]) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+        path.write_text("".join(f"{line}\n" for line in text))
+        return path
+
+    return to_file
+
+
+@pytest.fixture
+def read(spark: "SparkSession", write: Callable[[str, Sequence[Any]], Path]) -> "Callable[..., Records]":
+    """Records as the report reads them, each run from a file of its own; 0 s is 1970."""
+    from proxy.reports.records import Records, read_lines, with_records
+
+    def from_lines(lines: Sequence[Any] = (), **runs: Sequence[Any]) -> Records:
+        named: Mapping[str, Sequence[Any]] = {"run": lines} if lines else runs
+        files = {run: [str(write(f"{run}.jsonl", some))] for run, some in named.items()}
+        return Records(with_records(read_lines(spark, files)), dict.fromkeys(files, 0))
+
+    return from_lines
+
+
+@pytest.fixture
+def rows() -> "Callable[[DataFrame], list[dict[str, Any]]]":
+    """The rows of a table, in a stable order."""
+
+    def collect(frame: "DataFrame") -> list[dict[str, Any]]:
+        return sorted((row.asDict(recursive=True) for row in frame.collect()), key=str)
+
+    return collect

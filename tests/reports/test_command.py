@@ -1,0 +1,234 @@
+"""The command: what it writes, what it says, and how it fails."""
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy.reports import session
+from proxy.reports.command import main, write_report
+from proxy.reports.files import ReportError, log_files
+
+Make = Callable[..., Any]
+
+
+def quiet(text: str) -> None:
+    """Take progress lines and drop them."""
+
+
+@pytest.fixture
+def run_of(record: Make) -> Make:
+    """A short run: P1 and P3, one event a second each, P3 bridged `slow` doublings later, congestion in the middle."""
+
+    def lines_of(seconds: int, *, slow: int = 1) -> list[Any]:
+        lines = [record("start", at_ms=1_000_000)]
+        for second in range(seconds):
+            at_ms = 1_000_000 + 1_000 * (second + 1)
+            for name, bucket in (("P1", 1_400), ("P3", 1_400 + 128 * slow)):
+                counts = {"received": 1, "confirmed": 1, "publish_us": {600: 1}, "bridge_us": {bucket: 1}}
+                event = {"type_": name.lower(), "class_": name, "id": f"{name}-0-{second}"}
+                lines += [
+                    record("produced", at_ms=at_ms - 900, **event),
+                    record("consumed", at_ms=at_ms - 500, event_ms=at_ms - 900, **event),
+                    record("class", at_ms=at_ms, class_=name, lag=second, **counts),
+                    record("type", at_ms=at_ms, class_=name, type_=name.lower(), **counts),
+                ]
+            lines.append(record("route", at_ms=at_ms, depth=5 * second, confirmed=2))
+            lines.append(record("verdict", at_ms=at_ms, congested=5 <= second < 9))
+        return [*lines, record("stop", at_ms=1_000_000 + 1_000 * seconds, confirmed=2 * seconds)]
+
+    return lines_of
+
+
+@pytest.fixture
+def logs(write: Make, record: Make) -> Path:
+    """A folder with a log of one record."""
+    path: Path = write("logs/one.jsonl", [record("class")]).parent
+    return path
+
+
+@pytest.fixture
+def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], None]:
+    """Make a shell script the only Java there is, or leave none."""
+
+    def install(script: str | None) -> None:
+        java = tmp_path / "bin" / "java"
+        java.parent.mkdir()
+        if script is not None:
+            java.write_text(f"#!/bin/sh\n{script}\n")
+            java.chmod(0o755)
+        monkeypatch.setenv("PATH", str(java.parent))
+        monkeypatch.delenv("JAVA_HOME", raising=False)
+
+    return install
+
+
+@pytest.fixture
+def report(spark: Any, tmp_path: Path) -> Make:
+    """Make a report of named runs in this process; return its document."""
+
+    def make(**runs: Path) -> dict[str, Any]:
+        out = tmp_path / "out"
+        out.mkdir()
+        files = {run: log_files([str(path)]) for run, path in runs.items()}
+        write_report(spark, files, out, tmp_path / "copy.json", quiet)
+        document: dict[str, Any] = json.loads((out / "report.json").read_text())
+        assert json.loads((tmp_path / "copy.json").read_text()) == document
+        return document
+
+    return make
+
+
+def test_two_runs_stand_side_by_side_in_every_output(
+    report: Make, run_of: Make, write: Make, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> None:
+    spark, tmp_path = request.getfixturevalue("spark"), request.getfixturevalue("tmp_path")
+    write("static/one.jsonl", run_of(20, slow=6))
+    write("per_type/one.jsonl", run_of(12))
+    document = report(static=tmp_path / "static", per_type=tmp_path / "per_type")
+
+    assert document["classes"] == ["P1", "P3"]
+    assert [run["name"] for run in document["runs"]] == ["static", "per_type"]
+    rows = [(row["class"], row["run"]) for row in document["per_class"]]
+    assert rows == [("P1", "static"), ("P1", "per_type"), ("P3", "static"), ("P3", "per_type")]
+    first = document["per_class"][0]
+    counts = ("produced", "delivered", "lost", "duplicated", "received", "confirmed")
+    assert [first[name] for name in counts] == [20, 20, 0, 0, 20, 20]
+    assert (first["consumed_p50_ms"], first["consumed_max_ms"]) == (400.0, 400.0)
+    assert [(row["run"], row["from_s"], row["to_s"]) for row in document["tables"]["episodes"]["rows"]] == [
+        ("per_type", 5.9, 9.9),
+        ("static", 5.9, 9.9),
+    ]
+    assert document["notices"] == []
+    assert {row["difference"] for row in document["tables"]["cross_checks"]["rows"]} == {0}
+
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("<img") == 4
+    assert not re.search(r'(src|href)=(?!"data:)|url\(|@import|<script|<link', page)
+    for title in ("Queue depth", "P1 bridge time", "P3 bridge time", "Log backlog"):
+        assert f"<figcaption>{title}" in page
+    assert (tmp_path / "out" / "report.png").read_bytes().startswith(b"\x89PNG")
+    table = capsys.readouterr().out
+    assert re.search(r"^P3 +per_type +12 +12 +0 +0", table, re.MULTILINE)
+    assert "bridge time (event timestamp → confirm)" in table
+    for name, content in document["tables"].items():
+        assert spark.read.parquet(str(tmp_path / "out" / "tables" / name)).count() == content["total"]
+
+
+def test_what_is_not_known_is_said_and_not_shown_as_nought(
+    report: Make, record: Make, write: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [record("start", at_ms=0), record("class", received=3, confirmed=2, publish_us={5: 1})]
+    write("logs/one.jsonl", [*lines, record("drops", records=7, files=2), '{"v":1,"ki'])
+    document = report(run=tmp_path / "logs")
+    (row,) = document["per_class"]
+    assert (row["received"], row["produced"], row["lost"], row["consumed_p50_ms"]) == (3, None, None, None)
+    said = " | ".join(document["notices"])
+    for fact in ("1 lines are no records", "dropped 7 records", "dropped 2 finished files", "no stop record"):
+        assert fact in said
+    assert "lost, duplicated and consumed time are not known" in said
+    assert "1 cross-checks differ" in said
+    assert "lost " not in capsys.readouterr().out.partition("\n")[0]
+
+
+def test_names_from_a_log_can_not_break_the_page_when_they_hold_markup(
+    report: Make, record: Make, write: Make, tmp_path: Path
+) -> None:
+    name = "<script>alert('x')</script>$_{\\frac"
+    lines = [record("class", class_=name, received=1), record("route", route=name, depth=3), "<b>no record"]
+    write("logs/one.jsonl", [*lines, record("verdict", route=name, congested=True)])
+    report(run=tmp_path / "logs")
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<script" not in page
+    assert "<b>" not in page
+
+
+def test_files_cut_short_are_left_out_and_named_when_others_are_whole(
+    report: Make, record: Make, write: Make, tmp_path: Path
+) -> None:
+    write("logs/whole.jsonl", [record("class", received=3)])
+    (tmp_path / "logs" / "cut.jsonl.gz").write_bytes(gzip.compress(os.urandom(50_000))[:-9_000])
+    document = report(run=tmp_path / "logs")
+    assert document["per_class"][0]["received"] == 3
+    assert "cut.jsonl.gz" in document["notices"][0]
+
+
+def test_the_message_says_so_when_no_line_is_a_record(report: Make, write: Make, record: Make, tmp_path: Path) -> None:
+    write("good/one.jsonl", [record("class")])
+    write("logs/one.jsonl", ["nothing", "to", "see"])
+    with pytest.raises(ReportError, match=r"one\.jsonl: no metric records \(3 lines are none\)"):
+        report(good=tmp_path / "good", bad=tmp_path / "logs")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give the folder of a metric log, or --run NAME=LOGS"),
+        (["/no/such/folder"], "/no/such/folder: no such file or folder"),
+        (["--run", "name"], "--run name: write NAME=LOGS"),
+        (["--run", "a=/no/such/file"], "/no/such/file: no such file or folder"),
+    ],
+)
+def test_one_message_and_exit_code_2_when_the_arguments_lead_nowhere(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*arguments, "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err == f"tidegate report: {message}\n"
+
+
+def test_the_extra_is_named_when_pyspark_is_not_installed(
+    logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(session, "find_spec", {}.get)
+    assert main([str(logs), "--out", str(logs.parent / "out")]) == 2
+    assert capsys.readouterr().err == (
+        "tidegate report: a report needs pyspark and matplotlib: pip install 'tidegate[reports]'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        (None, "no Java found"),
+        ("echo 'openjdk version \"11.0.2\" 2019-01-15' >&2", "is version 11: a report needs JDK 17 or newer"),
+        ("echo 'java version \"1.8.0_292\"' >&2", "is version 8: a report needs JDK 17 or newer"),
+        ("exit 1", "does not run"),
+    ],
+)
+def test_the_jdk_is_named_when_java_is_missing_broken_or_too_old(
+    script: str | None, message: str, logs: Path, fake_java: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_java(script)
+    assert main([str(logs), "--out", str(logs.parent / "out")]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_the_terminal_shows_progress_and_result_only_when_the_command_runs_on_its_own(
+    write: Make, run_of: Make, tmp_path: Path
+) -> None:
+    write("logs/one.jsonl", run_of(3))
+    out = tmp_path / "deep" / "out"
+    command = [sys.executable, "-c", "import sys; from proxy.reports.command import main; sys.exit(main(sys.argv[1:]))"]
+    before = set(tmp_path.iterdir())
+    ended = subprocess.run(
+        [*command, str(tmp_path / "logs"), "--out", str(out)],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0
+    assert all(line.startswith("report: ") for line in ended.stderr.splitlines())
+    assert ended.stdout.startswith("class  run")
+    assert sorted(path.name for path in out.iterdir()) == ["report.html", "report.json", "report.png", "tables"]
+    assert set(tmp_path.iterdir()) == before | {tmp_path / "deep"}

@@ -1,0 +1,158 @@
+"""Whatever stands in a file, every line is a record or is counted with its reason."""
+
+import gzip
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy.reports.files import ReportError, is_readable, log_files
+from proxy.reports.overview import rejected_lines
+from proxy.reports.records import read_lines, with_records
+from proxy.reports.schema import KINDS, MOST
+
+WRONG: list[tuple[str, str]] = [
+    ('{"v":1,"kind":"class","at_ms":17', "cut off"),
+    ("\x00\x00\x00", "malformed"),
+    ("plain text", "malformed"),
+    ("[1, 2]", "malformed"),
+    ("null", "malformed"),
+    ("5", "malformed"),
+    ("{}", "malformed"),
+    ("{]}", "malformed"),
+    ('{"a":' * 5_000 + "1" + "}" * 5_000, "malformed"),
+    ('{"v":1,"at_ms":1}', "malformed"),
+    ('{"v":1,"kind":"stop"}', "malformed"),
+    ('{"v":"one","kind":"stop","at_ms":1}', "malformed"),
+    ('{"v":1,"kind":"stop","at_ms":-1}', "malformed"),
+    ('{"v":1,"kind":"stop","at_ms":1e400}', "malformed"),
+    ('{"v":1,"kind":"stop","at_ms":99999999999999999999}', "malformed"),
+    ('{"v":2,"kind":"stop","at_ms":1}', "another version"),
+    ('{"v":1,"kind":"surprise","at_ms":1}', "unknown kind"),
+    ('{"v":1,"kind":"stop","at_ms":1}', "malformed"),
+]
+
+
+def test_a_record_of_every_kind_is_taken_whole_when_every_field_is_there(
+    record: Callable[..., Any], read: Callable[..., Any], rows: Callable[..., Any]
+) -> None:
+    written = {kind: record(kind, at_ms=1_500) for kind in KINDS}
+    records = read(list(written.values()))
+    for kind in KINDS:
+        (found,) = rows(records.of(kind))
+        assert (found.pop("run"), found.pop("at_s")) == ("run", 1.5)
+        assert {name: value for name, value in found.items() if value is not None} == {
+            name: value for name, value in written[kind].items() if name not in {"v", "kind"} and value is not None
+        }
+
+
+def test_each_wrong_line_is_counted_with_its_reason_when_it_stands_among_records(
+    record: Callable[..., Any], read: Callable[..., Any], rows: Callable[..., Any]
+) -> None:
+    lines = [record("stop"), "", "   ", *(line for line, _ in WRONG), record("stop")]
+    records = read(lines)
+    assert len(rows(records.of("stop"))) == 2
+    counted = {row["reason"]: row["lines"] for row in rows(rejected_lines(records.parsed))}
+    assert counted == Counter(reason for _, reason in WRONG)
+
+
+UNCOUNTABLE: list[dict[str, Any]] = [
+    {"received": None},
+    {"received": "many"},
+    {"received": -1},
+    {"received": 1.5},
+    {"received": MOST + 1},
+    {"interval_s": float("nan")},
+    {"interval_s": float("inf")},
+    {"publish_us": {"-1": 1}},
+    {"publish_us": {"3287": 1}},
+    {"publish_us": {"x": 1}},
+    {"publish_us": {"99999": 1}},
+    {"publish_us": {"3": None}},
+    {"publish_us": {"3": -1}},
+    {"publish_us": [1, 2]},
+    {"dead_lettered": {"expired": -1}},
+    {"batch_size": {"sum": 1.0}},
+    {"lag": -5},
+]
+
+
+def test_a_record_is_malformed_when_a_field_can_not_be_counted_with(
+    record: Callable[..., Any], read: Callable[..., Any], rows: Callable[..., Any]
+) -> None:
+    records = read(**{f"case_{number}": [record("class") | change] for number, change in enumerate(UNCOUNTABLE)})
+    rejected = {row["run"]: row["reason"] for row in rows(rejected_lines(records.parsed))}
+    taken = [change for number, change in enumerate(UNCOUNTABLE) if rejected.get(f"case_{number}") != "malformed"]
+    assert taken == []
+
+
+def test_a_field_that_nobody_knows_is_passed_over_when_the_version_is_known(
+    record: Callable[..., Any], read: Callable[..., Any], rows: Callable[..., Any]
+) -> None:
+    assert len(rows(read([record("drops") | {"later": {"a": [1]}}]).of("drops"))) == 1
+
+
+def test_no_line_is_lost_when_records_are_mutilated_at_random(
+    record: Callable[..., Any], tmp_path: Path, spark: Any
+) -> None:
+    chance = random.Random(4)
+    originals = [json.dumps(record(kind)).encode() for kind in KINDS]
+    lines = []
+    for _ in range(3_000):
+        line = bytearray(chance.choice(originals))
+        for _ in range(chance.randint(0, 4)):
+            place = chance.randrange(len(line))
+            match chance.randrange(3):
+                case 0:
+                    line[place] = chance.randrange(256)
+                case 1:
+                    del line[place:]
+                case 2:
+                    line[place:place] = chance.choice([b"{", b"}", b'"', b",", b"null", b"1e9", b"\xff\xfe", b"[["])
+            if not line:
+                line = bytearray(b"x")
+        lines.append(bytes(line).replace(b"\n", b" "))
+    path = tmp_path / "any.jsonl"
+    path.write_bytes(b"\n".join(lines))
+    parsed = with_records(read_lines(spark, {"run": [str(path)]}))
+    counts = {row["kind"]: row["count"] for row in parsed.groupBy("kind").count().collect()}
+    assert sum(counts.values()) == sum(bool(line.strip()) for line in lines)
+    assert set(counts) == {*KINDS, None}
+
+
+def test_finished_and_open_files_are_read_and_half_written_ones_not_when_a_folder_is_given(
+    record: Callable[..., Any], write: Callable[..., Path], tmp_path: Path, spark: Any
+) -> None:
+    line = json.dumps(record("drops")) + "\n"
+    folder = tmp_path / "we[ir]d {a,b} näme*"
+    for name in ("a.jsonl", "b.jsonl.open", "deep/er/c.jsonl", ".d.jsonl.gz.part", "e.txt", "f.jsonl.open"):
+        write(f"{folder.name}/{name}", [line.strip()])
+    for name in ("f.jsonl.gz", "g.jsonl.gz"):
+        (folder / name).write_bytes(gzip.compress(line.encode()))
+    files = log_files([str(folder)])
+    names = [str(Path(file).relative_to(folder)) for file in files]
+    assert names == ["a.jsonl", "b.jsonl.open", "deep/er/c.jsonl", "f.jsonl.gz", "g.jsonl.gz"]
+    assert with_records(read_lines(spark, {"run": files})).where("kind = 'drops'").count() == 5
+
+
+def test_the_path_is_named_when_there_is_nothing_to_read(tmp_path: Path) -> None:
+    with pytest.raises(ReportError, match=r"gone: no such file or folder"):
+        log_files([str(tmp_path / "gone")])
+    with pytest.raises(ReportError, match="no metric log here"):
+        log_files([str(tmp_path)])
+
+
+def test_a_compressed_file_is_unreadable_when_it_is_cut_or_mixed_up(tmp_path: Path) -> None:
+    whole = gzip.compress(b'{"v":1}\n' * 10_000)
+    for name, content in (
+        ("whole", whole),
+        ("cut", whole[:-20]),
+        ("mixed", b"\x1f\x8b\x08" + b"x" * 50),
+        ("not", b"x"),
+    ):
+        (tmp_path / f"{name}.gz").write_bytes(content)
+    assert [name for name in ("whole", "cut", "mixed", "not") if is_readable(str(tmp_path / f"{name}.gz"))] == ["whole"]

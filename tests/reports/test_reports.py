@@ -1,0 +1,241 @@
+"""Each report on a few records whose answer is known."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from proxy.reports import cross_checks as checks
+from proxy.reports import timeline
+from proxy.reports.episodes import episodes
+from proxy.reports.incidents import incidents
+from proxy.reports.overview import processes
+from proxy.reports.proof import events, proof, with_whereabouts
+from proxy.reports.traffic import dead_letters, traffic
+
+BY_CLASS = ["run", "class"]
+Make = Callable[..., Any]
+
+
+def test_traffic_is_the_sum_over_intervals_and_replicas(record: Make, read: Make, rows: Make) -> None:
+    records = read(
+        [
+            record("class", received=10, confirmed=8, dead_lettered={"expired": 1, "unroutable": 1}, resent_unknown=2),
+            record("class", received=5, confirmed=7, dead_lettered={"expired": 2}, overtaken=3, instance="two"),
+            record("class", class_="P3", received=1),
+        ]
+    ).of("class")
+    first, third = rows(traffic(records, BY_CLASS))
+    names = ("class", "received", "confirmed", "dead_lettered", "possible_duplicates", "overtaken")
+    assert [first[name] for name in names] == ["P1", 15, 15, 4, 2, 3]
+    assert [third[name] for name in names] == ["P3", 1, 0, 0, 0, 0]
+    assert [(row["reason"], row["dead_lettered"]) for row in rows(dead_letters(records, BY_CLASS))] == [
+        ("expired", 3),
+        ("unroutable", 1),
+    ]
+
+
+def verdicts_of(record: Make, said: str, instance: str = "one", route: str = "main") -> list[Any]:
+    """A verdict a second: c congested, . not, ? nothing said, space none at all."""
+    meaning = {"c": True, ".": False, "?": None}
+    return [
+        record("verdict", at_ms=1_000 * number, congested=meaning[letter], instance=instance, route=route)
+        for number, letter in enumerate(said)
+        if letter in meaning
+    ]
+
+
+EPISODES: dict[str, list[tuple[float, float, bool]]] = {
+    "....": [],
+    "..cc..": [(2.0, 4.0, True)],
+    "cc": [(0.0, 1.0, False)],
+    ".c.c.": [(1.0, 2.0, True), (3.0, 4.0, True)],
+    ".c??c.": [(1.0, 5.0, True)],
+    ".c??.": [(1.0, 4.0, True)],
+    ".c   .": [(1.0, 5.0, True)],
+    "????": [],
+}
+
+
+def test_an_episode_lasts_from_the_first_congested_verdict_to_the_next_that_is_not(
+    record: Make, read: Make, rows: Make
+) -> None:
+    lines = [verdict for said in EPISODES for verdict in verdicts_of(record, said, route=said)]
+    found: dict[str, list[tuple[float, float, bool]]] = {said: [] for said in EPISODES}
+    for row in rows(episodes(read(lines).of("verdict"))):
+        assert row["seconds"] == row["to_s"] - row["from_s"]
+        found[row["route"]].append((row["from_s"], row["to_s"], row["ended"]))
+    assert {said: sorted(stretches) for said, stretches in found.items()} == EPISODES
+
+
+def test_episodes_of_replicas_are_one_where_they_overlap_and_routes_stay_apart(
+    record: Make, read: Make, rows: Make
+) -> None:
+    lines = [
+        *verdicts_of(record, ".ccc....cc.", "one"),
+        *verdicts_of(record, "..cccc.....", "two"),
+        *verdicts_of(record, "c.", "one", route="other"),
+    ]
+    found = rows(episodes(read(lines).of("verdict")))
+    assert sorted((row["route"], row["from_s"], row["to_s"], row["verdicts"]) for row in found) == [
+        ("main", 1.0, 6.0, 7),
+        ("main", 8.0, 10.0, 2),
+        ("other", 0.0, 1.0, 1),
+    ]
+
+
+def test_an_episode_names_its_causes_and_its_worst_latency(record: Make, read: Make, rows: Make) -> None:
+    lines = [
+        record("verdict", at_ms=0, congested=True, cause="latency", p50_us=70_000, errors=1),
+        record("verdict", at_ms=1, congested=True, cause="errors", p50_us=None, errors=5),
+        record("verdict", at_ms=2, congested=False),
+    ]
+    (found,) = rows(episodes(read(lines).of("verdict")))
+    assert (found["causes"], found["worst_p50_ms"], found["errors"]) == ("errors, latency", 70.0, 6)
+
+
+def test_every_event_is_found_delivered_missing_duplicated_or_unexpected(record: Make, read: Make, rows: Make) -> None:
+    lines = [
+        *(record("produced", id=f"t-0-{number}", at_ms=100) for number in range(10)),
+        *(record("consumed", id=f"t-0-{number}", event_ms=100, at_ms=150 + number) for number in range(8)),
+        record("consumed", id="t-0-3", event_ms=100, at_ms=900),
+        record("consumed", id="t-0-3", event_ms=100, at_ms=901),
+        record("consumed", id="t-9-9", event_ms=100, at_ms=101, class_="P3"),
+    ]
+    records = read(lines)
+    first, third = rows(proof(events(records.of("produced"), records.of("consumed")), BY_CLASS))
+    counts = ("produced", "delivered", "missing", "duplicated", "unexpected")
+    assert [first[name] for name in counts] == [10, 8, 2, 2, 0]
+    assert [third[name] for name in counts] == [0, 0, 0, 0, 1]
+    assert (first["consumed_p50_ms"], first["consumed_max_ms"]) == (53.0, 57.0)
+
+
+def test_the_missing_are_lost_when_neither_dead_letters_nor_the_log_account_for_them(
+    record: Make, read: Make, rows: Make
+) -> None:
+    cases = [(0, None, 3), (1, None, 2), (1, 2, 0), (3, 5, 0), (0, 0, 3)]
+    runs = {
+        f"case_{number}": [
+            *(record("produced", id=f"t-0-{event}") for event in range(5)),
+            *(record("consumed", id=f"t-0-{event}") for event in range(2)),
+            record("class", dead_lettered={"expired": dead_lettered}, lag=lag),
+        ]
+        for number, (dead_lettered, lag, _) in enumerate(cases)
+    }
+    records = read(**runs)
+    proven = proof(events(records.of("produced"), records.of("consumed")), BY_CLASS)
+    last = timeline.final_lag(timeline.lag_over_time(records.of("class"), 1))
+    found = rows(with_whereabouts(proven, traffic(records.of("class"), BY_CLASS), last))
+    ordered = sorted(found, key=lambda row: row["run"])
+    assert [(row["missing"], row["lost"]) for row in ordered] == [(3, lost) for _, _, lost in cases]
+
+
+def test_the_depth_in_a_stretch_is_the_most_any_replica_saw(record: Make, read: Make, rows: Make) -> None:
+    lines = [
+        record("route", at_ms=900, depth=5),
+        record("route", at_ms=1_000, depth=7, instance="two"),
+        record("route", at_ms=1_001, depth=3),
+        record("route", at_ms=2_500, depth=None),
+    ]
+    found = rows(timeline.depth_over_time(read(lines).of("route"), 1))
+    assert [(row["t_s"], row["depth"]) for row in found] == [(0.5, 7), (1.5, 3)]
+
+
+def test_the_backlog_is_the_sum_of_what_each_replica_last_knew_of_its_own_partitions(
+    record: Make, read: Make, rows: Make
+) -> None:
+    lines = [
+        *(record("class", at_ms=1_000 * second, lag=10 * second) for second in (1, 2, 3, 4)),
+        *(record("class", at_ms=1_000 * second, lag=100, instance="two") for second in (1, 3)),
+        record("class", at_ms=10_000, lag=5),
+    ]
+    found = rows(timeline.lag_over_time(read(lines).of("class"), 1))
+    assert sorted((row["t_s"], row["lag"]) for row in found) == [
+        (0.5, 110),
+        (1.5, 120),
+        (2.5, 130),
+        (3.5, 40),
+        (4.5, 40),
+        (5.5, 40),
+        (6.5, 40),
+        (9.5, 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "interval_s", "width"), [(0, 0, 1), (90, 1, 1), (301, 1, 2), (86_400, 1, 300), (60, 7, 10)]
+)
+def test_a_graph_keeps_to_its_points_and_to_the_interval_of_the_records(
+    seconds: float, interval_s: float, width: int
+) -> None:
+    assert timeline.width_for(seconds, interval_s) == width
+
+
+def test_like_incidents_are_one_row_with_their_first_and_last_instant(record: Make, read: Make, rows: Make) -> None:
+    lines = [
+        record("incident", at_ms=1_000, route="main", detail="blocked"),
+        record("incident", at_ms=3_000, route="main", detail="open"),
+        record("incident", at_ms=2_000, name="truncated", topic="t", partition=0, count=7),
+    ]
+    states, truncated = rows(incidents(read(lines).of("incident")))
+    assert (states["place"], states["times"], states["first_s"], states["last_s"]) == ("route main", 2, 1.0, 3.0)
+    assert states["last_detail"] == "open"
+    assert (truncated["place"], truncated["count"]) == ("topic t, partition 0", 7)
+
+
+def test_a_process_shows_its_start_its_end_and_its_losses(record: Make, read: Make, rows: Make) -> None:
+    records = read(
+        [
+            record("start", at_ms=0),
+            record("drops", records=3, files=1),
+            record("drops", records=4),
+            record("stop", at_ms=9_000, unresolved=2),
+            record("start", at_ms=1, instance="killed"),
+        ]
+    )
+    ended, killed = sorted(
+        rows(processes(records.of("start"), records.of("stop"), records.of("drops"))),
+        key=lambda row: row["instance"],
+        reverse=True,
+    )
+    assert (ended["stopped_s"], ended["unresolved"], ended["dropped_records"], ended["dropped_files"]) == (9.0, 2, 7, 1)
+    assert (killed["stopped_s"], killed["dropped_records"]) == (None, 0)
+
+
+def test_cross_checks_agree_when_records_do_and_show_the_difference_when_they_do_not(
+    record: Make, read: Make, rows: Make
+) -> None:
+    records = read(
+        [
+            record("class", received=9, confirmed=5, dead_lettered={"expired": 1}, publish_us={7: 5}),
+            record("type", type_="a", received=6, confirmed=3, dead_lettered={"expired": 1}),
+            record("type", type_="b", received=1, confirmed=2),
+            record("route", confirmed=6),
+            record("stop", confirmed=4),
+            record("produced", id="a-0-0"),
+            record("consumed", id="a-0-0"),
+        ]
+    )
+    classes = records.of("class")
+    by_class = traffic(classes, BY_CLASS)
+    proven = proof(events(records.of("produced"), records.of("consumed")), BY_CLASS)
+    found = rows(
+        checks.cross_checks(
+            [
+                checks.classes_against_types(by_class, traffic(records.of("type"), ["run", "class", "type"])),
+                checks.counts_against_buckets(classes, by_class),
+                checks.routes_against_classes(records.of("route"), by_class),
+                checks.stops_against_classes(records.of("stop"), classes),
+                checks.bridge_against_proof(by_class, proven),
+            ]
+        )
+    )
+    assert len(found) == 11
+    assert {
+        (row["check"].partition(" = ")[0], row["subject"]): row["difference"] for row in found if row["difference"]
+    } == {
+        ("class records", "P1 received"): 2,
+        ("stop record", "confirmed, one"): -1,
+        ("received by the bridge", "P1"): 8,
+        ("confirmed by the broker", "P1"): 4,
+    }
