@@ -24,7 +24,11 @@ class Address:
 
 
 class Recipient(Protocol):
-    """Who is told how publications end: the listener that handed the batch on."""
+    """Who is told how publications end: the flow or dead letter that the batch came from."""
+
+    def may_send(self) -> bool:
+        """Return whether the batch may still be written now; asked right before every write."""
+        ...
 
     def on_outcome(
         self,
@@ -58,10 +62,17 @@ class Batch:
     rank: int
     """Place of its class, 0 the most important: who gets the next in-flight slots."""
     recipient: Recipient
+    retry: bool = False
+    """The events were written before, in vain."""
     done: int = field(default=0, init=False)
     """Set by the lane: so many events, from the front, were written or found undeliverable."""
-    withdrawn: bool = field(default=False, init=False)
-    """Set by the listener: write no more of it."""
+    called_back: bool = field(default=False, init=False)
+    """Set by `Lane.withdraw`."""
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether no more of it may be written; a lane asks in the same step in which it writes."""
+        return self.called_back or not self.recipient.may_send()
 
 
 class LaneState(StrEnum):
@@ -107,7 +118,7 @@ class Lane(Protocol):
         ...
 
     def withdraw(self, batches: Collection[Batch]) -> None:
-        """Mark the batches withdrawn and end their waits at once."""
+        """Call the batches back (`Batch.called_back`) and end their waits at once."""
         ...
 
 

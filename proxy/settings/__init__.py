@@ -1,5 +1,8 @@
 """Frozen settings, free of any client, so that `tidegate check` loads neither aiokafka nor aio-pika."""
 
+from functools import cached_property
+from typing import Annotated
+
 from pydantic import Field
 
 from proxy.settings.broker import BrokerSettings, BrokerTls, DeadLetter, Policy, Route, RoutingKey
@@ -8,7 +11,7 @@ from proxy.settings.events import EventType, Traits, TypePattern
 from proxy.settings.files import AdminSettings, MetricLogSettings
 from proxy.settings.limits import Limits
 from proxy.settings.log import LogSecurity, LogSettings
-from proxy.settings.parts import Part
+from proxy.settings.parts import Name, Part
 
 
 class Settings(Part):
@@ -16,8 +19,10 @@ class Settings(Part):
 
     log: LogSettings
     broker: BrokerSettings
-    routes: dict[str, Route]
-    classes: dict[str, PriorityClass] = Field(default_factory=lambda: dict(DEFAULT_CLASSES))
+    routes: Annotated[dict[Name, Route], Field(min_length=1)]
+    classes: Annotated[dict[Name, PriorityClass], Field(min_length=1)] = Field(
+        default_factory=lambda: dict(DEFAULT_CLASSES)
+    )
     """From the most to the least important."""
     throttling: Throttling = Throttling()
     statistics: Statistics = Statistics()
@@ -31,6 +36,11 @@ class Settings(Part):
     def rank(self, priority: str) -> int:
         """Return the place of a class, 0 the most important."""
         return list(self.classes).index(priority)
+
+    @cached_property
+    def by_topic(self) -> dict[str, EventType]:
+        """The event types that name their topic, by topic."""
+        return {event_type.topic: event_type for event_type in self.event_types.values()}
 
 
 __all__ = [

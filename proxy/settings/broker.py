@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from proxy.settings.parts import Bytes, Count, Part, Seconds
+from proxy.settings.parts import Bytes, Count, Host, Part, Seconds, ShortText, Text
 
 Policy = Literal["static", "per_type"]
 """Congestion control of a route: `static` switches it off (the windows remain), `per_type` is the seed's AIMD."""
@@ -13,28 +13,41 @@ Policy = Literal["static", "per_type"]
 class BrokerTls(Part):
     """TLS to the broker; present means used."""
 
-    ca_file: str | None = None
+    ca_file: Text | None = None
     """PEM file of the authorities to trust; the system's if not given."""
-    certificate_file: str | None = None
-    key_file: str | None = None
+    certificate_file: Text | None = None
+    key_file: Text | None = None
+
+    @model_validator(mode="after")
+    def _certificate_is_complete(self) -> Self:
+        if (self.certificate_file is None) != (self.key_file is None):
+            raise ValueError("certificate_file and key_file go together")
+        return self
 
 
 class BrokerSettings(Part):
     """The RabbitMQ cluster."""
 
-    hosts: Annotated[list[str], Field(min_length=1)]
+    hosts: Annotated[list[Host], Field(min_length=1, max_length=64)]
     """`host:port`, tried in turn."""
-    username: str = "guest"
+    username: ShortText = "guest"
     password: SecretStr = SecretStr("guest")
-    virtual_host: str = "/"
+    virtual_host: ShortText = "/"
     tls: BrokerTls | None = None
     heartbeat: Annotated[Seconds, Field(ge=1, le=60)] = 5.0
     """A silent connection is given up after about three of these."""
-    backoff: Annotated[Seconds, Field(gt=0)] = 0.2
+    backoff: Annotated[Seconds, Field(ge=0.01, le=60)] = 0.2
     """Pause before the second attempt to connect; it doubles up to `backoff_limit`."""
-    backoff_limit: Annotated[Seconds, Field(gt=0)] = 2.0
-    depth_interval: Annotated[Seconds, Field(ge=0.01)] = 0.1
-    """How often the depth of the routes' queues is asked, on a connection of its own."""
+    backoff_limit: Annotated[Seconds, Field(ge=0.01, le=600)] = 2.0
+    """Larger: a returning broker is found later; smaller: more attempts against one that is down."""
+    depth_interval: Annotated[Seconds, Field(ge=0.01, le=60)] = 0.1
+    """How often the routes' queues are asked for their depth, on a connection of its own. Smaller: more requests."""
+
+    @model_validator(mode="after")
+    def _backoff_is_below_its_limit(self) -> Self:
+        if self.backoff > self.backoff_limit:
+            raise ValueError("backoff <= backoff_limit must hold")
+        return self
 
 
 class Route(Part):
@@ -42,34 +55,46 @@ class Route(Part):
 
     exchange: Annotated[str, Field(max_length=255)]
     """`""` is the default exchange: the routing key names the queue."""
-    queues: tuple[Annotated[str, Field(min_length=1, max_length=255)], ...] = ()
+    queues: Annotated[tuple[ShortText, ...], Field(max_length=1_000)] = ()
     """The queues this route is judged by; AMQP can't list bindings."""
     policy: Policy = "per_type"
-    in_flight_events: Count = 200
+    in_flight_events: Annotated[Count, Field(le=100_000)] = 200
     """Events sent and not yet confirmed. Larger: more throughput over long links, more latency when saturated."""
-    in_flight_bytes: Annotated[Bytes, Field(ge=1)] = 8 * 1024**2
+    in_flight_bytes: Annotated[Bytes, Field(ge=1, le=16 * 1024**3)] = 8 * 1024**2
+    """... and their bytes."""
     declare: bool = False
     """Declare the exchange (topic, durable) and the queues (durable, bound with `#`) at start."""
+
+    @model_validator(mode="after")
+    def _can_be_declared(self) -> Self:
+        if self.declare and not self.exchange:
+            raise ValueError("the default exchange can't be declared; name an exchange or set `declare: false`")
+        return self
 
 
 class DeadLetter(Part):
     """Where undeliverable events go, confirmed and persistent, with the reason in their headers."""
 
     exchange: Annotated[str, Field(max_length=255)] = ""
-    routing_key: Annotated[str, Field(min_length=1, max_length=255)]
+    routing_key: ShortText
 
 
 class RoutingKey(Part):
-    """What an event is routed by: exactly one of the three."""
+    """What an event is routed by: exactly one of the three; a plain text is a constant."""
 
     constant: Annotated[str, Field(max_length=255)] | None = None
-    header: Annotated[str, Field(min_length=1)] | None = None
+    header: Text | None = None
     """Name of the log header whose value is the routing key; an event without it is undeliverable (`bad_property`)."""
     key: Literal[True] | None = None
     """The record's key, as UTF-8; an event without one is routed by the empty key."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _text_is_a_constant(cls, value: object) -> object:
+        return {"constant": value} if isinstance(value, str) else value
+
     @model_validator(mode="after")
     def _is_exactly_one(self) -> Self:
         if sum(choice is not None for choice in (self.constant, self.header, self.key)) != 1:
-            raise ValueError("give exactly one of constant, header, key")
+            raise ValueError("give exactly one of constant, header, key (`key: true`)")
         return self

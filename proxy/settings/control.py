@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from proxy.settings.parts import Count, Part, Seconds
+from proxy.settings.parts import Count, Number, Part, Seconds, ShortText, Whole
 
 
 class PriorityClass(Part):
@@ -14,13 +14,13 @@ class PriorityClass(Part):
     P2 +10 x0.6, P3 +5 x0.4).
     """
 
-    increase: Annotated[float, Field(gt=0)]
+    increase: Annotated[Number, Field(ge=0.001, le=1_000_000)]
     """Added to the batch size at every verdict "not congested"; also the batch size to start with."""
-    decrease: Annotated[float, Field(gt=0, lt=1)]
+    decrease: Annotated[Number, Field(ge=0.01, le=0.99)]
     """The batch size is multiplied by it at every verdict "congested"."""
-    floor: Annotated[float, Field(gt=0)] = 1.0
+    floor: Annotated[Number, Field(ge=0.001, le=1_000_000)] = 1.0
     """The batch size never falls below; larger: less starvation, less relief for the broker."""
-    ceiling: Annotated[float, Field(gt=0)] = 5_000.0
+    ceiling: Annotated[Number, Field(ge=0.001, le=1_000_000)] = 5_000.0
     """The batch size never rises above; smaller: a shorter way back after a long calm."""
 
     @model_validator(mode="after")
@@ -48,7 +48,7 @@ class Statistics(Part):
     """When the statistics collector reports: every `interval`, or at the times of `cron`."""
 
     interval: Annotated[Seconds, Field(ge=0.1, le=3600)] | None = None
-    cron: str | None = None
+    cron: ShortText | None = None
     """Six fields, seconds first: `*/5 * * * * *` is every five seconds."""
 
     @model_validator(mode="after")
@@ -66,9 +66,9 @@ class Statistics(Part):
 class Detector(Part):
     """Congested: P50 publish latency above its threshold OR publish errors above theirs."""
 
-    publish_latency_p50: Annotated[Seconds, Field(gt=0)] = 0.05
+    publish_latency_p50: Annotated[Seconds, Field(ge=0.0001, le=600)] = 0.05
     """Of confirmed publications only, write to confirm, over one statistics interval."""
-    publish_errors: Annotated[int, Field(ge=0)] = 0
+    publish_errors: Annotated[Whole, Field(ge=0, le=1_000_000)] = 0
     """More nacks, missed deadlines and lost publications than this in one statistics interval are congestion."""
-    min_samples: Count = 10
+    min_samples: Annotated[Count, Field(le=1_000_000)] = 10
     """With fewer outcomes in the interval nothing is said and every batch size stays."""

@@ -1,33 +1,39 @@
 """What Tidegate writes and answers beside the data: metric log and admin address."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from proxy.settings.parts import Bytes, Part, Seconds
+from proxy.settings.parts import Bytes, Listen, Part, Seconds, Text, Whole
 
 
 class MetricLogSettings(Part):
     """JSON Lines for the reports; the log never harms the bridge."""
 
-    folder: str | None = None
+    folder: Text | None = None
     """Where the files go; None writes none."""
-    file_bytes: Annotated[Bytes, Field(ge=64 * 1024)] = 64 * 1024**2
+    file_bytes: Annotated[Bytes, Field(ge=64 * 1024, le=16 * 1024**3)] = 64 * 1024**2
     """A file is finished, compressed and renamed into place at this size ..."""
-    file_age: Annotated[Seconds, Field(ge=1)] = 3600.0
+    file_age: Annotated[Seconds, Field(ge=1, le=7 * 86_400)] = 3600.0
     """... or at this age."""
-    total_bytes: Annotated[Bytes, Field(ge=1024**2)] = 2 * 1024**3
+    total_bytes: Annotated[Bytes, Field(ge=1024**2, le=100 * 1024**4)] = 2 * 1024**3
     """The oldest finished files are dropped beyond this, and counted."""
-    buffer_records: Annotated[int, Field(ge=100)] = 20_000
+    buffer_records: Annotated[Whole, Field(ge=100, le=10_000_000)] = 20_000
     """Records waiting for the disk; beyond it they are dropped, and counted."""
-    route_interval: Annotated[Seconds, Field(ge=0.1)] = 1.0
+    route_interval: Annotated[Seconds, Field(ge=0.1, le=3600)] = 1.0
     """How often routes and classes are recorded."""
-    type_interval: Annotated[Seconds, Field(ge=0.1)] = 10.0
+    type_interval: Annotated[Seconds, Field(ge=0.1, le=3600)] = 10.0
     """How often event types are recorded, if something happened."""
+
+    @model_validator(mode="after")
+    def _a_file_fits(self) -> Self:
+        if self.file_bytes > self.total_bytes:
+            raise ValueError("file_bytes <= total_bytes must hold: every file would be dropped when it is finished")
+        return self
 
 
 class AdminSettings(Part):
     """HTTP for probes and metrics."""
 
-    listen: Annotated[str, Field(pattern=r"^[^:]+:\d{1,5}$")] | None = "127.0.0.1:8080"
+    listen: Listen | None = "127.0.0.1:8080"
     """`host:port`, or null for none; port 0 takes a free one."""

@@ -1,11 +1,10 @@
 """Where events come from."""
 
-from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import AwareDatetime, Field, SecretStr, model_validator
 
-from proxy.settings.parts import Bytes, Part, Seconds
+from proxy.settings.parts import Bytes, Host, Part, Seconds, Text
 
 
 class LogSecurity(Part):
@@ -13,43 +12,57 @@ class LogSecurity(Part):
 
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
-    username: str | None = None
+    username: Text | None = None
     password: SecretStr | None = None
-    ca_file: str | None = None
+    ca_file: Text | None = None
     """PEM file of the authorities to trust; the system's if not given."""
-    certificate_file: str | None = None
-    key_file: str | None = None
+    certificate_file: Text | None = None
+    key_file: Text | None = None
 
     @model_validator(mode="after")
     def _login_is_complete(self) -> Self:
-        if self.protocol.startswith("SASL") and (self.username is None or self.password is None):
-            raise ValueError(f"{self.protocol} needs username and password")
+        login = [self.username is not None, self.password is not None]
+        if self.protocol.startswith("SASL") and not all(login):
+            raise ValueError(f"protocol {self.protocol} needs username and password")
+        if not self.protocol.startswith("SASL") and any(login):
+            raise ValueError(
+                f"protocol {self.protocol} sends no username and password; take SASL_SSL or SASL_PLAINTEXT"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _files_are_used(self) -> Self:
+        files = (self.ca_file, self.certificate_file, self.key_file)
+        if not self.protocol.endswith("SSL") and any(file is not None for file in files):
+            raise ValueError(f"protocol {self.protocol} uses no certificates; take SSL or SASL_SSL")
+        if (self.certificate_file is None) != (self.key_file is None):
+            raise ValueError("certificate_file and key_file go together")
         return self
 
 
 class LogSettings(Part):
     """The Kafka cluster and the consumer group."""
 
-    hosts: Annotated[list[str], Field(min_length=1)]
+    hosts: Annotated[list[Host], Field(min_length=1, max_length=64)]
     """`host:port` of some brokers of the cluster."""
-    group: Annotated[str, Field(min_length=1)]
+    group: Annotated[str, Field(min_length=1, max_length=249)]
     """Consumer group; replicas of one Tidegate share it."""
-    group_instance_id: str | None = None
+    group_instance_id: Annotated[str, Field(min_length=1, max_length=249)] | None = None
     """Static membership: a replica that returns under the same id within the session timeout causes no rebalance."""
     start: Literal["earliest", "latest", "timestamp"] = "earliest"
     """Where a partition begins that the group has never committed."""
-    start_timestamp: datetime | None = None
+    start_timestamp: AwareDatetime | None = None
     """With `start: timestamp`."""
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_committed"
     session_timeout: Annotated[Seconds, Field(ge=1, le=300)] = 6.0
-    """A replica that dies is replaced after this long."""
-    metadata_age: Annotated[Seconds, Field(ge=0.1)] = 5.0
-    """How soon moved leaders are noticed."""
+    """A replica that dies is replaced after this long. Larger: fewer needless rebalances; smaller: a shorter gap."""
+    metadata_age: Annotated[Seconds, Field(ge=0.1, le=3600)] = 5.0
+    """How soon moved leaders are noticed. Larger: fewer requests; smaller: a shorter stall after a broker is lost."""
     fetch_wait: Annotated[Seconds, Field(ge=0, le=5)] = 0.05
-    """How long the log may hold back an empty answer; smaller: quicker resume, more CPU."""
-    fetch_bytes: Annotated[Bytes, Field(ge=1024)] = 4 * 1024**2
-    """One answer of one broker at most; the bound of "one fetch" beyond an inbox."""
-    topic_check_interval: Annotated[Seconds, Field(ge=1)] = 60.0
+    """How long the log may hold back an empty answer. Larger: less CPU; smaller: quicker resume."""
+    fetch_bytes: Annotated[Bytes, Field(ge=1024, le=1024**3)] = 4 * 1024**2
+    """One answer of one broker at most, the "one fetch" beyond an inbox. Larger: throughput; smaller: memory."""
+    topic_check_interval: Annotated[Seconds, Field(ge=1, le=86_400)] = 60.0
     """How often missing, refused or newly matching topics are looked at again."""
     security: LogSecurity = LogSecurity()
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from proxy.congestion.buckets import DIGITS, HIGHEST_US, LOWEST_US, index_of
-from proxy.metric_log import SCHEMA_VERSION, MetricLog
+from proxy.metric_log.log import SCHEMA_VERSION, MetricLog
 from proxy.reports.files import log_files
 from proxy.reports.overview import rejected_lines
 from proxy.reports.records import Records, read_lines, with_records

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from proxy import metric_log
 from proxy.metric_log import MetricLog
+from proxy.metric_log import log as metric_log
 from proxy.settings import MetricLogSettings
 
 WALL = 1_700_000_000.0
@@ -325,7 +325,7 @@ async def test_new_records_go_to_a_new_file_when_the_folder_is_removed_under_it(
 
 DYING = """
 import asyncio, os, signal, sys
-from proxy import metric_log
+from proxy.metric_log import log as metric_log
 from proxy.metric_log import MetricLog
 from proxy.settings import MetricLogSettings
 

@@ -1,7 +1,7 @@
 """The metric log: JSON Lines for the reports (docs/metric-log.md), never in the bridge's way.
 
 `write` appends to a bounded buffer and returns. `run` empties the buffer every half second, off the event loop, into
-the files of `metric_folder`. What fails there is counted, said once per change of state, and tried again.
+the files of `folder`. What fails there is counted, said once per change of state, and tried again.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import structlog
 
-from proxy.metric_folder import MetricFolder
+from proxy.metric_log.folder import MetricFolder
 from proxy.settings import MetricLogSettings
 
 SCHEMA_VERSION = 1

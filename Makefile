@@ -1,0 +1,118 @@
+# Everything that is done with the sources. `make` alone explains. A step prints one line; its log is in .build/logs.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+
+VENV := .venv
+BIN := $(VENV)/bin
+STEP := .ci/step
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$python && break; done)
+
+# One environment, always with the wheel of this checkout in it, never the checkout itself: what is tested is what ships.
+# A stamp's name is the fingerprint of what it stands for, so a deleted file and another branch are changes, too.
+fingerprint = $(shell find $(1) -type f ! -name '*.pyc' | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-16)
+READY := $(VENV)/ready-$(call fingerprint,pyproject.toml constraints.txt)
+WHEEL := $(VENV)/wheel-$(call fingerprint,pyproject.toml proxy README.md CHANGELOG.md LICENSE)
+
+# Without it Python would take `proxy` from the working folder. `load` and `tests` are found by a line in the environment.
+export PYTHONSAFEPATH := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export COVERAGE_FILE := $(CURDIR)/.build/coverage
+# Tests of the installation mean the environment above, no other.
+export TIDEGATE_TEST_WHEEL := 1
+
+QUICK := $(wildcard tests/unit tests/properties tests/simulation)
+PYTEST := $(BIN)/coverage run -m pytest -q
+
+.PHONY: help
+help: ## this page
+	@echo "Tidegate: events from Kafka to RabbitMQ, no faster than what stands behind RabbitMQ can take."
+	@echo
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@echo
+	@echo "Each makes what it needs first: an environment in .venv, a Kafka and a RabbitMQ of its own on free ports."
+	@echo "Missing Debian packages are installed where that is permitted; else one sentence says what to install."
+
+.PHONY: setup
+setup: $(WHEEL) ## the environment in .venv, with the wheel of this checkout
+	@:
+
+.PHONY: check
+check: lint ## format, lint, types, imports, quick tests with branch coverage: before every commit
+	@mkdir -p .build/logs
+	@timeout --foreground --kill-after=30 600 $(PYTEST) $(QUICK) 2>&1 | tee --ignore-interrupts .build/logs/quick-tests.log
+	@$(BIN)/coverage html -q -d .build/coverage-pages
+	@echo "Branch coverage: $$($(BIN)/coverage report --format=total) % (.build/coverage-pages/index.html)"
+
+.PHONY: lint
+lint: setup
+	@$(STEP) format 60 "Format" -- $(BIN)/ruff format --check .
+	@$(STEP) lint 60 "Lint" -- $(BIN)/ruff check .
+	@$(STEP) types 300 "Types" -- $(BIN)/mypy
+	@$(STEP) imports 60 "Imports run one way" -- $(BIN)/lint-imports
+
+# All tests in one pytest: its closing line, the last that is printed, counts them all.
+.PHONY: test
+test: lint software ## everything that CI runs: check, then all tests on real brokers and the image (10 minutes)
+	@timeout --foreground --kill-after=60 1500 env TIDEGATE_TEST_RABBITMQS="system 4" $(PYTEST) tests 2>&1 | tee --ignore-interrupts .build/logs/tests.log
+
+# Whatever takes long the first time, so that no test waits for it.
+.PHONY: software
+software: setup
+	@$(STEP) rabbitmq-4 600 "A RabbitMQ 4 beside the system's" -- $(BIN)/python -m load.stack rabbitmq-4
+	@$(STEP) stack 900 "A Kafka and a RabbitMQ start" -- $(BIN)/python -m load.stack run -- true
+	@$(STEP) base-image 900 "A base for the image" -- $(BIN)/python -m load.container --base-only
+
+.PHONY: demo
+demo: setup ## order confirmations, brand alerts and a campaign through real brokers, control off and on (5 minutes)
+	@$(BIN)/python -m load.demo
+
+.PHONY: image
+image: setup ## the container image localhost/tidegate:latest, with Docker, Podman or Buildah
+	@$(BIN)/python -m load.container
+
+.PHONY: constraints
+constraints: .build/requirements.txt ## constraints.txt anew: the newest versions that pyproject.toml allows
+	@rm -rf .build/newest
+	@$(STEP) newest 60 "A fresh environment" -- $(PYTHON) -m venv .build/newest
+	@$(STEP) resolve 900 "The newest versions" -- .build/newest/bin/pip install -r .build/requirements.txt
+	@{ grep '^#' constraints.txt; .build/newest/bin/pip freeze --all --exclude pip | LC_ALL=C sort -f; } > .build/constraints.txt
+	@mv .build/constraints.txt constraints.txt
+	@rm -rf .build/newest
+	@git --no-pager diff --stat constraints.txt
+
+.PHONY: clean
+clean: ## ends the stacks of this checkout and deletes all that was made in it
+	@for home in .build/stack/*/; do \
+		if [ -e "$$home/state.json" ]; then $(BIN)/python -m load.stack down --name "$$(basename "$$home")"; fi; done
+	@rm -rf $(VENV) .build dist out .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache spark-warehouse
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	@echo "What is fetched once per user (Kafka, RabbitMQ 4) stays in $${XDG_CACHE_HOME:-~/.cache}/tidegate."
+
+$(READY): | .build/requirements.txt
+	@if [ -z "$(PYTHON)" ]; then echo "Tidegate needs Python 3.11 or later: install it, or say where it is by PYTHON=..."; exit 2; fi
+	@if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then \
+		if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+			echo "$(PYTHON) has no venv module: run \`sudo apt-get install python3-venv\` (or what installs it here) and repeat."; exit 2; fi; \
+		$(STEP) venv 600 "Installing python3-venv with apt-get" -- sh -c 'apt-get update && apt-get install -y python3-venv'; fi
+	@$(STEP) environment 120 "Environment in $(VENV)" -- $(PYTHON) -m venv --clear $(VENV)
+	@$(STEP) dependencies 900 "Dependencies, as pinned" -- \
+		$(BIN)/pip install --constraint constraints.txt --requirement .build/requirements.txt
+	@pwd > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tidegate-checkout.pth"
+	@touch $@
+
+$(WHEEL): $(READY)
+	@rm -rf .build/wheel
+	@$(STEP) build 120 "Wheel" -- $(BIN)/pip wheel --no-deps --no-build-isolation --wheel-dir .build/wheel .
+	@$(STEP) install 120 "Wheel installed" -- $(BIN)/pip install --no-deps --force-reinstall .build/wheel/*.whl
+	@rm -f $(VENV)/wheel-* && touch $@
+
+# Run time, all extras, and the tool that builds the wheel.
+.build/requirements.txt: pyproject.toml
+	@mkdir -p .build
+	@$(PYTHON) -c 'import tomllib; told = tomllib.load(open("$<", "rb")); project = told["project"]; \
+		print(*project["dependencies"], *sum(project["optional-dependencies"].values(), []), *told["build-system"]["requires"], sep="\n")' > $@

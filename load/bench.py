@@ -1,0 +1,80 @@
+"""The benchmark's command line: `python -m load.bench throughput --json FILE`."""
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from load.stack import SetupError, Stack, StackError
+from load.terminal import interrupted_by_signals, say
+from load.throughput import Plan, measure
+from load.wire import WireError
+from load.worker import WorkerError
+
+EXAMPLES = """\
+what is compared, in turn in every round, over the same events, each into a fresh durable queue that nobody consumes:
+  tidegate   `tidegate run` as a process, control off (policy: static), everything else at its default but the window
+  naive      aiokafka + aio-pika: poll 500, gather 500 publishes, await their confirms, commit
+  raw        no Kafka: frames made by hand over one socket, with content headers as long as Tidegate's
+  raw-bare   the same with nothing but a message id, which is less work
+
+how: the rate counts from the first poll of the queue that sees an event to the one that sees all, for everybody alike;
+  CPU is user + system of the contender's process over the same span; after each run the queue is read and every event
+  checked byte by byte: one lost, repeated or late makes the exit code 1. Figures of a shared or busy machine are worth
+  only their ratios, and those only together with the spread beside them.
+
+examples:
+  python -m load.bench throughput --json out/throughput.json          about 12 minutes
+  python -m load.bench throughput --quick --json out/quick.json       about 2 minutes; shows the way, judges no goal
+  python -m load.stack run -- python -m load.bench throughput ...      on a stack that is there already
+
+exit codes: 0 every goal met (or none judged); 1 a goal missed, or an event lost, repeated or late;
+  2 the machine lacks something
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what the command line says and return the exit code."""
+    options = _parser().parse_args(arguments)
+    interrupted_by_signals()
+    plan = Plan(rounds=options.rounds, events=options.events) if not options.quick else Plan.quick()
+    try:
+        with Stack.up(rabbitmq_sbin=options.rabbitmq_sbin) as stack:
+            return measure(stack, plan, options.json)
+    except SetupError as error:
+        say(str(error))
+        return 2
+    except (StackError, WorkerError, WireError) as error:
+        say(str(error))
+        return 1
+    except KeyboardInterrupt as error:
+        say("interrupted; everything is taken down")
+        return 128 + (error.args[0] if error.args else signal.SIGINT)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m load.bench",
+        description="Measures Tidegate against others, in one run, on a Kafka and a RabbitMQ of its own.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(metavar="WHAT", required=True)
+    throughput = actions.add_parser(
+        "throughput", help="events a second and CPU per event, as fast as it goes",
+        epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    throughput.add_argument("--json", type=Path, required=True, metavar="FILE", help="where every run and ratio goes")
+    throughput.add_argument("--rounds", type=int, default=3, metavar="N", help="interleaved rounds (default: 3)")
+    throughput.add_argument(
+        "--events", type=int, default=100_000, metavar="N",
+        help="events of each size, a multiple of 4; fewer flatter classic queues (default: 100000)",
+    )  # fmt: skip
+    throughput.add_argument("--quick", action="store_true", help="one round of 20,000 events of 256 B")
+    throughput.add_argument("--rabbitmq-sbin", type=Path, metavar="DIR", help="scripts of another RabbitMQ")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

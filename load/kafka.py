@@ -1,0 +1,74 @@
+"""What the proofs ask of Kafka beside producing: topics, and how far a group has committed."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
+
+SECONDS = 15.0
+"""How long one answer may take."""
+POLL_SECONDS = 0.1
+
+
+class KafkaView:
+    """An administrator's connection, as a context manager. Every method raises KafkaError."""
+
+    def __init__(self, kafka: str) -> None:
+        # Its warnings tell of a coordinator in the making or a broker being restarted: both are expected here.
+        logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+        self._admin = AIOKafkaAdminClient(
+            bootstrap_servers=kafka, request_timeout_ms=int(SECONDS * 1000), metadata_max_age_ms=1000
+        )
+
+    async def __aenter__(self) -> Self:
+        """Connect."""
+        try:
+            await self._admin.start()
+        except BaseException:
+            await self._admin.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connection."""
+        await self._admin.close()
+
+    async def create(self, topic: str, partitions: int) -> None:
+        """Create a topic of one replica. Raises TopicAlreadyExistsError if there is one."""
+        answer = await self._admin.create_topics([NewTopic(topic, partitions, 1)])
+        for _, code, message in answer.topic_errors:
+            if code:
+                error = for_code(code)
+                raise error(message) if error is not TopicAlreadyExistsError else TopicAlreadyExistsError(topic)
+
+    async def delete(self, topic: str) -> None:
+        """Delete a topic."""
+        await self._admin.delete_topics([topic])
+
+    async def committed(self, group: str) -> dict[tuple[str, int], int]:
+        """Return the committed offset of each partition that the group has committed."""
+        offsets = await self._admin.list_consumer_group_offsets(group)
+        return {(at.topic, at.partition): found.offset for at, found in offsets.items()}
+
+
+async def await_committed(kafka: str, group: str, ends: Mapping[tuple[str, int], int], seconds: float) -> None:
+    """Wait until the group has committed each partition to its end. Raises KafkaError if not within `seconds`."""
+    deadline = time.monotonic() + seconds
+    async with KafkaView(kafka) as view:
+        while True:
+            committed = await view.committed(group)
+            if all(committed.get(at) == end for at, end in ends.items()):
+                return
+            if time.monotonic() > deadline:
+                raise KafkaError(f"group {group} has not committed everything after {seconds:.0f} s: {committed}")
+            await asyncio.sleep(POLL_SECONDS)
+
+
+__all__ = ["KafkaError", "KafkaView", "await_committed"]

@@ -1,0 +1,173 @@
+"""One RabbitMQ node with its own name, cookie, epmd, ports and folders, started by the scripts of any RabbitMQ."""
+
+import os
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from load.stack import probes
+from load.stack.errors import StackError
+from load.stack.processes import MARK, Identity, await_end, identity, is_running, kill_marked, send, spawn
+from load.stack.terminal import tail
+
+ROLE = "rabbitmq"
+PORTS = ("amqp", "rabbitmq_dist", "epmd")
+START_SECONDS = 120.0
+STOP_SECONDS = 60.0
+TOOL_SECONDS = 60.0
+MAX_SCHEDULERS = 4
+NO_BUSY_WAIT = "+sbwt none +sbwtdcpu none +sbwtdio none"
+
+SETTINGS = """\
+listeners.tcp.default = 127.0.0.1:{amqp}
+log.file = {log}
+log.file.level = info
+log.file.rotation.size = 10485760
+log.file.rotation.count = 2
+log.console = false
+disk_free_limit.absolute = 200MB
+"""
+
+
+@dataclass(frozen=True)
+class RabbitmqNode:
+    """Where a node lives. `data` is a folder that the node owns whole, `sbin` holds rabbitmq-server and rabbitmqctl."""
+
+    home: Path
+    data: Path
+    sbin: Path
+    ports: dict[str, int]
+    name: str
+
+    @property
+    def role(self) -> str:
+        """The node's name in the state and in the mark of its processes."""
+        return ROLE
+
+    @property
+    def log(self) -> Path:
+        """What the node logs; at most 30 MB with its two predecessors."""
+        return self.data / "logs" / "rabbitmq.log"
+
+    def start(self) -> Identity:
+        """Start the node and return the script that runs it; `await_ready` tells the node's own process."""
+        for folder in ("home", "mnesia", "logs", "schema", "generated"):
+            (self.data / folder).mkdir(parents=True, exist_ok=True)
+        self._settings.write_text(SETTINGS.format(amqp=self.ports["amqp"], log=self.log))
+        (self.data / "advanced.config").write_text("[].\n")
+        (self.data / "plugins").write_text("[].\n")
+        self._pid_file.unlink(missing_ok=True)
+        return spawn([str(self.sbin / "rabbitmq-server")], env=self._env(), output=self.data / "output")
+
+    def await_ready(self, process: Identity) -> tuple[Identity, dict[str, str]]:
+        """Wait until this node, not just any, lets a client in; return its process (not the script), versions.
+
+        Raises StackError when it has ended, or after 120 s.
+        """
+        return probes.await_answer(
+            self._ask,
+            node="RabbitMQ",
+            seconds=START_SECONDS,
+            is_running=lambda: is_running(process),
+            last_lines=self.last_lines,
+        )
+
+    def answers(self) -> bool:
+        """Tell whether this node, not just any, answers now."""
+        try:
+            self._ask()
+        except probes.NotReadyError:
+            return False
+        return True
+
+    def pid(self, process: Identity) -> int | None:
+        """Return the pid if that process still runs."""
+        return process.pid if is_running(process) else None
+
+    def stop(self, process: Identity, *, kill: bool) -> None:
+        """End the node and its epmd: orderly within 60 s, or at once. Data and ports stay. Raises StackError."""
+        if not kill:
+            send(process, signal.SIGTERM)
+            await_end([process], seconds=STOP_SECONDS)
+        kill_marked(self.home, ROLE, known=[process])
+
+    def control(self, *arguments: str) -> str:
+        """Run rabbitmqctl on this node and return what it prints.
+
+        Raises StackError with its last lines when it fails, and after 60 s.
+        """
+        try:
+            done = subprocess.run(
+                [self.sbin / "rabbitmqctl", "--quiet", *arguments],
+                env=self._env(),
+                check=False,
+                text=True,
+                timeout=TOOL_SECONDS,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise StackError(f"rabbitmqctl {arguments[0]} did not end within {TOOL_SECONDS:.0f} s") from error
+        if done.returncode:
+            last = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
+            raise StackError(f"rabbitmqctl {' '.join(arguments)} failed ({done.returncode}):\n{last}")
+        return done.stdout
+
+    @staticmethod
+    def fsync(version: str) -> str:
+        """Return what has reached the disk when a persistent message is confirmed: seen by tracing 3.10.8 and 4.0.5."""
+        classic = {"3.10": "in classic ones too", "4.0": "not in classic ones"}.get(".".join(version.split(".")[:2]))
+        return f"syncs before each confirm in quorum queues, {classic or 'in classic ones perhaps'}"
+
+    def last_lines(self) -> str:
+        """Return the end of the node's log and of what its script said."""
+        return f"{tail(self.log)}\n{tail(self.data / 'output')}"
+
+    def _ask(self) -> tuple[Identity, dict[str, str]]:
+        server = probes.amqp_handshake(self.ports["amqp"])
+        if not server.get("cluster_name", "").startswith(f"{self.name}@"):
+            raise probes.NotReadyError(f"another RabbitMQ answers on port {self.ports['amqp']}")
+        try:
+            node = identity(int(self._pid_file.read_text()))
+        except (FileNotFoundError, ValueError):
+            node = None
+        if node is None:
+            raise probes.NotReadyError("the node has not written its pid yet")
+        return node, probes.rabbitmq_versions(server)
+
+    @property
+    def _settings(self) -> Path:
+        return self.data / "rabbitmq.conf"
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.data / "pid"
+
+    def _env(self) -> dict[str, str]:
+        """Return all that the scripts look at: nothing set on the machine or by the user reaches this node."""
+        schedulers = min(os.cpu_count() or 1, MAX_SCHEDULERS)
+        return {
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+            "LANG": "C.UTF-8",
+            "HOME": str(self.data / "home"),
+            "ERL_CRASH_DUMP": str(self.data / "logs" / "erl_crash.dump"),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "ERL_EPMD_PORT": str(self.ports["epmd"]),
+            "RABBITMQ_ADVANCED_CONFIG_FILE": str(self.data / "advanced.config"),
+            "RABBITMQ_CONFIG_FILE": str(self._settings),
+            "RABBITMQ_CONF_ENV_FILE": os.devnull,
+            "RABBITMQ_DATA": str(self.data),  # asked for by scripts that enter another root
+            "RABBITMQ_DIST_PORT": str(self.ports["rabbitmq_dist"]),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.data / "plugins"),
+            "RABBITMQ_GENERATED_CONFIG_DIR": str(self.data / "generated"),
+            "RABBITMQ_LOG_BASE": str(self.data / "logs"),
+            "RABBITMQ_MNESIA_BASE": str(self.data / "mnesia"),
+            "RABBITMQ_NODENAME": f"{self.name}@localhost",
+            "RABBITMQ_PID_FILE": str(self._pid_file),
+            "RABBITMQ_SCHEMA_DIR": str(self.data / "schema"),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": (
+                f"-kernel inet_dist_use_interface {{127,0,0,1}} +S {schedulers}:{schedulers} {NO_BUSY_WAIT}"
+            ),
+            MARK: f"{self.home}:{ROLE}",
+        }

@@ -1,0 +1,179 @@
+"""The command line: `tidegate run | check | report | health`; signals, event loop, exit codes.
+
+Exit codes: 0 done, 1 something nobody expected, 2 a mistake the user can mend (one clear message), 128 + n ended at
+once by the second signal n. Results go to stdout, logs to stderr.
+"""
+
+import argparse
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import structlog
+
+from proxy import __version__, config
+from proxy.errors import RefusedLoginError, SettingsError, TidegateError
+from proxy.settings import Settings
+
+EXIT_UNEXPECTED = 1
+EXIT_MISTAKE = 2
+
+_GC_THRESHOLDS = (100_000, 50, 100)
+"""Events are tuples without cycles, by the thousand: collecting as often as shipped costs a third of reading them."""
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+_EPILOG = """
+examples:
+  tidegate check -c tidegate.yaml        say everything that is wrong with the settings, or what they mean
+  tidegate run -c tidegate.yaml          move events until SIGTERM; a second signal stops at once
+  tidegate report /var/lib/tidegate --out report
+                                         tables, pictures and a page from the metric logs (needs tidegate[reports])
+
+exit codes: 0 done, 1 unexpected failure, 2 a mistake in settings or arguments
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["report"]:  # stands alone, with options of its own
+        from proxy.reports import command
+
+        return command.main(arguments[1:])
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.command(options)
+    except SettingsError as error:
+        print(error, file=sys.stderr)
+        return EXIT_MISTAKE
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tidegate",
+        description="Moves events from Kafka to RabbitMQ no faster than what stands behind RabbitMQ can take, "
+        "important event types first.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"tidegate {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="move events until told to stop (SIGTERM, Ctrl-C)")
+    run.set_defaults(command=_run)
+    check = commands.add_parser("check", help="say what is wrong with the settings, or what they mean")
+    check.add_argument("--json", action="store_true", help="print the resolved settings as JSON (secrets left out)")
+    check.set_defaults(command=_check)
+    health = commands.add_parser("health", help="ask a running Tidegate on this host whether it is alive")
+    health.set_defaults(command=_health)
+    for command in (run, check, health):
+        command.add_argument("-c", "--config", type=Path, required=True, metavar="FILE", help="the settings (YAML)")
+    commands.add_parser("report", help="analyse metric logs in batch with Spark; see `tidegate report --help`")
+    return parser
+
+
+def _check(options: argparse.Namespace) -> int:
+    settings = config.load(options.config, os.environ)
+    print(config.as_json(settings) if options.json else config.describe(settings))
+    for warning in config.warnings(settings):
+        print(f"warning: {warning}", file=sys.stderr)
+    return 0
+
+
+def _health(options: argparse.Namespace) -> int:
+    import urllib.error
+    import urllib.request
+
+    listen = config.load(options.config, os.environ).admin.listen
+    if listen is None:
+        print("admin.listen is null: there is nothing to ask", file=sys.stderr)
+        return EXIT_MISTAKE
+    host, _, port = listen.rpartition(":")
+    host = "127.0.0.1" if host in {"0.0.0.0", "[::]"} else host  # noqa: S104 - asks, does not listen
+    try:
+        with urllib.request.urlopen(f"http://{host}:{port}/health", timeout=2) as answer:
+            print(answer.read().decode())
+    except (urllib.error.URLError, OSError) as error:
+        print(f"no answer from {host}:{port}: {error}", file=sys.stderr)
+        return EXIT_UNEXPECTED
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    settings = config.load(options.config, os.environ)
+    _log_to_stderr()
+    say = structlog.get_logger("tidegate")
+    for warning in config.warnings(settings):
+        say.warning("settings", note=warning)
+    from proxy.event_loop import PreciseLoop
+
+    gc.set_threshold(*_GC_THRESHOLDS)
+    try:
+        with asyncio.Runner(loop_factory=PreciseLoop) as runner:
+            code = runner.run(_serve(settings))
+    except* TidegateError as group:  # what waiting could mend was waited for; what is left only the user can mend
+        for name, why in sorted({(_name(error), str(error)) for error in _leaves(group)}):
+            say.error(name, why=why)
+        code = EXIT_MISTAKE
+    return code
+
+
+async def _serve(settings: Settings) -> int:
+    from proxy.app import serve
+
+    loop = asyncio.get_running_loop()
+
+    def register(stop: Callable[[], None]) -> None:
+        def on_first(number: int) -> None:
+            for again in _SIGNALS:
+                loop.add_signal_handler(again, _end_at_once, again)
+            structlog.get_logger("tidegate").info(
+                "signal", number=number, effect="orderly stop; a second one ends at once"
+            )
+            stop()
+
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, on_first, number)
+
+    await serve(settings, register)
+    return 0
+
+
+def _end_at_once(number: int) -> None:
+    """Leave without another word: whatever is not committed is read again, as after any crash."""
+    os._exit(128 + number)
+
+
+def _name(error: BaseException) -> str:
+    return "login_refused" if isinstance(error, RefusedLoginError) else "settings_refused"
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    leaves: list[BaseException] = []
+    for error in group.exceptions:
+        leaves += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return leaves
+
+
+def _log_to_stderr() -> None:
+    """Log for people on a terminal, JSON lines for machines elsewhere."""
+    renderer = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

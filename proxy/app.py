@@ -1,0 +1,245 @@
+"""The only wiring: makes every part from the settings, starts and stops them in order."""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+import structlog
+from croniter import croniter
+
+from proxy import __version__, config
+from proxy.admin import Admin
+from proxy.bridge.assignment import Assignment
+from proxy.bridge.broker import DepthMonitor, Lane
+from proxy.bridge.catalog import Catalog
+from proxy.bridge.committer import Committer
+from proxy.bridge.depths import Depths
+from proxy.bridge.event_log import EventLog
+from proxy.bridge.inbox import Budget
+from proxy.bridge.lease import Lease
+from proxy.bridge.listener import Listener, Surroundings
+from proxy.bridge.pump import Pump
+from proxy.bridge.recorder import Recorder
+from proxy.bridge.tally import Tallies, Tally
+from proxy.bridge.throttle import Throttle
+from proxy.congestion.loop import ControlLoop
+from proxy.congestion.per_type import AimdBatchSize
+from proxy.settings import EventType, Settings
+from proxy.status import Status
+
+_say = structlog.get_logger("tidegate")
+
+LOG_STOP_DEADLINE = 5.0
+"""Seconds that the poll under way may take to end, and the log to let this replica leave the group."""
+
+
+class App:
+    """One Tidegate process: parts, tasks, ordered start and stop."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        log: EventLog,
+        lanes: Mapping[str, Lane],
+        dead_letter_lane: Lane,
+        monitor: DepthMonitor,
+        *,
+        write: Callable[[Mapping[str, Any]], None],
+        wall: Callable[[], float] = time.time,
+        instance: str | None = None,
+    ) -> None:
+        self._settings = settings
+        self._log = log
+        self._lanes = lanes
+        self._dead_letter_lane = dead_letter_lane
+        self._stop = asyncio.Event()
+        self._tasks: asyncio.TaskGroup | None = None
+        self._spawned: list[asyncio.Task[None]] = []
+        instance = instance or f"{socket.gethostname()}-{os.getpid()}-{int(wall())}"
+        self.recorder = Recorder(settings, write=write, wall=wall, instance=instance)
+        self.control = ControlLoop(list(settings.routes), settings.detector)
+        for route in settings.routes:
+            self.control.observe(route, self.recorder.on_verdict)
+        lease = Lease(settings.log.session_timeout / 2)
+        settled = asyncio.Event()
+        limits = settings.limits
+        incident = self.recorder.on_incident
+        self._around = Surroundings(
+            log=log,
+            lease=lease,
+            budget=Budget(limits.inboxes_bytes, len(settings.classes)),
+            limits=limits,
+            dead_letter_lane=dead_letter_lane,
+            settled=settled,
+            wall=wall,
+            incident=incident,
+        )
+        grace = min(limits.drain_deadline, settings.log.session_timeout / 2)
+        self.assignment = Assignment(lease, settled, lambda: grace, incident)
+        self.depths = Depths(
+            monitor,
+            sorted({queue for route in settings.routes.values() for queue in route.queues}),
+            settings.broker.depth_interval,
+        )
+        self.status = Status(self.assignment, lanes, self.depths, self.recorder)
+        self._pump = Pump(log, self.assignment)
+        self._committer = Committer(log, self.assignment, lease, limits.commit_interval, incident)
+        self._catalog = Catalog(
+            log,
+            frozenset(event_type.topic for event_type in settings.event_types.values()),
+            lambda topics: {topic: kind for topic in topics if (kind := config.event_type_for(settings, topic))},
+            self._open_listener,
+            settings.log.topic_check_interval,
+        )
+
+    def stop(self) -> None:
+        """Ask `run` to end in order: stop polling, await what is sent, commit what is confirmed."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Move events until `stop` is called. Raises what no task could handle."""
+        self.recorder.on_start(__version__)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                await self._move_events()
+                for task in self._spawned:
+                    task.cancel()
+        finally:
+            await self._leave_log()
+
+    async def _move_events(self) -> None:
+        for name, lane in self._lanes.items():
+            self._spawn(lane.run(), f"lane {name}")
+        self._spawn(self._dead_letter_lane.run(), "lane dead letters")
+        self._spawn(self.depths.run(), "depths")
+        starting = self._spawn(self._log.start(self.assignment), "log start")
+        if await self._unless_stopped(starting):
+            pump = self._spawn(self._pump.run(), "pump")
+            self._spawn(self._catalog.run(), "catalog")
+            self._spawn(self._committer.run(), "committer")
+            self._spawn(self._control_clock(), "control clock")
+            self._spawn(self.recorder.run(self._log, self.assignment, self._lanes, self.depths), "recorder")
+            await self._stop.wait()
+            await self._wind_down(pump)
+
+    async def _wind_down(self, pump: asyncio.Task[None]) -> None:
+        flows = self.assignment.flows()
+        _say.info("stopping", open_events=sum(flow.out for flow in flows), effect="awaiting confirms, then committing")
+        self._pump.stop()
+        self.assignment.close()
+        limits = self._settings.limits
+        drained = await self.assignment.drain(flows, limits.drain_deadline)
+        await asyncio.wait([pump], timeout=LOG_STOP_DEADLINE)
+        await self._committer.commit()
+        unresolved = sum(flow.watermark.received - flow.watermark.resolved for flow in self.assignment.flows())
+        self.recorder.finish(self.assignment, self._lanes, self.depths)
+        self.recorder.on_stop(unresolved)
+        _say.info("stopped", drained=drained, left_in_log=unresolved)
+
+    async def _leave_log(self) -> None:
+        """Leave the group, whatever ended the run; one that is abandoned notices only after a session timeout."""
+        try:
+            async with asyncio.timeout(LOG_STOP_DEADLINE):
+                await self._log.stop()
+        except TimeoutError:
+            _say.warning("log_left_unsaid", effect="the group notices after one session timeout")
+
+    async def _unless_stopped(self, starting: asyncio.Task[None]) -> bool:
+        """Wait for the log's start or the stop, whichever comes first; return whether the log has started."""
+        stopping = asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+        return starting.done() and not self._stop.is_set()
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        assert self._tasks is not None
+        task: asyncio.Task[None] = self._tasks.create_task(work, name=name)
+        self._spawned.append(task)
+        return task
+
+    def _open_listener(self, event_type: EventType) -> None:
+        settings = self._settings
+        route = settings.routes[event_type.route]
+        rank = settings.rank(event_type.priority)
+        size = AimdBatchSize(settings.classes[event_type.priority]) if route.policy == "per_type" else None
+        tick = settings.throttling.tick
+        # Fractions of the golden ratio spread any number of types evenly over the tick.
+        phase = (len(self.assignment.listeners) * 0.6180339887) % 1.0 * tick
+        throttle = Throttle(tick, size, phase=phase)
+        self.control.observe(event_type.route, throttle.on_verdict)
+        listener = Listener(
+            event_type,
+            rank,
+            route,
+            lane=self._lanes[event_type.route],
+            throttle=throttle,
+            statistics=self.control.statistics[event_type.route],
+            tallies=Tallies(
+                Tally(),
+                self.recorder.class_tallies[event_type.priority],
+                self.recorder.route_tallies[event_type.route],
+            ),
+            around=self._around,
+        )
+        self.assignment.listeners[event_type.topic] = listener
+        self._spawn(listener.run(), f"listener {event_type.name}")
+
+    async def _control_clock(self) -> None:
+        """Turn the control loop every interval, or at the times of the cron expression."""
+        statistics = self._settings.statistics
+        clock = asyncio.get_running_loop().time
+        due = clock()
+        last = self._around.wall()
+        while True:
+            if statistics.cron is None:
+                due = max(due + (statistics.period or 1.0), clock())
+                await asyncio.sleep(due - clock())
+            else:
+                wall = self._around.wall()
+                # A sleep that ended a little early must not find the same time again.
+                since = last if 0 < last - wall < 1 else wall
+                last = croniter(statistics.cron, since, second_at_beginning=True).get_next(float)
+                await asyncio.sleep(last - wall)
+            self.control.turn()
+
+
+async def serve(settings: Settings, stopping: Callable[[Callable[[], None]], None]) -> None:
+    """Run one Tidegate process on Kafka and RabbitMQ until `stopping`'s callback is called.
+
+    `stopping` is handed the function that begins the orderly stop.
+    """
+    from proxy.kafka_log import KafkaLog
+    from proxy.metric_log import MetricLog
+    from proxy.rabbit_broker import RabbitBroker
+
+    instance = f"{socket.gethostname()}-{os.getpid()}-{int(time.time())}"
+    metric_log = MetricLog(settings.metric_log, wall=time.time, instance=instance)
+    broker = RabbitBroker(settings.broker, settings.routes, settings.limits)
+    app = App(
+        settings,
+        KafkaLog(settings.log, settings.limits),
+        {name: broker.lane(name) for name in settings.routes},
+        broker.dead_letter_lane(),
+        broker.monitor(),
+        write=metric_log.write,
+        instance=instance,
+    )
+    stopping(app.stop)
+    admin = Admin(settings.admin, status=app.status.ready, families=app.status.families)
+    async with asyncio.TaskGroup() as side_tasks:
+        beside = [
+            side_tasks.create_task(metric_log.run(), name="metric log"),
+            side_tasks.create_task(admin.run(), name="admin"),
+        ]
+        try:
+            await app.run()
+        finally:
+            await metric_log.close()
+            for task in beside:
+                task.cancel()

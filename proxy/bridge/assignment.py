@@ -1,0 +1,74 @@
+"""Which partitions this replica owns, and what of them is done: the bridge's side of every rebalance."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+
+from proxy.bridge.flow import PartitionFlow
+from proxy.bridge.lease import Lease
+from proxy.bridge.listener import Incident, Listener
+from proxy.model import Partition, Position
+
+
+class Assignment:
+    """Finds the listener of each partition. A `PartitionOwner`."""
+
+    def __init__(self, lease: Lease, settled: asyncio.Event, grace: Callable[[], float], incident: Incident) -> None:
+        self.listeners: dict[str, Listener] = {}
+        """By topic."""
+        self._lease = lease
+        self._settled = settled
+        self._grace = grace
+        """Seconds to await confirms before partitions are given away."""
+        self._incident = incident
+        self._is_closed = False
+
+    def flows(self) -> list[PartitionFlow]:
+        """Return the flows of all partitions owned now."""
+        return [flow for listener in self.listeners.values() for flow in listener.inbox.flows.values()]
+
+    def on_assigned(self, partitions: Collection[Partition]) -> Collection[Partition]:
+        """See `PartitionOwner.on_assigned`."""
+        self._lease.renew(asyncio.get_running_loop().time())
+        return [
+            partition
+            for partition in partitions
+            if self._is_closed
+            or partition.topic not in self.listeners
+            or self.listeners[partition.topic].open(partition)
+        ]
+
+    async def on_revoked(self, partitions: Collection[Partition]) -> Mapping[Partition, Position]:
+        """See `PartitionOwner.on_revoked`."""
+        owned = [self.listeners[p.topic].inbox.flows.get(p) for p in partitions if p.topic in self.listeners]
+        flows = [flow for flow in owned if flow is not None]
+        try:
+            await self.drain(flows, self._grace())
+        finally:
+            for flow in flows:
+                self.listeners[flow.partition.topic].inbox.close(flow.partition)
+        # All that is done, new or not: a commit meanwhile may have left out what the log no longer counts as ours.
+        return {flow.partition: flow.watermark.position for flow in flows if flow.watermark.resolved}
+
+    def on_truncated(self, partition: Partition, lost: int) -> None:
+        """See `PartitionOwner.on_truncated`."""
+        self._incident("truncated", topic=partition.topic, partition=partition.number, count=lost)
+
+    def close(self) -> None:
+        """Begin nothing from partitions that are assigned from now on."""
+        self._is_closed = True
+
+    async def drain(self, flows: Collection[PartitionFlow], grace: float) -> bool:
+        """Stop sending from the flows and wait up to `grace` seconds for the outcomes of what is written.
+
+        Dead letters are awaited like events. Returns whether every outcome came.
+        """
+        for flow in flows:
+            self.listeners[flow.partition.topic].let_go([flow])
+        try:
+            async with asyncio.timeout(grace):
+                while any(flow.out or flow.letters_out for flow in flows):
+                    self._settled.clear()
+                    await self._settled.wait()
+        except TimeoutError:
+            return False
+        return True

@@ -1,0 +1,75 @@
+"""Which topics are read: those of the settings that exist and may be read, looked at again from time to time."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from proxy.bridge.event_log import EventLog
+from proxy.errors import LogError
+from proxy.settings import EventType
+
+_say = structlog.get_logger("tidegate.catalog")
+
+RETRY = 1.0
+"""Seconds before a survey that failed is tried again."""
+
+
+class Catalog:
+    """Opens a listener for every topic once it can be read."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        wanted: frozenset[str],
+        resolve: Callable[[frozenset[str]], Mapping[str, EventType]],
+        open_listener: Callable[[EventType], None],
+        interval: float,
+    ) -> None:
+        self._log = log
+        self._wanted = wanted
+        """Topics that the settings name; patterns add to them."""
+        self._resolve = resolve
+        """Gives the event type of each readable topic that has one."""
+        self._open_listener = open_listener
+        self._interval = interval
+        self._named: dict[str, str] = {}
+        self._subscribed: frozenset[str] = frozenset()
+        self._opened: set[str] = set()
+        """Topics that have a listener; one that vanished keeps it for its return."""
+
+    async def run(self) -> None:
+        """Look again every interval, sooner after a failure, until cancelled."""
+        while True:
+            try:
+                await self.look()
+            except LogError:
+                await asyncio.sleep(RETRY)
+            else:
+                await asyncio.sleep(self._interval)
+
+    async def look(self) -> None:
+        """Survey the log once and subscribe to what changed. Raises `LogError` if the log does not answer."""
+        survey = await self._log.survey(self._wanted)
+        found = self._resolve(survey.readable)
+        self._name(dict.fromkeys(survey.missing, "missing") | dict.fromkeys(survey.refused, "refused"))
+        topics = frozenset(found) | (self._subscribed & survey.readable)
+        for topic in sorted(topics - self._opened):
+            self._open_listener(found[topic])
+            self._opened.add(topic)
+        if topics != self._subscribed:
+            _say.info("topics_subscribed", count=len(topics))
+            await self._log.subscribe(topics)
+            self._subscribed = topics
+
+    def _name(self, trouble: dict[str, str]) -> None:
+        for topic, _ in sorted(trouble.items() - self._named.items()):
+            _say.warning(
+                f"topic_{trouble[topic]}",
+                topic=topic,
+                remedy="create it" if trouble[topic] == "missing" else "grant this login Read and Describe on it",
+                looked_at_again_in_s=self._interval,
+            )
+        for topic in sorted(self._named.keys() - trouble.keys()):
+            _say.info("topic_available", topic=topic)
+        self._named = trouble

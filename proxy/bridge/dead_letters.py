@@ -1,0 +1,142 @@
+"""What becomes of events that can't be delivered: one event type's dead letters, confirmed like any other event.
+
+The partition's watermark waits for the dead letter's confirm, so an event is never committed unless it is either
+delivered or kept where an operator finds it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from proxy.bridge.broker import Address, Batch, Lane
+from proxy.bridge.flow import LONGEST_PAUSE, PartitionFlow
+from proxy.model import Event, Outcome, Reason
+from proxy.settings import EventType, RoutingKey
+
+MOST_OPEN = 200
+"""While so many dead letters of a type are unconfirmed, the type sends nothing else."""
+
+
+class DeadLetters:
+    """Sends one event type's dead letters over the dead-letter lane."""
+
+    def __init__(
+        self,
+        event_type: EventType,
+        rank: int,
+        lane: Lane,
+        *,
+        on_done: Callable[[Reason, int], None],
+        on_impossible: Callable[[PartitionFlow, Event, Reason, str], None],
+        wake: Callable[[], None],
+    ) -> None:
+        self._type = event_type
+        self._rank = rank
+        self._lane = lane
+        self._on_done = on_done
+        self._on_impossible = on_impossible
+        self._wake = wake
+        self._waiting: deque[tuple[PartitionFlow, Batch]] = deque()
+        self._sending: list[Batch] = []
+        self._open = 0
+        self._not_before = 0.0
+
+    def add(self, flow: PartitionFlow, first: int, events: Sequence[Event], reason: Reason, detail: str) -> None:
+        """Take over undeliverable events of contiguous sequence numbers; without a destination the type must stop."""
+        destination = self._type.dead_letter
+        if destination is None:
+            self._on_impossible(flow, events[0], reason, detail)
+            return
+        address = Address(
+            destination.exchange,
+            RoutingKey(constant=destination.routing_key),
+            self._type.content_type,
+            notes=(("tidegate-type", self._type.name), ("tidegate-reason", reason.value), ("tidegate-detail", detail)),
+            lenient=True,
+        )
+        self._open += len(events)
+        letter = _DeadLetter(self, flow, reason)
+        self._waiting.append((flow, Batch(flow.partition, events, first, address, self._rank, letter)))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the type must wait for its dead letters."""
+        return self._open >= MOST_OPEN
+
+    def due(self, now: float) -> float | None:
+        """Return when the next one may be sent, `now` or later; None if none waits."""
+        return max(now, self._not_before) if self._waiting else None
+
+    async def send(self) -> None:
+        """Write all that waits; outcomes come later."""
+        batches = [batch for flow, batch in self._waiting if not flow.closing]
+        given_up = sum(len(batch.events) for flow, batch in self._waiting if flow.closing)
+        self._open -= given_up
+        self._waiting.clear()
+        for batch in batches:
+            _letter_of(batch).flow.letters_out += len(batch.events)
+        self._sending = batches
+        try:
+            await self._lane.publish(batches)
+        finally:
+            self._sending = []
+            for batch in batches:
+                if batch.done < len(batch.events):
+                    _letter_of(batch).flow.letters_out -= len(batch.events) - batch.done
+                    self._again(batch, batch.done, len(batch.events))
+
+    def withdraw(self, flow: PartitionFlow) -> None:
+        """Write no more dead letters of the flow."""
+        self._lane.withdraw([batch for batch in self._sending if _letter_of(batch).flow is flow])
+
+    def on_outcome(self, batch: Batch, start: int, end: int, outcome: Outcome, detail: str) -> None:
+        """Take the outcome of some dead letters."""
+        letter = _letter_of(batch)
+        letter.flow.letters_out -= end - start
+        if outcome is Outcome.CONFIRMED:
+            self._open -= end - start
+            self._on_done(letter.reason, end - start)
+            letter.flow.park_done(batch.first + start, batch.events[start:end])
+        elif outcome is Outcome.UNDELIVERABLE:
+            why = f"its dead letter was refused: {detail}"
+            self._on_impossible(letter.flow, batch.events[start], letter.reason, why)
+            self._wake()
+        else:
+            self._again(batch, start, end)
+
+    def _again(self, batch: Batch, start: int, end: int) -> None:
+        letter, events = _letter_of(batch), batch.events[start:end]
+        rest = Batch(batch.partition, events, batch.first + start, batch.address, batch.rank, letter)
+        self._waiting.append((letter.flow, rest))
+        self._not_before = asyncio.get_running_loop().time() + LONGEST_PAUSE
+        self._wake()
+
+
+class _DeadLetter:
+    """The recipient of some dead letters of one flow for one reason."""
+
+    def __init__(self, letters: DeadLetters, flow: PartitionFlow, reason: Reason) -> None:
+        self.flow = flow
+        self.reason = reason
+        self._letters = letters
+
+    def may_send(self) -> bool:
+        return self.flow.may_send()
+
+    def on_outcome(
+        self,
+        batch: Batch,
+        start: int,
+        end: int,
+        outcome: Outcome,
+        *,
+        seconds: float | None = None,  # noqa: ARG002 - a dead letter is no sample of its route's latency
+        reason: Reason | None = None,
+        detail: str = "",
+    ) -> None:
+        self._letters.on_outcome(batch, start, end, outcome, detail or str(reason or ""))
+
+
+def _letter_of(batch: Batch) -> _DeadLetter:
+    assert isinstance(batch.recipient, _DeadLetter)
+    return batch.recipient

@@ -1,0 +1,222 @@
+"""One partition of one event type in one assignment epoch: what waits, what is out, what must be sent again.
+
+Order (design decision 4). `partition`: after a nack or an unknown outcome nothing more is sent until everything out
+has its outcome; then the unresolved go again, in order, before anything else. `strict`: one unresolved event at a time.
+`none`: only what failed is sent again, nothing waits for it.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from proxy.bridge.broker import Address, Batch
+from proxy.bridge.offsets import Watermark
+from proxy.model import Event, Order, Outcome, Partition, Reason
+
+FIRST_PAUSE = 0.05
+LONGEST_PAUSE = 0.5
+"""Seconds before nacked events are sent again; doubles from the first to the longest while nothing gets through."""
+
+
+class FlowHost(Protocol):
+    """The listener, as its flows see it."""
+
+    def on_confirmed(self, events: Sequence[Event], seconds: float | None, overtaken: int) -> None:
+        """Count confirmed events, `overtaken` of them delivered after a later event of their partition."""
+        ...
+
+    def on_failed(self, outcome: Outcome, count: int, *, congestion: bool) -> float:
+        """Count events to be sent again; return the time on the loop's clock."""
+        ...
+
+    def on_undeliverable(
+        self, flow: "PartitionFlow", first: int, events: Sequence[Event], reason: Reason, detail: str
+    ) -> None:
+        """Take over events that can't be delivered; `flow.park_done` ends it."""
+        ...
+
+    def withdraw(self, flow: "PartitionFlow") -> None:
+        """Write no more of what was handed on from the flow."""
+        ...
+
+    def wake(self) -> None:
+        """Look again for something to send."""
+        ...
+
+    def may_send(self) -> bool:
+        """Return whether this replica may publish now."""
+        ...
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """Events of contiguous sequence numbers that wait to be sent, `events[start:]`."""
+
+    first: int
+    """Sequence number of `events[0]`."""
+    events: Sequence[Event]
+    start: int = 0
+    retry: bool = False
+    """They were written before, in vain."""
+
+
+class PartitionFlow:
+    """Takes events in, gives batches out, takes their outcomes, keeps the watermark. A `Recipient`."""
+
+    def __init__(
+        self, partition: Partition, order: Order, address: Address, rank: int, cap: int, host: FlowHost
+    ) -> None:
+        self.partition = partition
+        self.watermark = Watermark()
+        self.waiting = 0
+        """Events in the queue."""
+        self.waiting_bytes = 0
+        self.out = 0
+        """Events handed to a lane without an outcome yet, whether written or not."""
+        self.parked = 0
+        """Undeliverable events whose dead letter is not confirmed yet."""
+        self.letters_out = 0
+        """Dead letters handed to a lane without an outcome yet; `DeadLetters` counts them."""
+        self.closing = False
+        """It was let go: nothing more is sent."""
+        self.not_before = 0.0
+        """Time on the loop's clock before which nothing is sent."""
+        self._order = order
+        self._address = address
+        self._rank = rank
+        self._cap = cap
+        self._host = host
+        self._queue: deque[_Chunk] = deque()
+        self._sent = 0
+        """Every sequence number below has been handed on at least once."""
+        self._highest = 0
+        """One above the highest confirmed sequence number."""
+        self._failed: list[_Chunk] = []
+        self._holding = False
+        self._pause = FIRST_PAUSE
+
+    # -- in -----------------------------------------------------------------------------------------------------------
+
+    def offer(self, events: Sequence[Event], size: int) -> None:
+        """Take in the next records of the partition, `size` bytes in all."""
+        self._queue.append(_Chunk(self.watermark.receive(len(events)), events))
+        self.waiting += len(events)
+        self.waiting_bytes += size
+
+    def let_go(self) -> None:
+        """Send nothing more and drop what waits: the log has it. What is out still gets its outcome."""
+        self.closing = True
+        self._queue.clear()
+        self.waiting = self.waiting_bytes = 0
+
+    # -- out ----------------------------------------------------------------------------------------------------------
+
+    def ready(self, now: float) -> int:
+        """Return how many events may be taken at `now`; 0 on hold, in a pause, at the uncommitted cap."""
+        if not self._queue or self.closing or self._holding or now < self.not_before:
+            return 0
+        if self._order is Order.STRICT and (self.out or self.parked):
+            return 0
+        front = self._queue[0]
+        if front.first + front.start < self._sent:
+            count = len(front.events) - front.start
+        else:
+            count = max(0, min(self.waiting, self._cap - (self._sent - self.watermark.committed)))
+        return min(count, 1) if self._order is Order.STRICT else count
+
+    def front_ms(self) -> int | None:
+        """Return the timestamp of the next event to be taken; None if none waits or it has none."""
+        return self._queue[0].events[self._queue[0].start].timestamp_ms if self._queue else None
+
+    def take(self, limit: int, now: float) -> Batch | None:
+        """Take up to `limit` waiting events of contiguous sequence numbers; None if nothing may go."""
+        count = min(self.ready(now), limit)
+        if count <= 0:
+            return None
+        front = self._queue[0]
+        end = min(len(front.events), front.start + count)
+        events = front.events[front.start : end]
+        batch = Batch(
+            self.partition, events, front.first + front.start, self._address, self._rank, self, retry=front.retry
+        )
+        front.start = end
+        if end == len(front.events):
+            self._queue.popleft()
+        self._sent = max(self._sent, batch.first + len(events))
+        self.out += len(events)
+        self.waiting -= len(events)
+        self.waiting_bytes -= sum(event.size for event in events)
+        return batch
+
+    def settle(self, batch: Batch) -> None:
+        """Put back what the lane left unwritten; call once when the lane is through with the batch."""
+        left = len(batch.events) - batch.done
+        if left:
+            self.out -= left
+            self._failed.append(_Chunk(batch.first, batch.events, batch.done, retry=batch.retry))
+            self._holding = self._order is not Order.NONE
+        self._release_if_all_back()
+
+    def may_send(self) -> bool:
+        """See `Recipient.may_send`."""
+        return not self.closing and self._host.may_send()
+
+    # -- outcomes -----------------------------------------------------------------------------------------------------
+
+    def on_outcome(
+        self,
+        batch: Batch,
+        start: int,
+        end: int,
+        outcome: Outcome,
+        *,
+        seconds: float | None = None,
+        reason: Reason | None = None,
+        detail: str = "",
+    ) -> None:
+        """See `Recipient.on_outcome`."""
+        first, count = batch.first + start, end - start
+        self.out -= count
+        if outcome is Outcome.CONFIRMED:
+            self.watermark.resolve(first, first + count, batch.events[end - 1].position)
+            overtaken = max(0, min(first + count, self._highest) - first) if batch.retry else 0
+            self._highest = max(self._highest, first + count)
+            self._pause = FIRST_PAUSE
+            self._host.on_confirmed(batch.events[start:end], seconds, overtaken)
+        elif outcome is Outcome.UNDELIVERABLE:
+            self.parked += count
+            self._host.on_undeliverable(self, first, batch.events[start:end], reason or Reason.INTERNAL, detail)
+        else:
+            self._on_failed(batch, start, end, outcome, congestion=reason is None)
+        self._release_if_all_back()
+
+    def park_done(self, first: int, events: Sequence[Event]) -> None:
+        """Take note that the dead letters of these undeliverable events are confirmed."""
+        self.parked -= len(events)
+        self.watermark.resolve(first, first + len(events), events[-1].position)
+        self._host.wake()
+
+    def _on_failed(self, batch: Batch, start: int, end: int, outcome: Outcome, *, congestion: bool) -> None:
+        self._failed.append(_Chunk(batch.first + start, batch.events[start:end], retry=True))
+        now = self._host.on_failed(outcome, end - start, congestion=congestion)
+        if outcome is Outcome.NACKED and now >= self.not_before:
+            self.not_before = now + self._pause
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        if self._order is not Order.NONE and not self._holding:
+            self._holding = True
+            self._host.withdraw(self)
+
+    def _release_if_all_back(self) -> None:
+        if self.closing:
+            self._failed.clear()
+        elif self._failed and (self._order is Order.NONE or not self.out):
+            for chunk in sorted(self._failed, key=lambda chunk: chunk.first + chunk.start, reverse=True):
+                self._queue.appendleft(chunk)
+                self.waiting += len(chunk.events) - chunk.start
+                self.waiting_bytes += sum(event.size for event in chunk.events[chunk.start :])
+            self._failed.clear()
+            self._host.wake()
+        if not self.out:
+            self._holding = False
+            self._host.wake()

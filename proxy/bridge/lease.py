@@ -1,0 +1,37 @@
+"""How long this replica may take its partitions for its own.
+
+A process that was stopped, cut off or that lost its group can't know it; the group may have given its partitions away
+after one session timeout. So it publishes only for half a session timeout after the group last confirmed it: by an
+assignment, a commit or an affirmation.
+"""
+
+import asyncio
+
+
+class Lease:
+    """Held from each renewal for `term` seconds of the loop's clock."""
+
+    def __init__(self, term: float) -> None:
+        self.term = term
+        self._until = float("-inf")
+        self._renewed = asyncio.Event()
+
+    def renew(self, since: float) -> None:
+        """Extend to `since + term`; `since` is when the confirmed request was sent, not when it was answered."""
+        self._until = max(self._until, since + self.term)
+        self._renewed.set()
+
+    def end(self) -> None:
+        """Give it up at once: the group has fenced this replica."""
+        self._until = float("-inf")
+
+    def left(self, now: float) -> float:
+        """Return how many seconds it is still held, <= 0 if it is not."""
+        return self._until - now
+
+    async def held(self) -> None:
+        """Wait until it is held."""
+        loop = asyncio.get_running_loop()
+        while self.left(loop.time()) <= 0:
+            self._renewed.clear()
+            await self._renewed.wait()

@@ -1,0 +1,234 @@
+"""One event type's task: take from the inbox, wait for the throttle, hand on to the lane, hear how it ended."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from proxy.bridge.broker import Address, Batch, Lane
+from proxy.bridge.dead_letters import DeadLetters
+from proxy.bridge.event_log import EventLog
+from proxy.bridge.flow import PartitionFlow
+from proxy.bridge.inbox import Budget, Inbox
+from proxy.bridge.lease import Lease
+from proxy.bridge.tally import Tallies
+from proxy.bridge.throttle import Throttle
+from proxy.congestion.collector import RouteStatistics
+from proxy.model import Event, Outcome, Partition, Reason
+from proxy.settings import EventType, Limits, Route
+
+_say = structlog.get_logger("tidegate.listener")
+
+Incident = Callable[..., None]
+"""Called with the incident's name and fields as keywords."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What every listener of the process shares."""
+
+    log: EventLog
+    lease: Lease
+    budget: Budget
+    limits: Limits
+    dead_letter_lane: Lane
+    settled: asyncio.Event
+    """Set whenever a flow has nothing out any more."""
+    wall: Callable[[], float]
+    """Seconds since 1970; for the age of events only."""
+    incident: Incident
+
+
+class Listener:
+    """The life of one event type. A `FlowHost`."""
+
+    def __init__(
+        self,
+        event_type: EventType,
+        rank: int,
+        route: Route,
+        *,
+        lane: Lane,
+        throttle: Throttle,
+        statistics: RouteStatistics,
+        tallies: Tallies,
+        around: Surroundings,
+    ) -> None:
+        self.event_type = event_type
+        self.throttle = throttle
+        self.tallies = tallies
+        self.inbox = Inbox(around.limits, around.budget, around.log.pause, around.log.resume)
+        around.budget.join(self.inbox, rank)
+        self.is_stopped = False
+        """An event could not be delivered and had nowhere to go; nothing more is sent until the next start."""
+        self._rank = rank
+        self._address = Address(route.exchange, event_type.routing_key, event_type.content_type)
+        self._most = route.in_flight_events
+        self._lane = lane
+        self._statistics = statistics
+        self._around = around
+        self._sending: list[Batch] = []
+        self._wake = asyncio.Event()
+        self._dead_letters = DeadLetters(
+            event_type,
+            rank,
+            around.dead_letter_lane,
+            on_done=tallies.on_dead_lettered,
+            on_impossible=self._stop,
+            wake=self.wake,
+        )
+
+    # -- in -----------------------------------------------------------------------------------------------------------
+
+    def open(self, partition: Partition) -> bool:
+        """Begin an assignment epoch of a partition; return whether it must be paused from the start."""
+        cap = self._around.limits.uncommitted_events
+        self.inbox.open(PartitionFlow(partition, self.event_type.order, self._address, self._rank, cap, self))
+        return self.inbox.is_paused
+
+    def offer(self, partition: Partition, events: list[Event]) -> None:
+        """Take in records just read; a full inbox pauses the type before this returns."""
+        flow = self.inbox.flows.get(partition)
+        if flow is not None and not flow.closing:
+            self.tallies.on_received(len(events), self.inbox.offer(partition, events))
+            self._wake.set()
+
+    def let_go(self, flows: Iterable[PartitionFlow]) -> None:
+        """Send no more from these flows of the type; what is written still gets its outcome."""
+        for flow in flows:
+            flow.let_go()
+            self.withdraw(flow)
+            self._dead_letters.withdraw(flow)
+        self.inbox.recount()
+
+    # -- the task -----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Send until cancelled; what was written by then stays written, the rest stays in the log."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            self._wake.clear()
+            now = clock()
+            letters_due = self._dead_letters.due(now)
+            if letters_due is not None and letters_due <= now and not self.is_stopped:
+                await self._dead_letters.send()
+                continue
+            want = 0 if self.is_stopped or self._dead_letters.is_full else min(self.inbox.ready(now), self._most)
+            if not want:
+                await self._idle(now, letters_due)
+                continue
+            granted = await self.throttle.admit(want)
+            await self._around.lease.held()
+            if not self.is_stopped:
+                await self._send(granted, clock())
+
+    async def _send(self, granted: int, now: float) -> None:
+        batches = self.inbox.take(granted, now)
+        self.throttle.give_back(granted - sum(len(batch.events) for batch in batches))
+        if self.event_type.max_age is not None:
+            batches = self._without_expired(batches, self._around.wall() - self.event_type.max_age)
+        self._sending = batches
+        try:
+            await self._lane.publish(batches)
+        finally:
+            self._sending = []
+            self.inbox.settle(batches)
+
+    async def _idle(self, now: float, letters_due: float | None) -> None:
+        times = [time for time in (letters_due, self.inbox.next_ready(now)) if time is not None and time > now]
+        timer = asyncio.get_running_loop().call_at(min(times), self._wake.set) if times else None
+        try:
+            await self._wake.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _without_expired(self, batches: list[Batch], cutoff: float) -> list[Batch]:
+        """Split off what is older than `cutoff` (seconds since 1970) as undeliverable; return the rest, in order."""
+        oldest_ms = int(cutoff * 1000)
+        fresh: list[Batch] = []
+        for batch in batches:
+            is_old = [event.timestamp_ms is not None and event.timestamp_ms < oldest_ms for event in batch.events]
+            if not any(is_old):
+                fresh.append(batch)
+                continue
+            start = 0
+            for end in range(1, len(is_old) + 1):
+                if end < len(is_old) and is_old[end] == is_old[start]:
+                    continue
+                if is_old[start]:
+                    detail = f"older than {self.event_type.max_age:g} s"
+                    batch.recipient.on_outcome(
+                        batch, start, end, Outcome.UNDELIVERABLE, reason=Reason.EXPIRED, detail=detail
+                    )
+                else:
+                    part = batch.events[start:end]
+                    fresh.append(
+                        Batch(
+                            batch.partition,
+                            part,
+                            batch.first + start,
+                            batch.address,
+                            batch.rank,
+                            batch.recipient,
+                            retry=batch.retry,
+                        )
+                    )
+                start = end
+        return fresh
+
+    # -- what its flows say (FlowHost) --------------------------------------------------------------------------------
+
+    def on_confirmed(self, events: Sequence[Event], seconds: float | None, overtaken: int) -> None:
+        """Count confirmed events."""
+        if seconds is not None:
+            self._statistics.on_confirmed(len(events), seconds)
+        self.tallies.on_confirmed(events, seconds, overtaken, self._around.wall())
+
+    def on_failed(self, outcome: Outcome, count: int, *, congestion: bool) -> float:
+        """Count events to be sent again; return the time on the loop's clock."""
+        if congestion:
+            self._statistics.on_errors(count)
+        self.tallies.on_failed(outcome, count)
+        return asyncio.get_running_loop().time()
+
+    def on_undeliverable(
+        self, flow: PartitionFlow, first: int, events: Sequence[Event], reason: Reason, detail: str
+    ) -> None:
+        """Send events to the dead-letter destination, unless their partition is being given away: the log has them."""
+        self.tallies.on_undeliverable(len(events))
+        if not flow.closing:
+            self._dead_letters.add(flow, first, events, reason, detail)
+            self.wake()
+
+    def withdraw(self, flow: PartitionFlow) -> None:
+        """Write no more of what was handed on from the flow."""
+        self._lane.withdraw([batch for batch in self._sending if batch.recipient is flow])
+
+    def may_send(self) -> bool:
+        """Return whether this replica may publish now."""
+        return self._around.lease.left(asyncio.get_running_loop().time()) > 0
+
+    def wake(self) -> None:
+        """Look again for something to send."""
+        self._wake.set()
+        self._around.settled.set()
+
+    def _stop(self, flow: PartitionFlow, event: Event, reason: Reason, detail: str) -> None:
+        if self.is_stopped:
+            return
+        self.is_stopped = True
+        self.inbox.press("stopped", on=True)
+        place = {"partition": str(flow.partition), "position": event.position}
+        _say.error(
+            "event_type_stopped",
+            type=self.event_type.name,
+            **place,
+            reason=reason.value,
+            detail=detail,
+            remedy="give the type a dead_letter destination that takes it, or mend the event's cause; then restart",
+        )
+        self._around.incident("type_stopped", type=self.event_type.name, **place, detail=f"{reason.value}: {detail}")
+        # What waits is of no use any more, and would weigh on the budget of all others.
+        self.let_go(self.inbox.flows.values())

@@ -1,0 +1,57 @@
+"""What no single part can see: settings that contradict each other, and the cron expression."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from croniter import croniter
+
+from proxy.config.items import Item, Mistakes, find
+from proxy.settings import Detector, Limits, Part, Route, Statistics
+from proxy.settings.parts import duration_text, size_text
+
+_CRON_FIELDS = 6
+_CRON_CHANCE = re.compile(r"(?:^|\s)[hr](?:[(/\s]|$)", re.IGNORECASE)
+"""Croniter's own letters for a hashed or a random value, neither of which can be foretold."""
+_SOME_DAY = datetime(2024, 1, 1, tzinfo=UTC)
+_LEAP_YEARS_APART = 8
+_CRON_FORM = "six fields, seconds first (second minute hour day month weekday), like */5 * * * * *"
+
+
+def check(root: Item, parts: Mapping[str, Part], routes: Mapping[str, Route], mistakes: Mistakes) -> None:
+    """Note what contradicts between parts that are right by themselves."""
+    statistics, detector, limits = parts.get("statistics"), parts.get("detector"), parts.get("limits")
+    if isinstance(statistics, Statistics) and statistics.cron is not None and not is_cron(statistics.cron):
+        mistakes.add(
+            _place(root, "statistics", "cron"), f"is no cron expression that ever comes true; allowed: {_CRON_FORM}"
+        )
+    if not isinstance(limits, Limits):
+        return
+    if isinstance(detector, Detector) and detector.publish_latency_p50 >= limits.confirm_deadline:
+        deadline = duration_text(limits.confirm_deadline)
+        mistakes.add(
+            _place(root, "detector", "publish_latency_p50"),
+            f"could never be exceeded; allowed: less than limits.confirm_deadline, which is {deadline}",
+        )
+    for name, route in routes.items():
+        if route.in_flight_bytes < limits.event_bytes:
+            mistakes.add(
+                _place(root, "routes", name, "in_flight_bytes"),
+                f"the largest event allowed could never be sent; allowed: at least limits.event_bytes, "
+                f"which is {size_text(limits.event_bytes)}",
+            )
+
+
+def is_cron(text: str) -> bool:
+    """Tell whether the text is a cron expression of six fields, seconds first, that comes true within eight years."""
+    if len(text.split()) != _CRON_FIELDS or _CRON_CHANCE.search(text):
+        return False
+    try:
+        croniter(text, _SOME_DAY, second_at_beginning=True, max_years_between_matches=_LEAP_YEARS_APART).get_next(float)
+    except ValueError:
+        return False
+    return True
+
+
+def _place(root: Item, *path: str) -> Item:
+    return find(root, path)[0]

@@ -1,0 +1,140 @@
+"""What `tidegate check` prints of settings that can be used: a summary, warnings, JSON. No secret is in any of them."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
+from proxy.config.items import listing
+from proxy.settings import EventType, Settings, TypePattern
+from proxy.settings.parts import duration_text, size_text
+
+_WILD = frozenset("*?")
+_KAFKA_LEAST_SESSION = 6.0
+_NAMED = 5
+
+
+def as_json(settings: Settings) -> str:
+    """Return every setting in force, inheritance resolved, durations in seconds, sizes in bytes, secrets masked."""
+    return json.dumps(settings.model_dump(mode="json"), indent=2)
+
+
+def describe(settings: Settings) -> str:
+    """Return the settings in force in a dozen lines: where from, where to, what first, within which bounds."""
+    every = _streams(settings)
+    by_class = Counter(stream.priority for stream in every)
+    by_route = Counter(stream.route for stream in every)
+    lines = [
+        f"log      {listing(settings.log.hosts, _NAMED)}, group {settings.log.group}, from {settings.log.start}",
+        f"broker   {listing(settings.broker.hosts, _NAMED)}, virtual host {settings.broker.virtual_host}",
+        f"types    {len(settings.event_types)} event types, {len(settings.patterns)} patterns",
+        f"report   every {_reporting(settings)}",
+    ]
+    for name, route in settings.routes.items():
+        judged = listing(route.queues, _NAMED) or "no queues"
+        window = f"{route.in_flight_events} events / {size_text(route.in_flight_bytes)}"
+        exchange = route.exchange or "(default exchange)"
+        lines.append(
+            f"route    {name}: {exchange}, {judged}, {route.policy}, in flight {window}, {by_route[name]} types"
+        )
+    for rank, (name, priority) in enumerate(settings.classes.items(), 1):
+        rule = f"+{priority.increase:g} x{priority.decrease:g} from {priority.floor:g} to {priority.ceiling:g}"
+        lines.append(f"class    {rank}. {name}: {rule}, {by_class[name]} types")
+    limits = settings.limits
+    inbox = f"{limits.inbox_events} events / {size_text(limits.inbox_bytes)}"
+    confirm = duration_text(limits.confirm_deadline)
+    lines += [
+        f"inbox    {inbox} per type, {size_text(limits.inboxes_bytes)} in all",
+        f"event    at most {size_text(limits.event_bytes)}, confirmed within {confirm}",
+        f"commit   every {duration_text(limits.commit_interval)}, {limits.uncommitted_events} ahead per partition",
+    ]
+    return "\n".join(lines)
+
+
+def warnings(settings: Settings) -> list[str]:
+    """Return what is allowed and yet perhaps not meant, one sentence each."""
+    found = [*_of_routes(settings), *_of_classes(settings), *_of_patterns(settings)]
+    stopping = [_name(stream) for stream in _streams(settings) if stream.dead_letter is None]
+    if stopping:
+        which = listing(stopping, _NAMED)
+        found.append(f"event_types: without `dead_letter` the first undeliverable event stops a type; so {which}")
+    if settings.log.session_timeout < _KAFKA_LEAST_SESSION:
+        least = duration_text(_KAFKA_LEAST_SESSION)
+        found.append(f"log.session_timeout: Kafka refuses less than {least} unless its brokers are set otherwise")
+    return found
+
+
+def _of_routes(settings: Settings) -> Iterator[str]:
+    used = {stream.route for stream in _streams(settings)}
+    for name, route in settings.routes.items():
+        if not route.queues:
+            yield f"routes.{name}: no `queues`, therefore steered by nacks and latency only"
+        if name not in used:
+            yield f"routes.{name}: no event type takes it"
+
+
+def _of_classes(settings: Settings) -> Iterator[str]:
+    for (high, above), (low, below) in pairwise(settings.classes.items()):
+        if above.increase < below.increase or above.decrease < below.decrease:
+            yield f"classes.{high}: grows slower or is cut deeper than {low}, which is less important"
+
+
+def _of_patterns(settings: Settings) -> Iterator[str]:
+    patterns = [entry.pattern for entry in settings.patterns]
+    for place, later in enumerate(patterns):
+        earlier = [pattern for pattern in patterns[:place] if overlap(pattern, later)]
+        if earlier:
+            yield f"event_types: topics that match {later} and an earlier pattern go to it: {listing(earlier, _NAMED)}"
+
+
+def overlap(first: str, second: str) -> bool:
+    """Tell whether some topic matches both patterns."""
+    if _apart(first, second) or _apart(first[::-1], second[::-1]):
+        return False
+    # reach: places of `second` up to which some common text of the part of `first` read so far can go
+    reach = _past_stars({0}, second)
+    for sign in first:
+        if sign == "*":
+            reach = set(range(min(reach), len(second) + 1)) if reach else reach
+            continue
+        step = set()
+        for place in reach:
+            if place < len(second) and second[place] == "*":
+                step.add(place)
+            elif place < len(second) and (sign == "?" or second[place] in {"?", sign}):
+                step.add(place + 1)
+        reach = _past_stars(step, second)
+    return len(second) in reach
+
+
+def _past_stars(reach: set[int], pattern: str) -> set[int]:
+    past = set(reach)
+    for place in sorted(reach):
+        end = place
+        while end < len(pattern) and pattern[end] == "*":
+            end += 1
+            past.add(end)
+    return past
+
+
+def _apart(first: str, second: str) -> bool:
+    """Tell whether the patterns differ before either has a wild character: quick, and true of most pairs."""
+    for one, other in zip(first, second, strict=False):
+        if one in _WILD or other in _WILD:
+            return False
+        if one != other:
+            return True
+    return False
+
+
+def _streams(settings: Settings) -> list[EventType | TypePattern]:
+    return [*settings.event_types.values(), *settings.patterns]
+
+
+def _name(stream: EventType | TypePattern) -> str:
+    return stream.name if isinstance(stream, EventType) else stream.pattern
+
+
+def _reporting(settings: Settings) -> str:
+    period = settings.statistics.period
+    return f"cron {settings.statistics.cron}" if period is None else duration_text(period)

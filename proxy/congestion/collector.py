@@ -1,0 +1,50 @@
+"""The statistics collector: publish latency and publish errors of each route, reported at its times.
+
+Only what the broker confirmed is a latency sample (a nack is faster than an ack and would pull P50 down); only nacks,
+missed deadlines and publications lost with their connection are errors (a refused or unroutable event says nothing
+about load).
+"""
+
+from dataclasses import dataclass
+
+from hdrh.histogram import HdrHistogram
+
+from proxy.congestion.buckets import DIGITS, HIGHEST_US, LOWEST_US
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """One route between two reports."""
+
+    route: str
+    samples: int
+    """Confirmed publications and errors together."""
+    errors: int
+    p50: float | None
+    """Publish latency in seconds, write to confirm; None if nothing was confirmed."""
+
+
+class RouteStatistics:
+    """Counts one route's outcomes until the next report."""
+
+    def __init__(self, route: str) -> None:
+        self._route = route
+        self._latency = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
+        self._errors = 0
+
+    def on_confirmed(self, count: int, seconds: float) -> None:
+        """Count `count` publications confirmed `seconds` after they were written."""
+        self._latency.record_value(min(max(int(seconds * 1e6), LOWEST_US), HIGHEST_US), count)
+
+    def on_errors(self, count: int) -> None:
+        """Count nacked or lost publications."""
+        self._errors += count
+
+    def report(self) -> Statistics:
+        """Return what happened since the last report, and begin anew."""
+        confirmed = self._latency.get_total_count()
+        p50 = self._latency.get_value_at_percentile(50) / 1e6 if confirmed else None
+        statistics = Statistics(self._route, confirmed + self._errors, self._errors, p50)
+        self._latency.reset()
+        self._errors = 0
+        return statistics

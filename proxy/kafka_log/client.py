@@ -1,0 +1,140 @@
+"""How every connection to Kafka is made: addresses, encryption, login, and the manners taught to the library."""
+
+import asyncio
+import functools
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import aiokafka.client
+import structlog
+from aiokafka import errors
+from aiokafka.conn import create_conn, get_ip_port_afi
+from aiokafka.protocol.metadata import MetadataRequest
+
+from proxy.errors import RefusedLoginError, SettingsError
+from proxy.settings import LogSettings
+
+_say = structlog.get_logger("tidegate.kafka")
+
+FIRST_PAUSE = 0.2
+LONGEST_PAUSE = 2.0
+"""Seconds between attempts to reach an absent log: the first pause, doubled up to the longest."""
+
+_REFUSALS = (
+    errors.AuthenticationFailedError,
+    errors.SaslAuthenticationFailed,
+    errors.UnsupportedSaslMechanismError,
+    errors.IllegalSaslStateError,
+    ssl.SSLCertVerificationError,
+)
+
+
+class Reach:
+    """Whether the log answers; every change is said once, however many callers notice it."""
+
+    def __init__(self, hosts: list[str]) -> None:
+        self._hosts = hosts
+        self._failing: set[str] = set()
+        self._since = 0.0
+
+    @property
+    def is_lost(self) -> bool:
+        """True while some caller's last request failed."""
+        return bool(self._failing)
+
+    def lost(self, caller: str, why: str) -> None:
+        """Note that the caller's request failed or stayed unanswered."""
+        if not self._failing:
+            self._since = asyncio.get_running_loop().time()
+            _say.warning("log_unavailable", hosts=self._hosts, why=why, effect="waiting for it")
+        self._failing.add(caller)
+
+    def found(self, caller: str) -> None:
+        """Note that the caller's request was answered."""
+        if caller in self._failing:
+            self._failing.remove(caller)
+            if not self._failing:
+                _say.info("log_available", after_s=round(asyncio.get_running_loop().time() - self._since, 1))
+
+
+def options(settings: LogSettings, *, request_seconds: float) -> dict[str, Any]:
+    """Return what every client of the library is constructed with.
+
+    Raises `SettingsError` if a file of `log.security` can't be used.
+    """
+    security = settings.security
+    return {
+        "bootstrap_servers": settings.hosts,
+        "client_id": "tidegate",
+        "request_timeout_ms": round(request_seconds * 1000),
+        "metadata_max_age_ms": round(settings.metadata_age * 1000),
+        "security_protocol": security.protocol,
+        "ssl_context": _tls(settings) if security.protocol.endswith("SSL") else None,
+        "sasl_mechanism": security.mechanism,
+        "sasl_plain_username": security.username,
+        "sasl_plain_password": security.password.get_secret_value() if security.password else None,
+    }
+
+
+def _tls(settings: LogSettings) -> ssl.SSLContext:
+    security = settings.security
+    try:
+        context = ssl.create_default_context(cafile=security.ca_file)
+        if security.certificate_file is not None:
+            context.load_cert_chain(security.certificate_file, security.key_file)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsError([f"log.security: the certificate files can't be used: {error}"]) from error
+    return context
+
+
+def teach_manners() -> None:
+    """Keep the library from creating topics and from filling the terminal. May be called any number of times.
+
+    - Its metadata requests ask Kafka to create what is missing, with no way to say otherwise: a topic deleted while it
+      is read would return at once, empty and with the broker's default settings. The default of the request is turned.
+    - It logs every failed attempt of every connection. `Reach` and the adapter say the same once per change of state.
+      Whoever gives the logger a level of its own keeps it.
+    """
+    aiokafka.client.MetadataRequest = functools.partial(MetadataRequest, allow_auto_topic_creation=False)
+    library = logging.getLogger("aiokafka")
+    if library.level == logging.NOTSET:
+        library.setLevel(logging.CRITICAL + 1)
+
+
+async def persist(connect: Callable[[], Awaitable[object]], reach: Reach) -> None:
+    """Call `connect` until it succeeds, however long that takes."""
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            await connect()
+        except (OSError, errors.KafkaError) as error:
+            reach.lost("start", str(error) or type(error).__name__)
+        else:
+            reach.found("start")
+            return
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+async def log_in(settings: LogSettings, client: Mapping[str, Any]) -> None:
+    """Log in to the first host that is there, once, only to see it succeed: the library's own start hides why it fails.
+
+    Raises `RefusedLoginError` if a host refuses the login or shows a certificate that isn't trusted, OSError or
+    `KafkaError` if there is none.
+    """
+    wanted = {name: client[name] for name in client if name.startswith(("sasl_", "ssl_", "security_", "request_"))}
+    failure: Exception = errors.NoBrokersAvailable()
+    for host in settings.hosts:
+        name, port, _ = get_ip_port_afi(host)
+        try:
+            connection = await create_conn(name, port, **wanted)
+        except _REFUSALS as error:
+            raise RefusedLoginError(f"log host {host} refuses the login; see log.security: {error}") from error
+        except (OSError, errors.KafkaError) as error:
+            failure = error
+        else:
+            await connection.close()
+            return
+    raise failure

@@ -1,0 +1,122 @@
+"""The consumer group's coordinator: what is committed, what is to be, and whether this replica is still a member.
+
+The library's consumer joins and leaves the group. What concerns offsets is asked here, because the consumer's commit
+carries the generation it has when it is sent (-1 once it was fenced, which an empty group accepts), waits behind a
+JoinGroup on the same connection, and repeats itself for as long as one partition's topic is missing.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from aiokafka import TopicPartition, errors
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
+from aiokafka.protocol.group import HeartbeatRequest
+
+from proxy.errors import AssignmentLostError, LogError
+from proxy.kafka_log.client import Reach
+
+_RETRY_PAUSE = 0.1
+_NOWHERE = -1
+_LEFT_OUT = {errors.UnknownTopicOrPartitionError, errors.TopicAuthorizationFailedError}
+"""What concerns one topic and not the group."""
+_FENCED = {errors.UnknownMemberIdError, errors.IllegalGenerationError, errors.RebalanceInProgressError}
+
+
+class Membership(NamedTuple):
+    """Who we are to the group in one generation."""
+
+    generation: int
+    member_id: str
+
+
+class GroupCoordinator:
+    """Asks the coordinator, each time within `deadline` seconds; a failure for want of it is tried again until then.
+
+    Every method raises `LogError` if there is no answer in time or it is a refusal.
+    """
+
+    def __init__(self, client: AIOKafkaClient, group: str, reach: Reach, deadline: float) -> None:
+        self._client = client
+        self._group = group
+        self._reach = reach
+        self._deadline = deadline
+        self._node: int | None = None
+
+    async def committed(self) -> dict[TopicPartition, int]:
+        """Return every offset that the group has committed."""
+        response = await self._ask(OffsetFetchRequest(self._group, None), _fetch_errors)
+        return {
+            TopicPartition(topic, number): offset
+            for topic, answers in response.topics
+            for number, offset, _, error in answers
+            if offset != _NOWHERE and error == 0
+        }
+
+    async def commit(self, membership: Membership, offsets: Mapping[TopicPartition, int]) -> frozenset[str]:
+        """Commit the offsets in one request; return the topics for which this login may not.
+
+        What belongs to a topic that is gone is left out. Raises `AssignmentLostError` if the group has fenced us.
+        """
+        by_topic: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+        for at, offset in offsets.items():
+            by_topic[at.topic].append((at.partition, offset, ""))
+        request = OffsetCommitRequest(
+            self._group, *membership, OffsetCommitRequest.DEFAULT_RETENTION_TIME, list(by_topic.items())
+        )
+        response = await self._ask(request, _commit_errors)
+        refused = errors.TopicAuthorizationFailedError.errno
+        return frozenset(topic for topic, answers in response.topics for _, error in answers if error == refused)
+
+    async def affirm(self, membership: Membership) -> None:
+        """Ask whether we are a member of the current generation. Raises `AssignmentLostError` if not."""
+        await self._ask(HeartbeatRequest(self._group, *membership), _heartbeat_errors)
+
+    async def _ask(self, request: Any, errors_of: Callable[[Any], list[int]]) -> Any:
+        try:
+            async with asyncio.timeout(self._deadline):
+                while True:
+                    try:
+                        response = await self._send(request)
+                        for error in errors_of(response):
+                            raise errors.for_code(error)
+                    except errors.KafkaError as error:
+                        self._node = None
+                        if not error.retriable or type(error) in _FENCED:
+                            raise
+                        await asyncio.sleep(_RETRY_PAUSE)
+                    else:
+                        self._reach.found("group")
+                        return response
+        except TimeoutError as error:
+            reason = f"no answer from the group's coordinator within {self._deadline:g} s"
+            self._reach.lost("group", reason)
+            raise LogError(reason) from error
+        except errors.KafkaError as error:
+            if type(error) in _FENCED:
+                raise AssignmentLostError(f"the group has fenced this replica: {error}") from error
+            self._reach.lost("group", str(error))
+            raise LogError(f"the group's coordinator refuses: {error}") from error
+
+    async def _send(self, request: Any) -> Any:
+        if self._node is None:
+            self._node = await self._client.coordinator_lookup(CoordinationType.GROUP, self._group)
+        return await self._client.send(self._node, request, group=ConnectionGroup.COORDINATION)
+
+
+def _fetch_errors(response: Any) -> list[int]:
+    whole = getattr(response, "error_code", 0)
+    return [whole] if whole else []
+
+
+def _commit_errors(response: Any) -> list[int]:
+    given = [error for _, answers in response.topics for _, error in answers if error]
+    return [error for error in given if errors.for_code(error) not in _LEFT_OUT]
+
+
+def _heartbeat_errors(response: Any) -> list[int]:
+    """While a rebalance begins we are a member still."""
+    error = response.error_code
+    return [error] if error not in {0, errors.RebalanceInProgressError.errno} else []

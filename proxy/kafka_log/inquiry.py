@@ -1,0 +1,121 @@
+"""Questions to Kafka that must not wait behind a fetch: which topics there are, where partitions begin and end."""
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from collections.abc import AsyncIterator, Collection, Mapping
+from typing import Any
+
+from aiokafka import TopicPartition, errors
+from aiokafka.client import AIOKafkaClient
+from aiokafka.protocol.offset import OffsetRequest
+
+from proxy.bridge.event_log import Survey
+from proxy.errors import LogError
+from proxy.kafka_log.client import Reach
+from proxy.kafka_log.protocol import TopicsRequest, states
+from proxy.settings import LogSettings
+
+EARLIEST = -2
+LATEST = -1
+"""Times that stand for the beginning and the end of a partition."""
+
+_ANSWER_SECONDS = 5.0
+"""One question with all its requests."""
+_CLIENT = -1
+_NOWHERE = -1
+
+
+class Inquiry:
+    """Asks; every question raises `LogError` if the log does not answer within 5 s.
+
+    `reach` is told of every answer and every failure, which makes it the detector of outages.
+    """
+
+    def __init__(self, client: AIOKafkaClient, settings: LogSettings, reach: Reach) -> None:
+        self._client = client
+        self._isolation = int(settings.isolation_level == "read_committed")
+        self._reach = reach
+        self._topics: set[str] = set()
+
+    async def survey(self, wanted: Collection[str]) -> Survey:
+        """Ask for all topics, then by name for those wanted that are not among them."""
+        async with self._answer("topics"):
+            known = states(await self._ask_any(TopicsRequest(None)))
+            if hidden := set(wanted) - known.keys():
+                known |= states(await self._ask_any(TopicsRequest(hidden)))
+        refused = errors.TopicAuthorizationFailedError.errno
+        readable = frozenset(topic for topic, (error, may_read) in known.items() if may_read and not error)
+        denied = {topic for topic, (error, may_read) in known.items() if error == refused or not (error or may_read)}
+        return Survey(
+            readable=readable,
+            missing=frozenset(set(wanted) - readable - denied),
+            refused=frozenset(denied & set(wanted)),
+        )
+
+    async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return the first offset at or after a time (milliseconds since 1970, `EARLIEST` or `LATEST`), one each.
+
+        A partition with nothing at or after its time gets its end. Those that the log can't tell of now are left out.
+        """
+        async with self._answer("offsets"):
+            found = await self._offsets(times)
+            if beyond := [partition for partition, offset in found.items() if offset == _NOWHERE]:
+                ends = await self._offsets(dict.fromkeys(beyond, LATEST))
+                found = {at: offset for at, offset in found.items() if offset != _NOWHERE} | ends
+        return found
+
+    @contextlib.asynccontextmanager
+    async def _answer(self, subject: str) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                yield
+        except (TimeoutError, errors.KafkaError) as error:
+            why = str(error) or f"no answer within {_ANSWER_SECONDS:g} s"
+            self._reach.lost("inquiry", why)
+            raise LogError(f"the log does not tell its {subject}: {why}") from error
+        self._reach.found("inquiry")
+
+    async def _ask_any(self, request: Any) -> Any:
+        """Ask the brokers in turn until one answers."""
+        failure: errors.KafkaError = errors.NodeNotReadyError("no broker is known")
+        for broker in self._client.cluster.brokers():
+            try:
+                return await self._client.send(broker.nodeId, request)
+            except errors.KafkaError as error:
+                failure = error
+        raise failure
+
+    async def _offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Send one request to each leader; raise only if none of them answers."""
+        await self._know({partition.topic for partition in times})
+        by_leader: dict[Any, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
+        for partition, time in times.items():
+            leader = self._client.cluster.leader_for_partition(partition)
+            if leader in {None, -1}:
+                self._client.force_metadata_update()
+            else:
+                by_leader[leader][partition.topic].append((partition.partition, time))
+        requests = [
+            self._client.send(leader, OffsetRequest(_CLIENT, self._isolation, list(topics.items())))
+            for leader, topics in by_leader.items()
+        ]
+        responses = await asyncio.gather(*requests, return_exceptions=True)
+        failures = [response for response in responses if isinstance(response, BaseException)]
+        for failure in failures:
+            if len(failures) == len(responses) or not isinstance(failure, errors.KafkaError):
+                raise failure
+        found = {}
+        for response in responses:
+            for topic, answers in () if isinstance(response, BaseException) else response.topics:
+                for number, error, _, offset in answers:
+                    if error == 0:
+                        found[TopicPartition(topic, number)] = offset
+                    elif getattr(errors.for_code(error), "invalid_metadata", False):
+                        self._client.force_metadata_update()
+        return found
+
+    async def _know(self, topics: set[str]) -> None:
+        if not topics <= self._topics:
+            self._topics |= topics
+            await self._client.set_topics(self._topics)

@@ -1,0 +1,155 @@
+"""Takes records off the consumer, and sorts out what it raises instead.
+
+The consumer raises for one partition what then stands in the way of all; and when it fails over one partition's records
+(a checksum, a compression it can't undo) it has already taken those of others off its buffers, and they are lost with
+the exception. So every share remembers what was handed out, and after such a failure all are read again from there, one
+at a time until the culprit is known.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import structlog
+from aiokafka import TopicPartition, errors
+
+from proxy.errors import LogError
+from proxy.kafka_log.client import Reach
+from proxy.kafka_log.events import events
+from proxy.kafka_log.shares import Share, Shares
+from proxy.model import Event, Partition
+
+_say = structlog.get_logger("tidegate.kafka")
+
+_GRACE = 0.1
+"""Seconds beyond `wait` after which a read that the library holds back, as it does in a rebalance, is given up."""
+_SEARCH_SECONDS = 5.0
+"""So long shares are read one at a time after a failure that names none."""
+_SEARCH_PAUSE = 0.02
+
+_NOBODY = TopicPartition("", 0)
+_UNREADABLE = (errors.CorruptRecordException, errors.UnsupportedCodecError, errors.RecordTooLargeError)
+_MISCONFIGURED = (
+    errors.InvalidSessionTimeoutError,
+    errors.InconsistentGroupProtocolError,
+    errors.InvalidGroupIdError,
+)
+
+
+class Reader:
+    """Reads the shares of the current assignment. One `read` at a time."""
+
+    def __init__(
+        self,
+        consumer: Any,
+        reach: Reach,
+        *,
+        on_unavailable: Callable[[Share, int], None],
+        on_refused: Callable[[str], None],
+        on_left: Callable[[], None],
+    ) -> None:
+        self._consumer = consumer
+        self._reach = reach
+        self._on_unavailable = on_unavailable
+        self._on_refused = on_refused
+        self._on_left = on_left
+        self._patience: asyncio.Timeout | None = None
+        self._search_until = 0.0
+
+    async def read(self, shares: Callable[[], Shares], wait: float) -> Mapping[Partition, list[Event]]:
+        """Return what was fetched for the shares, whole buffers; at most 0.1 s later than `wait`.
+
+        Raises `LogError` if the settings don't suit the log or the consumer has come to an end.
+        """
+        fetched: dict[Any, list[Any]] = {}
+        try:
+            # The library waits only before it takes records off its buffers, so giving up loses none.
+            async with asyncio.timeout(wait + _GRACE) as self._patience:
+                if self._search_until > asyncio.get_running_loop().time():
+                    fetched = await self._search(shares(), wait)
+                else:
+                    fetched = await self._consumer.getmany(timeout_ms=round(wait * 1000))
+        except TimeoutError:
+            return {}
+        except errors.KafkaError as error:
+            await self._sort_out(error, shares())
+            return {}
+        finally:
+            self._patience = None
+        taken: dict[Partition, list[Event]] = {}
+        held = shares()
+        for at, records in fetched.items():
+            share = held.get(at)
+            if share is not None and share.is_placed:
+                share.next = records[-1].offset + 1
+                taken[share.partition] = events(records)
+        return taken
+
+    def interrupt(self) -> None:
+        """End a read under way; it returns nothing."""
+        if self._patience is not None and not self._patience.expired():
+            self._patience.reschedule(asyncio.get_running_loop().time())
+
+    async def _sort_out(self, error: errors.KafkaError, shares: Shares) -> None:
+        match error:
+            case errors.OffsetOutOfRangeError():
+                for at, offset in error.args[0].items():
+                    if at in shares:
+                        self._on_unavailable(shares[at], offset)
+            case errors.TopicAuthorizationFailedError():
+                self._on_refused(error.args[0])
+            case errors.NoOffsetForPartitionError():
+                pass  # it was looked for between the assignment and `Placing.begin`, which answers it
+            case errors.GroupAuthorizationFailedError():
+                self._reach.lost("group", "this login may not use the consumer group")
+            case _ if isinstance(error, _MISCONFIGURED):
+                raise LogError(f"the log refuses the consumer group; see log.group and log.session_timeout: {error}")
+            case _ if isinstance(error, _UNREADABLE):
+                self._read_again(error, shares)
+            case _:
+                await self._rejoin(error, shares)
+
+    def _read_again(self, error: errors.KafkaError, shares: Shares) -> None:
+        _say.warning("read_failed", why=str(error), effect="reading again, one partition at a time")
+        for share in shares.values():
+            if share.is_placed:
+                self._consumer.seek(share.at, share.next)
+        self._search_until = asyncio.get_running_loop().time() + _SEARCH_SECONDS
+
+    async def _rejoin(self, error: errors.KafkaError, shares: Shares) -> None:
+        """Take part in the group anew after a failure that the library doesn't know: its heartbeats may have ended."""
+        try:
+            # Without a turn of the loop nothing new can have failed: what it raises now, it will raise for ever.
+            async with asyncio.timeout(0):
+                await self._consumer.getmany(_NOBODY, timeout_ms=0)
+        except TimeoutError:
+            pass  # it is joining already
+        except errors.KafkaError as end:
+            raise LogError(f"the log's consumer has come to an end: {end}") from end
+        self._reach.lost("group", str(error))
+        if shares:
+            self._on_left()
+
+    async def _search(self, shares: Shares, wait: float) -> dict[Any, list[Any]]:
+        """Read the shares one at a time; one that fails is read no more in this assignment, and said to be."""
+        fetched: dict[Any, list[Any]] = {}
+        for share in list(shares.values()):
+            if not share.is_placed:
+                continue
+            try:
+                fetched |= await self._consumer.getmany(share.at, timeout_ms=0)
+            except _UNREADABLE as error:
+                share.is_placed = False
+                self._consumer.pause(share.at)
+                _say.error(
+                    "partition_unreadable",
+                    partition=str(share.partition),
+                    position=share.next,
+                    why=str(error),
+                    effect="it stands still until the next rebalance; all others go on",
+                )
+            except errors.KafkaError as error:
+                await self._sort_out(error, shares)
+        if not fetched:
+            await asyncio.sleep(min(wait, _SEARCH_PAUSE))
+        return fetched

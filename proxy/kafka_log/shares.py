@@ -1,0 +1,164 @@
+"""The partitions of one epoch, and where reading them begins."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import structlog
+from aiokafka import TopicPartition
+
+from proxy.bridge.event_log import PartitionOwner
+from proxy.kafka_log.group import GroupCoordinator
+from proxy.kafka_log.inquiry import EARLIEST, LATEST, Inquiry
+from proxy.model import Partition, Position
+from proxy.settings import LogSettings
+
+_say = structlog.get_logger("tidegate.kafka")
+
+
+@dataclass(slots=True, eq=False)
+class Share:
+    """One partition in one epoch; until it is placed the consumer keeps it paused, whatever the owner asks."""
+
+    at: TopicPartition
+    is_paused: bool
+    """The owner's wish."""
+    is_placed: bool = False
+    is_pinned: bool = False
+    """The group has an offset for it, this epoch's or an earlier one's."""
+    began: int | None = None
+    """Offset at which the epoch began; None until it is known."""
+    done: int = 0
+    """The next offset to be committed: everything before it is done with."""
+    next: int = 0
+    """The next offset to be handed out."""
+    unavailable: int | None = None
+    """An offset that was asked for and that the log does not have."""
+
+    @property
+    def partition(self) -> Partition:
+        """The partition in the bridge's words."""
+        return Partition(*self.at)
+
+    def finish(self, position: Position) -> None:
+        """Note that everything up to the position is done with; one from before this epoch is passed over."""
+        if isinstance(position, int) and self.began is not None and position >= self.began:
+            self.done = position + 1
+
+
+Shares: TypeAlias = Mapping[tuple[str, int], Share]
+"""By topic and number: the library's partitions and the bridge's are both found."""
+
+
+class Placing:
+    """Sets the offset at which each share is read: the committed one, else as `log.start` says.
+
+    Reading begins only then, and by requests for all shares together; the library's own way asks for one at a time.
+    A partition that joins a topic of which the group has committed others begins at its first offset whatever `start`
+    says: what was produced before anyone noticed it is not to be skipped. That needs every share of another start to be
+    pinned, that is committed where it began.
+    """
+
+    def __init__(
+        self,
+        settings: LogSettings,
+        consumer: Any,
+        coordinator: GroupCoordinator,
+        inquiry: Inquiry,
+        owner: PartitionOwner,
+    ) -> None:
+        self._consumer = consumer
+        self._coordinator = coordinator
+        self._inquiry = inquiry
+        self._owner = owner
+        match settings.start:
+            case "earliest":
+                self._start = EARLIEST
+            case "latest":
+                self._start = LATEST
+            case "timestamp":
+                assert settings.start_timestamp is not None
+                self._start = round(settings.start_timestamp.timestamp() * 1000)
+
+    def hold(self, share: Share) -> None:
+        """Read nothing from the share until it is placed."""
+        share.is_placed = False
+        self._consumer.pause(share.at)
+
+    def begin(self, shares: Shares) -> None:
+        """Hold all of a new epoch.
+
+        The offset set here is never read from; it keeps the library from asking for positions itself.
+        """
+        for share in shares.values():
+            self.hold(share)
+            self._consumer.seek(share.at, 0)
+
+    async def attend(self, current: Callable[[], Shares]) -> bool:
+        """Place what is not placed, or at an offset that the log lacks; return whether nothing is left to do.
+
+        Raises `LogError` if the log doesn't answer.
+        """
+        shares = current()
+        fresh = [share for share in shares.values() if share.began is None]
+        astray = [share for share in shares.values() if share.unavailable is not None]
+        committed = await self._coordinator.committed() if fresh else {}
+        starts = await self._starts(fresh, committed)
+        bounds = await self._bounds(astray)
+        if current() is not shares:
+            return True  # that epoch has ended; the next one calls for attention itself
+        for share in fresh:
+            if share.at in starts:
+                share.began = share.done = starts[share.at]
+                share.is_pinned = share.at in committed or self._start == EARLIEST
+                self._place(share, starts[share.at])
+        for share in astray:
+            if share.at in bounds:
+                self._replace(share, *bounds[share.at])
+        return len(starts) == len(fresh) and len(bounds) == len(astray)
+
+    async def _starts(
+        self, shares: Collection[Share], committed: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """Those that the log can't tell of now are left out."""
+        begun = {at.topic for at in committed}
+        wanted = {share.at for share in shares}
+        times = {at: EARLIEST if at.topic in begun else self._start for at in wanted - committed.keys()}
+        found = await self._inquiry.offsets(times) if times else {}
+        return found | {at: committed[at] for at in wanted & committed.keys()}
+
+    async def _bounds(self, shares: Collection[Share]) -> dict[TopicPartition, tuple[int, int]]:
+        """Return the first offset and the end of each share that the log can tell of now."""
+        wanted = [share.at for share in shares]
+        if not wanted:
+            return {}
+        first, end = await asyncio.gather(
+            self._inquiry.offsets(dict.fromkeys(wanted, EARLIEST)), self._inquiry.offsets(dict.fromkeys(wanted, LATEST))
+        )
+        return {at: (first[at], end[at]) for at in wanted if at in first and at in end}
+
+    def _place(self, share: Share, offset: int) -> None:
+        share.next = offset
+        share.unavailable = None
+        share.is_placed = True
+        self._consumer.seek(share.at, offset)
+        if not share.is_paused:
+            self._consumer.resume(share.at)
+
+    def _replace(self, share: Share, first: int, end: int) -> None:
+        """Go on at the first offset there is, and tell what that skips."""
+        wanted = share.unavailable
+        assert wanted is not None
+        where = {"partition": str(share.partition), "wanted": wanted, "first": first, "end": end}
+        if wanted < first:
+            _say.error("log_truncated", lost=first - wanted, **where)
+            self._owner.on_truncated(share.partition, first - wanted)
+        elif wanted > end:
+            _say.error("log_restarted", effect="read from its beginning", **where)
+            share.began = share.done = first
+            # Positions of the log that was deleted must move nothing in the one that took its name.
+            share.is_paused = share.partition in self._owner.on_assigned([share.partition])
+        else:
+            first = wanted  # it has come within the bounds since it was asked for
+        self._place(share, first)

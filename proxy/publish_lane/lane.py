@@ -1,0 +1,226 @@
+"""Confirmed publishing over one connection, inside an in-flight window: the data path's last step.
+
+The lane waits (for slots, for the connection) and keeps the connection's state; `session` writes and counts
+tags. All writing happens in one place, the lane's turn, which runs at most once per turn of the event loop, whatever
+asked for it: callers, confirms, a written piece. A caller that is cancelled is simply no longer in the line.
+Knows no client: it is handed a `Connector`, RabbitMQ's or the simulation's. See docs/design/0002-publish-lane.md.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Collection, Sequence
+
+import structlog
+
+from proxy.bridge.broker import Batch, LaneState
+from proxy.errors import BrokerError, RefusedLoginError
+from proxy.publish_lane.line import Line, Request, Window
+from proxy.publish_lane.outcomes import Outcomes
+from proxy.publish_lane.quarantine import Quarantine
+from proxy.publish_lane.session import Session
+from proxy.publish_lane.wire import Connector, Wire
+from proxy.settings import Limits
+
+WATCH_INTERVAL = 0.05
+"""Seconds between two looks at deadlines and at whether the broker blocks the connection."""
+
+_CAUSES = 8
+"""Different causes told in one outage."""
+
+_say = structlog.get_logger("tidegate.lane")
+
+
+class PublishLane:
+    """See `proxy.bridge.broker.Lane`.
+
+    `window_events` and `window_bytes` bound what is in flight; `backoff` and `backoff_limit` are the first and the
+    longest pause between attempts to connect, in seconds.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        connector: Connector,
+        *,
+        window_events: int,
+        window_bytes: int,
+        limits: Limits,
+        backoff: float,
+        backoff_limit: float,
+    ) -> None:
+        self.name = name
+        self._connector = connector
+        self._limits = limits
+        self._backoff = backoff
+        self._backoff_limit = backoff_limit
+        self._window = Window(window_events, window_bytes)
+        self._quarantine = Quarantine(Line())
+        self._outcomes = Outcomes(self._window, self._quarantine)
+        self._requests: dict[Batch, Request] = {}
+        self._is_running = False
+        self._state = LaneState.CONNECTING
+        self._session: Session | None = None
+        self._logged_in = False
+        self._unblocked = 0.0
+        self._turn_due = False
+        self._failure: Exception | None = None
+        self._wake = asyncio.Event()
+        self._causes: set[str] = set()
+
+    @property
+    def state(self) -> LaneState:
+        """Where the connection stands."""
+        return self._state
+
+    @property
+    def in_flight(self) -> int:
+        """Events written whose outcome is open."""
+        return self._window.events
+
+    def oldest(self, now: float) -> float:
+        """Return for how many seconds the oldest open event has been out; 0 if none is."""
+        oldest = self._session.oldest if self._session is not None else None
+        return 0.0 if oldest is None else now - oldest
+
+    async def publish(self, batches: Sequence[Batch]) -> None:
+        """Write the batches, all of one topic, in order; return when each is wholly written or withdrawn."""
+        written = asyncio.get_running_loop().create_future()
+        request = Request(batches, lambda: None if written.done() else written.set_result(None))
+        if not batches or request.batch is None:
+            return
+        self._requests.update(dict.fromkeys(batches, request))
+        self._quarantine.add(request)
+        self._stir()
+        try:
+            await written
+        finally:
+            self._quarantine.remove(request)
+            for batch in batches:
+                self._requests.pop(batch, None)
+
+    def withdraw(self, batches: Collection[Batch]) -> None:
+        """Mark the batches withdrawn and end their waits."""
+        for batch in batches:
+            batch.called_back = True
+            request = self._requests.get(batch)
+            if request is not None and request.batch is None:
+                self._quarantine.remove(request)
+                request.end()
+
+    async def run(self) -> None:
+        """Keep the connection until cancelled; every event written has got its outcome when this ends.
+
+        Routes that share a lane each call this: the first call keeps the connection, the others only wait.
+        """
+        if self._is_running:
+            await asyncio.Event().wait()
+        self._is_running = True
+        loop = asyncio.get_running_loop()
+        pause = self._backoff
+        while True:
+            began = loop.time()
+            await self._connect_once()
+            if self._failure is not None:
+                raise self._failure
+            if loop.time() - began > self._backoff_limit:
+                pause = self._backoff
+                continue
+            await asyncio.sleep(pause)
+            pause = min(self._backoff_limit, 2 * pause)
+
+    async def _connect_once(self) -> None:
+        """Try one host and stay with it as long as it lasts."""
+        session = Session(self._outcomes, self._limits, stir=self._stir, lost=self._on_lost)
+        wire: Wire | None = None
+        try:
+            async with asyncio.timeout(self._limits.connect_deadline):
+                wire = await self._connector.connect(session)
+                self._logged_in = True
+                await session.start(wire)
+            await self._use(session, wire)
+        except RefusedLoginError as error:
+            if not self._logged_in:
+                raise
+            self._on_unreachable(str(error))
+        except BrokerError as error:
+            self._on_unreachable(str(error))
+        except TimeoutError:
+            self._on_unreachable(f"no answer within {self._limits.connect_deadline:g} s")
+        finally:
+            is_lost = session.over
+            if not is_lost:
+                self._state = LaneState.LOST
+                session.on_lost("", refused=False)
+            self._session = None
+            self._turn()
+            if wire is not None:
+                await wire.close(gracefully=not is_lost)
+
+    async def _use(self, session: Session, wire: Wire) -> None:
+        """Write and watch over an open connection until it is lost."""
+        self._session = session
+        self._unblocked = asyncio.get_running_loop().time()
+        self._causes.clear()
+        self._enter(LaneState.OPEN, host=wire.host)
+        async with asyncio.TaskGroup() as tasks:
+            keeper = tasks.create_task(session.keep_channels(), name=f"channels of lane {self.name}")
+            while not session.over and self._failure is None:
+                self._check(session, wire)
+                self._stir()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(WATCH_INTERVAL):
+                        await self._wake.wait()
+                self._wake.clear()
+            keeper.cancel()
+
+    def _check(self, session: Session, wire: Wire) -> None:
+        """Give up a connection that keeps us waiting for too long; a blocked one may."""
+        self._follow_block(wire)
+        overdue = session.overdue(asyncio.get_running_loop().time(), self._unblocked)
+        if overdue is not None and self._state is LaneState.OPEN:
+            session.on_lost(f"{wire.host}: {overdue}", refused=False)
+
+    def _follow_block(self, wire: Wire) -> None:
+        if wire.is_blocked():
+            self._enter(LaneState.BLOCKED, host=wire.host)
+        elif self._state is LaneState.BLOCKED:
+            self._unblocked = asyncio.get_running_loop().time()
+            self._enter(LaneState.OPEN, host=wire.host)
+
+    def _stir(self) -> None:
+        """Ask for a turn."""
+        if not self._turn_due:
+            self._turn_due = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """Tell what ended, write what may be written."""
+        self._turn_due = False
+        session = self._session
+        try:
+            self._outcomes.tell()
+            if session is not None and session.wire is not None and not session.over and self._failure is None:
+                self._follow_block(session.wire)
+                if self._state is LaneState.OPEN:
+                    session.write()
+        except Exception as error:  # noqa: BLE001 -- a recipient's fault must end `run`, not the client's reader
+            self._failure = error
+            self._wake.set()
+
+    def _on_lost(self, why: str) -> None:
+        self._wake.set()
+        self._enter(LaneState.LOST, why=why)
+
+    def _on_unreachable(self, why: str) -> None:
+        """Say why the broker can't be reached: with the change of state, later once per cause and outage."""
+        if self._state is not LaneState.LOST:
+            self._enter(LaneState.LOST, why=why)
+        elif why not in self._causes and len(self._causes) < _CAUSES:
+            _say.warning("lane_unreachable", route=self.name, why=why)
+        self._causes.add(why)
+
+    def _enter(self, state: LaneState, **facts: str) -> None:
+        if state is not self._state:
+            self._state = state
+            say = _say.info if state is LaneState.OPEN else _say.warning
+            say("lane_state", route=self.name, state=state.value, **facts)

@@ -1,0 +1,83 @@
+"""Whose events go one at a time, because one of them may make the broker close the channel.
+
+Pure. When a channel closes over one of several open events, every topic (so every event type) that had events open is
+suspected, until as many of its events have been resolved without harm. The one whose event is found to be the culprit
+stays longer. All others pass the quarantine by: that is how one event type's trouble never stalls another.
+"""
+
+from dataclasses import dataclass, field
+
+from proxy.publish_lane.line import Line, Request
+
+PROBATION_EVENTS = 1_000
+"""Events in a row that must be resolved without harm after a culprit."""
+
+
+@dataclass(slots=True)
+class _Suspect:
+    left: int = 0
+    """Events to be resolved without harm before it is released."""
+    requests: dict[Request, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Quarantine:
+    """The suspected topics and their requests, which stand here instead of in the line; served in turn."""
+
+    line: Line
+    _suspects: dict[str, _Suspect] = field(default_factory=dict)
+
+    @property
+    def first(self) -> Request | None:
+        """Who is next: a request of the topic that was served longest ago."""
+        return next((next(iter(suspect.requests)) for suspect in self._suspects.values() if suspect.requests), None)
+
+    def __contains__(self, topic: str) -> bool:
+        """Return whether the topic's events go one at a time."""
+        return topic in self._suspects
+
+    def suspect(self, topic: str, events: int) -> None:
+        """Quarantine a topic for its next `events` events at least; its requests come along."""
+        suspect = self._suspects.get(topic)
+        if suspect is None:
+            suspect = self._suspects[topic] = _Suspect()
+            for request in self.line.of(topic):
+                self.line.remove(request)
+                suspect.requests[request] = None
+        suspect.left = max(suspect.left, events)
+
+    def convict(self, topic: str) -> None:
+        """Quarantine a topic whose event was the culprit."""
+        self.suspect(topic, PROBATION_EVENTS)
+
+    def clear(self, topic: str, events: int) -> None:
+        """Count events resolved without harm; the last one releases the topic, whose requests return to the line."""
+        suspect = self._suspects.get(topic)
+        if suspect is None:
+            return
+        suspect.left -= events
+        if suspect.left <= 0:
+            del self._suspects[topic]
+            for request in suspect.requests:
+                self.line.add(request)
+
+    def add(self, request: Request) -> None:
+        """Put a request where it belongs: with its suspected topic, or in the line."""
+        suspect = self._suspects.get(request.topic)
+        if suspect is None:
+            self.line.add(request)
+        else:
+            suspect.requests[request] = None
+
+    def remove(self, request: Request) -> None:
+        """Take a request out of quarantine and line; one that is not in is passed over."""
+        suspect = self._suspects.get(request.topic)
+        if suspect is not None:
+            suspect.requests.pop(request, None)
+        self.line.remove(request)
+
+    def served(self, request: Request) -> None:
+        """Put the request's topic behind the other suspects."""
+        suspect = self._suspects.pop(request.topic, None)
+        if suspect is not None:
+            self._suspects[request.topic] = suspect

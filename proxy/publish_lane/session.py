@@ -1,0 +1,288 @@
+"""One connection's life inside a lane: its channels, the piece being written, the open tags.
+
+All but opening channels are plain calls: tags are counted in the same step that hands the frames over, so that no
+cancellation can come between the two. A session that is over ignores whatever still arrives.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from proxy.bridge.broker import Batch
+from proxy.errors import BrokerError
+from proxy.model import Outcome, Partition, Reason
+from proxy.publish_lane.frames import PIECE_BYTES, Envelope, cut, without_channel
+from proxy.publish_lane.headers import UnfitError
+from proxy.publish_lane.ledger import Ledger
+from proxy.publish_lane.outcomes import Outcomes, Resolved
+from proxy.publish_lane.wire import Sent, Wire
+from proxy.settings import Limits
+
+_ENVELOPES = 4_096
+"""Envelopes kept per channel; beyond it they are made anew."""
+_PER_MESSAGE = 512
+"""Guess at what a message takes beside the event's own bytes; a longer piece is cut."""
+
+
+@dataclass(slots=True)
+class _Channel:
+    number: int
+    ledger: Ledger = field(default_factory=Ledger)
+    envelopes: dict[tuple[int, Partition], Envelope] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Piece:
+    parts: list[bytes] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+    size: int = 0
+
+    def has_room(self, size: int) -> bool:
+        return not self.size or self.size + size + _PER_MESSAGE <= PIECE_BYTES
+
+
+class Session:
+    """A connection's two channels: one for all, one for who is in quarantine.
+
+    `stir` asks for a turn of the lane, `lost` tells it that the connection is gone, and why.
+    """
+
+    def __init__(
+        self, outcomes: Outcomes, limits: Limits, *, stir: Callable[[], None], lost: Callable[[str], None]
+    ) -> None:
+        self.wire: Wire | None = None
+        self.over = False
+        self._outcomes = outcomes
+        self._window = outcomes.window
+        self._quarantine = outcomes.quarantine
+        self._limits = limits
+        self._stir = stir
+        self._lost = lost
+        self._now = asyncio.get_running_loop().time
+        self._main: _Channel | None = None
+        self._second: _Channel | None = None
+        self._channel_wanted = asyncio.Event()
+        self._rest: deque[bytes] = deque()
+        self._writing_since: float | None = None
+        self._suspects_first = False
+
+    @property
+    def oldest(self) -> float | None:
+        """Instant at which the oldest open event was written; None if none is open."""
+        instants = [channel.ledger.oldest for channel in self._channels() if channel.ledger.oldest is not None]
+        return min(instants, default=None)
+
+    async def start(self, wire: Wire) -> None:
+        """Begin to use a wire. Raises `BrokerError` if it opens no channel."""
+        self.wire = wire
+        self._main = _Channel(await wire.open_channel())
+
+    async def keep_channels(self) -> None:
+        """Open the channels that are missing, whenever one is."""
+        while not self.over:
+            await self._channel_wanted.wait()
+            self._channel_wanted.clear()
+            try:
+                async with asyncio.timeout(self._limits.connect_deadline):
+                    await self._open_missing()
+            except (BrokerError, TimeoutError) as error:
+                self.on_lost(f"no channel could be opened: {error}", refused=False)
+            self._stir()
+
+    async def _open_missing(self) -> None:
+        wire = self.wire
+        if wire is not None and self._main is None and not self.over:
+            self._main = _Channel(await wire.open_channel())
+        if wire is not None and self._second is None and self._quarantine.first is not None and not self.over:
+            self._second = _Channel(await wire.open_channel())
+
+    # Writing
+
+    def write(self) -> None:
+        """Hand over the next pieces, as long as the wire takes them and something may be written."""
+        while self.wire is not None and not self.over and self._writing_since is None and self.wire.writable:
+            if not self._rest:
+                piece = self._gather()
+                if piece.parts:
+                    self._hand_over(b"".join(piece.parts), piece.sent)
+                told = self._outcomes.tell()
+                if not piece.parts and not told:
+                    return
+            else:
+                self._hand_over(self._rest.popleft(), [])
+
+    def _hand_over(self, frames: bytes, sent: list[Sent]) -> None:
+        assert self.wire is not None
+        if len(frames) > PIECE_BYTES:
+            frames, *rest = cut(frames, PIECE_BYTES)
+            self._rest.extend(rest)
+        self._writing_since = self._now()
+        self.wire.write(frames, sent)
+
+    def _gather(self) -> _Piece:
+        piece = _Piece()
+        sources = [self._gather_line, self._gather_suspect]
+        # In turn, so that with a window of one event neither starves the other.
+        self._suspects_first = not self._suspects_first
+        for gather in reversed(sources) if self._suspects_first else sources:
+            gather(piece)
+        return piece
+
+    def _gather_line(self, piece: _Piece) -> None:
+        line = self._quarantine.line
+        while self._main is not None and (request := line.first) is not None:
+            batch = request.batch
+            if batch is None:
+                line.remove(request)
+                request.end()
+            elif not self._window.serves(request.want) or not self._gather_batch(self._main, batch, piece):
+                return
+
+    def _gather_suspect(self, piece: _Piece) -> None:
+        while (request := self._quarantine.first) is not None:
+            batch = request.batch
+            if batch is None:
+                self._quarantine.remove(request)
+                request.end()
+                continue
+            if self._second is None:
+                self._channel_wanted.set()
+            elif not self._second.ledger.count and self._window.admits(batch.events[batch.done].size):
+                self._quarantine.served(request)
+                self._gather_batch(self._second, batch, piece, most=1)
+            return
+
+    def _gather_batch(self, channel: _Channel, batch: Batch, piece: _Piece, most: int | None = None) -> bool:
+        """Add events from the front of a batch, `most` at most; return whether another batch may follow."""
+        events, window = batch.events, self._window
+        start = index = batch.done
+        end = min(len(events), start + min(window.free, len(events) if most is None else most))
+        room = window.max_bytes - window.bytes
+        taken = 0
+        unfit: UnfitError | None = None
+        try:
+            envelope = self._envelope(channel, batch)
+            while index < end:
+                event = events[index]
+                size = event.size
+                alone = index == start and not window.events
+                if (taken + size > room and not alone) or not piece.has_room(size):
+                    break
+                message = envelope.encode(event)
+                piece.parts.append(message)
+                piece.size += len(message)
+                taken += size
+                index += 1
+        except UnfitError as error:
+            unfit = error
+        except Exception as error:  # noqa: BLE001 -- one event must not end the process; its dead letter tells of it
+            unfit = UnfitError(Reason.INTERNAL, f"{type(error).__name__}: {error}")
+        if index > start:
+            piece.sent.append(Sent(channel.number, channel.ledger.add(batch, start, index, now=self._now())))
+            window.take(index - start, taken)
+            batch.done = index
+        if unfit is not None:
+            batch.done = index + 1
+            outcome = Resolved(batch, index, index + 1, Outcome.UNDELIVERABLE, None, unfit.reason, unfit.detail)
+            self._outcomes.add([outcome], written=False)
+        return index == len(events)
+
+    def _envelope(self, channel: _Channel, batch: Batch) -> Envelope:
+        # By identity: hashing an address costs more than encoding an event. The envelope keeps it alive.
+        key = (id(batch.address), batch.partition)
+        envelope = channel.envelopes.get(key)
+        if envelope is None:
+            assert self.wire is not None
+            if len(channel.envelopes) >= _ENVELOPES:
+                channel.envelopes.clear()
+            envelope = channel.envelopes[key] = Envelope(
+                batch.address,
+                batch.partition,
+                channel=channel.number,
+                frame_max=self.wire.frame_max,
+                event_bytes=self._limits.event_bytes,
+                headers=self._limits.headers,
+            )
+        return envelope
+
+    # What comes back
+
+    def on_written(self) -> None:
+        """Go on with the next piece."""
+        self._writing_since = None
+        self._stir()
+
+    def on_confirm(self, channel: int, tag: int, *, multiple: bool, acked: bool) -> None:
+        """Resolve what is confirmed or nacked."""
+        known = self._known(channel)
+        if known is not None:
+            self._outcomes.add(known.ledger.confirm(tag, multiple=multiple, acked=acked, now=self._now()))
+            self._stir()
+
+    def on_return(self, channel: int, message_id: bytes, why: str) -> None:
+        """Remember which message no queue took."""
+        known = self._known(channel)
+        if known is not None:
+            known.ledger.on_return(message_id, why)
+
+    def on_channel_closed(self, channel: int, why: str) -> None:
+        """Find the culprit, or put everyone who had events open into quarantine."""
+        known = self._known(channel)
+        if known is None:
+            return
+        if known is self._main:
+            self._main = None
+        else:
+            self._second = None
+        # The rest of a message on a channel that is closed would end the connection.
+        self._rest = deque(filter(None, (without_channel(piece, channel) for piece in self._rest)))
+        self._accuse([known], why)
+        self._channel_wanted.set()
+        self._stir()
+
+    def on_lost(self, why: str, *, refused: bool) -> None:
+        """End the session: nothing open will be confirmed any more."""
+        if self.over:
+            return
+        channels = list(self._channels())
+        self.over = True
+        self._rest.clear()
+        if refused:
+            self._accuse(channels, why)
+        else:
+            for channel in channels:
+                self._outcomes.add(channel.ledger.abandon(Outcome.UNKNOWN))
+        self._channel_wanted.set()
+        self._stir()
+        self._lost(why)
+
+    def overdue(self, now: float, since: float) -> str | None:
+        """Return what has taken too long, with patience counting from `since` at the earliest; None if nothing."""
+        oldest, limits = self.oldest, self._limits
+        if oldest is not None and now - max(oldest, since) > limits.confirm_deadline:
+            return f"no confirm within {limits.confirm_deadline:g} s"
+        if self._writing_since is not None and now - max(self._writing_since, since) > limits.write_deadline:
+            return f"nothing could be written for {limits.write_deadline:g} s"
+        return None
+
+    def _accuse(self, channels: list[_Channel], why: str) -> None:
+        """Resolve what is open: the broker refused one event and forgot the others; only a lone one is the culprit."""
+        alone = sum(channel.ledger.count for channel in channels) == 1
+        outcome = Outcome.UNDELIVERABLE if alone else Outcome.UNKNOWN
+        for channel in channels:
+            resolved = channel.ledger.abandon(outcome, Reason.REFUSED, why)
+            for one in resolved:
+                if alone:
+                    self._quarantine.convict(one.batch.partition.topic)
+                else:
+                    self._quarantine.suspect(one.batch.partition.topic, one.end - one.start)
+            self._outcomes.add(resolved)
+
+    def _known(self, number: int) -> _Channel | None:
+        return next((channel for channel in self._channels() if channel.number == number), None)
+
+    def _channels(self) -> tuple[_Channel, ...]:
+        if self.over:
+            return ()
+        return tuple(channel for channel in (self._main, self._second) if channel is not None)

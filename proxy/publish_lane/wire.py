@@ -1,0 +1,88 @@
+"""What a lane asks of one connection, and what it is told; `connection` answers for RabbitMQ.
+
+The simulation answers in memory, so that the same lane runs there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from proxy.publish_lane.ledger import Slice
+
+
+class WireEvents(Protocol):
+    """What comes back over a wire; plain calls from the event loop, none of which raises."""
+
+    def on_written(self) -> None:
+        """Be told that the piece handed over last has left; the next may follow."""
+        ...
+
+    def on_confirm(self, channel: int, tag: int, *, multiple: bool, acked: bool) -> None:
+        """Be told that the broker took over, or refused for now, one message or all up to it."""
+        ...
+
+    def on_return(self, channel: int, message_id: bytes, why: str) -> None:
+        """Be told that no queue took the message; its confirm follows."""
+        ...
+
+    def on_channel_closed(self, channel: int, why: str) -> None:
+        """Be told that the broker closed the channel over what was written to it; nothing more may be written there."""
+        ...
+
+    def on_lost(self, why: str, *, refused: bool) -> None:
+        """Be told that the connection is gone; `refused` if the broker closed it over something written to it."""
+        ...
+
+
+@dataclass(slots=True)
+class Sent:
+    """Messages inside a piece, for wires that carry events instead of bytes."""
+
+    channel: int
+    events: Slice
+
+
+class Wire(Protocol):
+    """One open, logged-in connection."""
+
+    @property
+    def host(self) -> str:
+        """Which broker it leads to, `host:port`."""
+        ...
+
+    @property
+    def frame_max(self) -> int:
+        """The longest frame, in bytes; 0 if the broker sets no bound."""
+        ...
+
+    def is_blocked(self) -> bool:
+        """Return whether the broker takes nothing over this connection now (memory or disk alarm)."""
+        ...
+
+    async def open_channel(self) -> int:
+        """Open a channel with confirms; return its number, not one used lately. Raises `BrokerError`."""
+        ...
+
+    @property
+    def writable(self) -> bool:
+        """Whether a piece can be handed over now."""
+        ...
+
+    def write(self, piece: bytes, sent: Sequence[Sent]) -> None:
+        """Hand over whole frames, while `writable`; `WireEvents.on_written` follows when they have left."""
+        ...
+
+    async def close(self, *, gracefully: bool) -> None:
+        """Close the connection; bounded, idempotent, raises nothing. No event comes after it is called."""
+        ...
+
+
+class Connector(Protocol):
+    """Makes wires."""
+
+    async def connect(self, events: WireEvents) -> Wire:
+        """Try the next host once.
+
+        Raises `RefusedLoginError` if it refuses the credentials, `BrokerError` naming host and cause otherwise.
+        """
+        ...

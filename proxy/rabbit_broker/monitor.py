@@ -1,0 +1,112 @@
+"""How deep the queues are: passive declares, all at once, over a connection that publishes nothing.
+
+The broker blocks and slows only connections that publish, so this one answers while those do not.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
+
+from aiormq import Channel
+from aiormq.abc import ChannelFrame
+from aiormq.exceptions import AMQPChannelError
+from pamqp import commands
+
+from proxy.bridge.broker import QueueState
+from proxy.errors import BrokerError, RefusedLoginError
+from proxy.publish_lane.login import Login, Logins, speaking
+
+POLL_DEADLINE = 1.0
+"""Seconds for one poll, connecting included."""
+MISSING_INTERVAL = 1.0
+"""Seconds before a queue that did not exist is asked for again: every such question costs a channel."""
+
+
+class RabbitMonitor:
+    """See `proxy.bridge.broker.DepthMonitor`. Connects when polled; after a failed poll the next one connects anew."""
+
+    def __init__(self, logins: Logins) -> None:
+        self._logins = logins
+        self._hosts = logins.hosts
+        self._login: Login | None = None
+        self._channel: Channel | None = None
+        self._missing: dict[str, float] = {}
+
+    async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
+        """Ask for every queue; see `DepthMonitor.poll`."""
+        states: dict[str, QueueState | None] = dict.fromkeys(queues)
+        now = asyncio.get_running_loop().time()
+        asked = [queue for queue in states if self._missing.get(queue, now) <= now]
+        try:
+            async with asyncio.timeout(POLL_DEADLINE):
+                while asked:
+                    login = await self._connected()
+                    with speaking(login.host):
+                        found = await self._ask(login, asked)
+                    states.update(found)
+                    for queue in found:
+                        self._missing.pop(queue, None)
+                    if len(found) < len(asked):
+                        self._missing[asked[len(found)]] = now + MISSING_INTERVAL
+                    asked = asked[len(found) + 1 :]
+        except TimeoutError:
+            await self._end(gracefully=False)
+            raise BrokerError(f"the monitor had no answer within {POLL_DEADLINE:g} s") from None
+        except RefusedLoginError as error:
+            raise BrokerError(str(error)) from error
+        except BaseException:
+            await self._end(gracefully=False)
+            raise
+        return states
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._end(gracefully=True)
+
+    async def _end(self, *, gracefully: bool) -> None:
+        login, self._login, self._channel = self._login, None, None
+        if login is not None:
+            await login.close(gracefully=gracefully)
+
+    async def _connected(self) -> Login:
+        if self._login is None or self._login.underlay.is_closed:
+            await self._end(gracefully=False)
+            self._login = await self._logins.log_in(next(self._hosts), "monitor")
+        return self._login
+
+    async def _ask(self, login: Login, queues: Sequence[str]) -> dict[str, QueueState]:
+        """Return the states of the queues before the first that does not exist, which closes the channel."""
+        if self._channel is None or self._channel.is_closed:
+            opened = await login.underlay.channel(publisher_confirms=False, frame_buffer_size=0)
+            assert isinstance(opened, Channel)
+            self._channel = opened
+        channel = self._channel
+        closing = channel.closing
+        questions = [commands.Queue.Declare(queue=queue, passive=True) for queue in queues]
+        await channel.write_queue.put(ChannelFrame.marshall(channel.number, questions))
+        states: dict[str, QueueState] = {}
+        for queue in queues:
+            answer = await _first(channel.rpc_frames, closing)
+            if answer is None:
+                self._channel = None
+                if not isinstance(closing.exception(), AMQPChannelError):
+                    raise BrokerError(f"{login.host}: the monitor's connection was lost")
+                break
+            states[queue] = QueueState(answer.message_count or 0, answer.consumer_count or 0)
+        return states
+
+
+async def _first(
+    answers: "asyncio.Queue[commands.Queue.DeclareOk]", closing: "asyncio.Future[Any]"
+) -> commands.Queue.DeclareOk | None:
+    """Return the next answer, None if the channel closes first."""
+    if answers.empty() and not closing.done():
+        waiting: asyncio.Future[Any] = asyncio.ensure_future(answers.get())
+        try:
+            await asyncio.wait({waiting, closing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not waiting.done():
+                waiting.cancel()
+        if not waiting.cancelled() and waiting.done():
+            return cast("commands.Queue.DeclareOk", waiting.result())
+    return answers.get_nowait() if not answers.empty() else None

@@ -1,0 +1,284 @@
+"""`EventLog` in memory: one member of a consumer group of a `MemoryCluster`."""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from proxy.bridge.event_log import PartitionOwner, Survey
+from proxy.errors import AssignmentLostError, LogError
+from proxy.model import Event, Partition, Position
+from proxy.settings import Limits, LogSettings
+from proxy.simulation.memory_cluster import Member, MemoryCluster, offset_of
+
+_say = structlog.get_logger("tidegate.memory_log")
+
+_HEARTBEATS_PER_SESSION = 6
+_ANSWER_SECONDS = 5.0
+
+
+@dataclass(slots=True, eq=False)
+class _Share:
+    """One partition in one epoch."""
+
+    is_paused: bool
+    began: int
+    done: int
+    """The next offset to commit."""
+    next: int
+    """The next offset to hand out."""
+
+
+class MemoryLog:
+    """See `EventLog` for what each method promises; `name` tells the members of a group apart."""
+
+    def __init__(self, cluster: MemoryCluster, settings: LogSettings, limits: Limits, *, name: str) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._limits = limits
+        self._name = name
+        self._group = cluster.group(settings.group)
+        self._topics: frozenset[str] = frozenset()
+        self._shares: dict[Partition, _Share] = {}
+        self._generation = -1
+        self._stirred = asyncio.Event()
+        self._rejoin = asyncio.Event()
+        self._commits = asyncio.Lock()
+        self._endings = asyncio.Lock()
+        self._changes = asyncio.Lock()
+        self._owner: PartitionOwner
+        self._coordination: asyncio.Task[None] | None = None
+        self._stopped = False
+
+    async def start(self, owner: PartitionOwner) -> None:
+        """Wait until the log answers."""
+        self._owner = owner
+        await self._cluster.round_trip(self._name)
+        self._coordination = asyncio.create_task(self._coordinate(), name=f"memory-log-{self._name}")
+
+    async def survey(self, wanted: Collection[str]) -> Survey:
+        """Tell of the topics as they are."""
+        await self._ask()
+        topics = {partition.topic for partition in self._cluster.tracks}
+        return Survey(
+            readable=frozenset(topics - self._cluster.refused),
+            missing=frozenset(set(wanted) - topics),
+            refused=frozenset(set(wanted) & topics & self._cluster.refused),
+        )
+
+    async def subscribe(self, topics: frozenset[str]) -> None:
+        """End the epoch and join again with other topics."""
+        async with self._changes:
+            if topics == self._topics:
+                return
+            await self._end_epoch()
+            self._topics = topics
+            self._rejoin.set()
+
+    async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
+        """Return between one and `MemoryCluster.fetch_events` events of each partition that has some."""
+        self._raise_failure()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + wait
+        while not (taken := self._fetch()) and (left := deadline - loop.time()) > 0 and not self._stopped:
+            self._stirred.clear()
+            await _event_or_timeout(self._stirred, left)
+        return taken
+
+    def pause(self, partitions: Collection[Partition]) -> None:
+        """Fetch no more from the partitions."""
+        for share in self._owned(partitions):
+            share.is_paused = True
+
+    def resume(self, partitions: Collection[Partition]) -> None:
+        """Fetch again from the partitions."""
+        for share in self._owned(partitions):
+            share.is_paused = False
+        self._stirred.set()
+
+    async def commit(self, positions: Mapping[Partition, Position]) -> None:
+        """Commit what is owned of the positions."""
+        shares = self._shares
+        self._finish(shares, positions)
+        await self._commit(shares, positions)
+
+    async def affirm(self) -> bool:
+        """Ask the group whether it still knows this member; True at once if nothing is owned."""
+        if not self._shares:
+            return True
+        try:
+            async with asyncio.timeout(self._limits.commit_deadline):
+                await self._cluster.round_trip(self._name)
+            self._group.check(self._name, self._generation)
+        except (TimeoutError, AssignmentLostError):
+            return False
+        return True
+
+    async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
+        """Count from what is done, or from where the epoch began."""
+        try:
+            await self._ask()
+        except LogError:
+            return {}
+        lags = {}
+        for partition, position in done.items():
+            track, share = self._cluster.tracks.get(partition), self._shares.get(partition)
+            head = offset_of(position) + 1 if position is not None else share.began if share else None
+            if track is not None and head is not None:
+                lags[partition] = max(0, track.end - head)
+        return lags
+
+    async def stop(self) -> None:
+        """Leave the group if the log answers."""
+        if self._stopped:
+            return
+        await self._end_coordination()
+        if self._cluster.answers(self._name):
+            self._group.leave(self._name)
+
+    async def sever(self) -> None:
+        """End as a killed process does: the group learns of it when the session expires."""
+        self._cluster.cut_off(self._name)
+        await self._end_coordination()
+
+    async def _end_coordination(self) -> None:
+        self._stopped = True
+        self._shares = {}
+        self._stirred.set()
+        if self._coordination is not None:
+            self._coordination.cancel()
+            await asyncio.wait({self._coordination})
+
+    def _raise_failure(self) -> None:
+        if self._coordination is not None and self._coordination.done() and not self._coordination.cancelled():
+            self._coordination.result()
+
+    def _owned(self, partitions: Iterable[Partition]) -> list[_Share]:
+        return [share for partition in partitions if (share := self._shares.get(partition)) is not None]
+
+    async def _ask(self) -> None:
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                await self._cluster.round_trip(self._name)
+        except TimeoutError as error:
+            raise LogError(f"the log did not answer within {_ANSWER_SECONDS:g} s") from error
+
+    def _fetch(self) -> dict[Partition, list[Event]]:
+        taken: dict[Partition, list[Event]] = {}
+        if not self._cluster.answers(self._name):
+            return taken
+        for partition, share in self._shares.items():
+            track = self._cluster.tracks.get(partition)
+            if share.is_paused or track is None or partition.topic in self._cluster.refused:
+                continue
+            if share.next < track.first:
+                lost, share.next = track.first - share.next, track.first
+                _say.error("log_truncated", partition=str(partition), lost=lost)
+                self._owner.on_truncated(partition, lost)
+            elif share.next > track.end:
+                _say.error("log_restarted", partition=str(partition))
+                share.began = share.done = share.next = track.first
+            events, share.next = track.since(share.next, self._cluster.chance.randint(1, self._cluster.fetch_events))
+            if events:
+                taken[partition] = list(events)
+        return taken
+
+    async def _coordinate(self) -> None:
+        """Join, send heartbeats, join again when the group or a new subscription asks for it."""
+        interval = self._settings.session_timeout / _HEARTBEATS_PER_SESSION
+        while True:
+            if self._rejoin.is_set():
+                self._rejoin.clear()
+                await self._end_epoch()
+                await self._cluster.round_trip(self._name)
+                if self._topics:
+                    await self._join()
+                else:
+                    self._group.leave(self._name)
+            await _event_or_timeout(self._rejoin, interval)
+            if not self._topics:
+                continue
+            await self._cluster.round_trip(self._name)
+            try:
+                if self._group.heartbeat(self._name, self._generation):
+                    self._rejoin.set()
+            except AssignmentLostError:
+                self._rejoin.set()
+
+    async def _join(self) -> None:
+        limits, session = self._limits, self._settings.session_timeout
+        member = Member(self._name, self._topics, session, self._stirred)
+        joined = self._group.join(member, session + limits.drain_deadline + 2 * limits.commit_deadline)
+        seat = await joined
+        if seat is None or self._rejoin.is_set():
+            self._rejoin.set()  # left out, or subscribed anew meanwhile
+            return
+        paused = set(self._owner.on_assigned(seat.partitions))
+        self._generation = seat.generation
+        self._shares = {
+            partition: _Share(partition in paused, began, began, began)
+            for partition in seat.partitions
+            if (began := self._start_of(partition)) is not None
+        }
+        pinned = {partition: share.began for partition, share in self._shares.items()}
+        self._group.commit(self._name, self._generation, pinned)
+        self._stirred.set()
+
+    def _start_of(self, partition: Partition) -> int | None:
+        """Return the committed offset, else as the settings say, but the first of a partition newly added."""
+        track = self._cluster.tracks.get(partition)
+        if track is None:
+            return None
+        if (committed := self._group.committed.get(partition)) is not None:
+            return committed
+        if any(known.topic == partition.topic for known in self._group.committed):
+            return track.first
+        match self._settings.start:
+            case "earliest":
+                return track.first
+            case "latest":
+                return track.end
+            case "timestamp":
+                assert self._settings.start_timestamp is not None
+                return track.at_time(round(self._settings.start_timestamp.timestamp() * 1000))
+
+    async def _end_epoch(self) -> None:
+        shares, self._shares = self._shares, {}
+        async with self._endings:
+            if not shares:
+                return
+            positions = await self._owner.on_revoked(list(shares))
+            self._finish(shares, positions)
+            try:
+                await self._commit(shares, positions, is_final=True)
+            except LogError as error:
+                _say.warning("final_commit_failed", why=str(error), effect="duplicates")
+
+    def _finish(self, shares: Mapping[Partition, _Share], positions: Mapping[Partition, Position]) -> None:
+        for partition, position in positions.items():
+            share = shares.get(partition)
+            if share is not None and offset_of(position) >= share.began:
+                share.done = offset_of(position) + 1
+
+    async def _commit(
+        self, shares: Mapping[Partition, _Share], partitions: Iterable[Partition], *, is_final: bool = False
+    ) -> None:
+        """Commit what is done of the shares; after their epoch has ended only the final commit goes through."""
+        deadline = self._limits.commit_deadline
+        try:
+            async with asyncio.timeout(deadline), self._commits:
+                offsets = {partition: shares[partition].done for partition in partitions if partition in shares}
+                if offsets and (is_final or self._shares is shares):
+                    await self._cluster.round_trip(self._name)
+                    self._group.commit(self._name, self._generation, offsets)
+        except TimeoutError as error:
+            raise LogError(f"the log did not answer a commit within {deadline:g} s") from error
+
+
+async def _event_or_timeout(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return

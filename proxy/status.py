@@ -1,0 +1,82 @@
+"""What the admin server tells of a running process: readiness and the metrics of now."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from proxy.bridge.assignment import Assignment
+from proxy.bridge.broker import Lane, LaneState
+from proxy.bridge.depths import Depths
+from proxy.bridge.recorder import Recorder
+
+Family = CounterMetricFamily | GaugeMetricFamily
+
+
+class Status:
+    """Reads the parts; changes nothing."""
+
+    def __init__(self, assignment: Assignment, lanes: Mapping[str, Lane], depths: Depths, recorder: Recorder) -> None:
+        self._assignment = assignment
+        self._lanes = lanes
+        self._depths = depths
+        self._recorder = recorder
+
+    def ready(self) -> dict[str, Any]:
+        """Return the body of /ready; `ready` is true when every route is connected and event types are read."""
+        listeners = self._assignment.listeners.values()
+        is_connected = all(lane.state in {LaneState.OPEN, LaneState.BLOCKED} for lane in self._lanes.values())
+        return {
+            "ready": is_connected and bool(listeners),
+            "routes": {name: lane.state.value for name, lane in self._lanes.items()},
+            "event_types": len(listeners),
+            "partitions": len(self._assignment.flows()),
+            "stopped_types": [one.event_type.name for one in listeners if one.is_stopped],
+        }
+
+    def families(self) -> Iterable[Family]:
+        """Yield the metrics of /metrics."""
+        yield self._per_route()
+        yield self._verdicts()
+        yield self._per_queue()
+        yield from self._per_class()
+        yield from self._per_type()
+
+    def _per_route(self) -> Family:
+        in_flight = GaugeMetricFamily("tidegate_in_flight_events", "Written, outcome open.", labels=["route"])
+        for name, lane in self._lanes.items():
+            in_flight.add_metric([name], lane.in_flight)
+        return in_flight
+
+    def _verdicts(self) -> Family:
+        congested = GaugeMetricFamily("tidegate_congested", "Last verdict: 1 congested.", labels=["route", "cause"])
+        for name, verdict in self._recorder.verdicts.items():
+            congested.add_metric([name, verdict.cause.value], float(bool(verdict.congested)))
+        return congested
+
+    def _per_queue(self) -> Family:
+        ready = GaugeMetricFamily("tidegate_queue_ready_messages", "Waiting in a watched queue.", labels=["queue"])
+        for queue, state in self._depths.known().items():
+            ready.add_metric([queue], state.ready)
+        return ready
+
+    def _per_class(self) -> Iterable[Family]:
+        lag = GaugeMetricFamily("tidegate_lag_events", "Events of the log not yet done with.", labels=["class"])
+        for name, count in self._recorder.lags.items():
+            if count is not None:
+                lag.add_metric([name], count)
+        yield lag
+        confirmed = CounterMetricFamily("tidegate_confirmed_events", "Since the start.", labels=["class"])
+        for name, count in self._recorder.confirmed.items():
+            confirmed.add_metric([name], count)
+        yield confirmed
+
+    def _per_type(self) -> Iterable[Family]:
+        sizes = GaugeMetricFamily("tidegate_batch_size_events", "Released per tick.", labels=["type"])
+        waiting = GaugeMetricFamily("tidegate_inbox_events", "Waiting in the inbox.", labels=["type"])
+        for one in self._assignment.listeners.values():
+            waiting.add_metric([one.event_type.name], one.inbox.events)
+            if one.throttle.batch_size is not None:
+                sizes.add_metric([one.event_type.name], one.throttle.batch_size)
+        yield sizes
+        yield waiting

@@ -1,0 +1,68 @@
+"""What all tests share: where code comes from, the local stack, the order of the folders, no skips where CI counts.
+
+`proxy` must be the installed wheel, never the checkout beside these tests; so the checkout, where `load` and `tests`
+come from, goes last.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+if str(CHECKOUT) not in sys.path:
+    sys.path.append(str(CHECKOUT))
+
+from load.stack import Stack, rabbitmq_4  # noqa: E402 - found only now
+
+RABBITMQS = "TIDEGATE_TEST_RABBITMQS"
+"""Environment variable: the RabbitMQs that tests which meet a broker run on: `system`, `4`, or `system 4`."""
+
+ORDER = {folder: place for place, folder in enumerate(("unit", "properties", "simulation", "contract", "integration"))}
+"""From the quick to the slow; reports and containers come last, so that Spark doesn't compete with what is timed."""
+
+
+@pytest.fixture(
+    scope="session", params=os.environ.get(RABBITMQS, "system").split(), ids=lambda name: f"rabbitmq-{name}"
+)
+def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
+    """A real Kafka and a real RabbitMQ for all tests: the stack that TIDEGATE_STACK names, or one of this session."""
+    if "TIDEGATE_STACK" in os.environ:
+        yield Stack.from_env()
+        return
+    with Stack.up(rabbitmq_sbin=rabbitmq_4.sbin() if request.param == "4" else None) as stack:
+        yield stack
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort by folder, keeping the chance order within and all tests on one RabbitMQ together."""
+
+    def place(item: pytest.Item) -> tuple[int, str, int]:
+        folder = ORDER.get(item.path.relative_to(CHECKOUT / "tests").parts[0], len(ORDER))
+        call = getattr(item, "callspec", None)
+        broker = str(call.params.get("stack", "")) if call else ""
+        return (0, "", folder) if not broker and folder < len(ORDER) else (1, broker, folder)
+
+    items.sort(key=place)
+
+
+def _skipped(config: pytest.Config) -> list[str]:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return [report.nodeid for report in reporter.stats.get("skipped", ())] if reporter else []
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """In CI a skipped test proves nothing and fails the run."""
+    if os.environ.get("CI") == "true" and exitstatus == pytest.ExitCode.OK and _skipped(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say which tests made it fail."""
+    if os.environ.get("CI") == "true":
+        for name in _skipped(config):
+            terminalreporter.write_line(f"A skipped test fails CI: {name}", red=True)

@@ -1,0 +1,101 @@
+"""Several event types, good and bad, on one lane while it is cancelled, withdrawn, blocked and cut off."""
+
+import asyncio
+from contextlib import suppress
+from random import Random
+
+from proxy.model import Event, Outcome, Reason
+from proxy.publish_lane import PublishLane
+from tests.contract.lane_adapters import Bench
+from tests.support.recipient import Recorder
+
+WINDOW = 40
+ROUNDS = 25
+
+
+async def storm(bench: Bench, chance: Random) -> None:
+    """Raise `AssertionError` unless every event written ends once, as it should, and nothing confirmed is missing."""
+    good, full = await bench.world.queue(), await bench.world.queue(bound=30)
+    targets = {
+        "good": (good, ""),
+        "other": (good, ""),
+        "full": (full, ""),
+        "lost": (f"{good}.none", ""),
+        "refused": ("x", "no-such-exchange"),
+    }
+    kinds = {
+        kind: bench.recorder(queue, exchange=exchange, topic=f"{kind}.{good}", rank=chance.randrange(3))
+        for kind, (queue, exchange) in targets.items()
+    }
+    async with bench.lane(alone=False, in_flight_events=WINDOW, in_flight_bytes=300_000) as lane:
+        for recorder in kinds.values():
+            recorder.on_end = lambda *_: _check_window(lane)
+        shaking = asyncio.create_task(_shake(bench, full, chance))
+        await asyncio.gather(*(_write(lane, recorder, chance) for recorder in kinds.values()))
+        shaking.cancel()
+        with suppress(asyncio.CancelledError):
+            await shaking
+        await bench.world.unblock()
+        for recorder in kinds.values():
+            await recorder.all_ended(deadline=60)
+    _check_outcomes(kinds)
+    stored = await bench.world.ids(good)
+    for kind in ("good", "other"):
+        prefix = f"{kinds[kind].partition}-"
+        numbers = [int(name.removeprefix(prefix)) for name in stored if name.startswith(prefix)]
+        assert numbers == sorted(set(numbers)), "order, or an event twice that was sent once"
+        assert set(kinds[kind].positions(Outcome.CONFIRMED)) <= set(numbers), "confirmed but missing"
+
+
+def _check_window(lane: PublishLane) -> None:
+    assert 0 <= lane.in_flight <= WINDOW
+
+
+def _check_outcomes(kinds: dict[str, Recorder]) -> None:
+    expected = {
+        "good": {(Outcome.CONFIRMED, None)},
+        "other": {(Outcome.CONFIRMED, None)},
+        "full": {(Outcome.CONFIRMED, None), (Outcome.NACKED, None)},
+        "lost": {(Outcome.UNDELIVERABLE, Reason.UNROUTABLE)},
+        "refused": {(Outcome.UNDELIVERABLE, Reason.REFUSED)},
+    }
+    always = {(Outcome.UNKNOWN, None), (Outcome.UNKNOWN, Reason.REFUSED)}
+    for kind, recorder in kinds.items():
+        assert {(end.outcome, end.reason) for end in recorder.ends} <= expected[kind] | always
+
+
+async def _write(lane: PublishLane, recorder: Recorder, chance: Random) -> None:
+    number = 0
+    for _ in range(ROUNDS):
+        events = []
+        for _ in range(chance.randint(1, 80)):
+            size = 70_000 if chance.random() < 0.02 else chance.randint(1, 300)
+            events.append(Event(number, 1_700_000_000_000, None, bytes(size), (), size))
+            number += 1
+        middle = chance.randrange(len(events))
+        batches = [recorder.batch(part) for part in (events[:middle], events[middle:]) if part]
+        publishing = asyncio.create_task(lane.publish(batches))
+        fate = chance.random()
+        if fate < 0.5:
+            for _ in range(chance.randrange(30)):
+                await asyncio.sleep(0)
+            if fate < 0.25:
+                publishing.cancel()
+            else:
+                lane.withdraw([chance.choice(batches)])
+        with suppress(asyncio.CancelledError):
+            await publishing
+
+
+async def _shake(bench: Bench, full: str, chance: Random) -> None:
+    while True:
+        await asyncio.sleep(chance.uniform(0.005, 0.1))
+        match chance.randrange(4):
+            case 0:
+                await bench.world.drop_connections()
+            case 1:
+                await bench.world.block()
+                await asyncio.sleep(chance.uniform(0.01, 0.2))
+                await bench.world.unblock()
+            case _:
+                await bench.world.ids(full)

@@ -1,0 +1,434 @@
+"""What every `EventLog` does, proved on the one in memory and on Kafka."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from load.stack import Stack
+from proxy.bridge.event_log import EventLog
+from proxy.errors import AssignmentLostError
+from proxy.model import Partition
+from tests.contract.log_adapters import (
+    DEADLINE,
+    KafkaWorld,
+    MemoryWorld,
+    Owner,
+    World,
+    poll_until,
+    receive,
+)
+
+Join = Callable[..., Awaitable[tuple[EventLog, Owner]]]
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"orders.{uuid4().hex[:8]}"
+
+
+@pytest.fixture
+async def join(world: World, topic: str) -> AsyncIterator[Join]:
+    """Start a member of the group `group` that reads the topic; all are stopped at the end."""
+    logs: list[EventLog] = []
+    group = f"group-{uuid4().hex[:8]}"
+
+    async def start(owner: Owner | None = None, **settings: Any) -> tuple[EventLog, Owner]:
+        topics = settings.pop("topics", frozenset({topic}))
+        log, owner = world.log(settings.pop("group", group), **settings), owner or Owner()
+        logs.append(log)
+        await log.start(owner)
+        await log.subscribe(topics)
+        return log, owner
+
+    yield start
+    for log in logs:
+        await log.stop()
+
+
+def numbered(count: int, first: int = 0) -> list[bytes]:
+    return [b"event %d" % number for number in range(first, first + count)]
+
+
+async def assigned(log: EventLog, owner: Owner, partitions: int = 1) -> None:
+    await poll_until(log, owner, lambda: len(owner.owned) == partitions)
+
+
+class EventLogContract:
+    """The tests; one class below for each log they are run on."""
+
+    async def test_events_come_in_log_order_when_they_were_there_before(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic, 2)
+        await world.produce(topic, numbered(300), 0)
+        await world.produce(topic, numbered(200), 1)
+        log, owner = await join()
+        await receive(log, owner, 500)
+        assert owner.values(Partition(topic, 0)) == numbered(300)
+        assert owner.values(Partition(topic, 1)) == numbered(200)
+
+    async def test_events_arrive_without_a_new_poll_when_one_is_waiting(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        log, owner = await join()
+        await assigned(log, owner)
+        polling = asyncio.ensure_future(log.poll(10.0))
+        await world.produce(topic, [b"late"])
+        async with asyncio.timeout(5):
+            owner.take(await polling)
+        assert owner.values(Partition(topic, 0)) == [b"late"]
+
+    async def test_an_event_carries_all_of_its_record_when_it_is_read(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        await world.produce(topic, [b"value"])
+        log, owner = await join()
+        await receive(log, owner, 1)
+        [event] = owner.received[Partition(topic, 0)]
+        assert (event.timestamp_ms, event.key, event.value, event.headers) == (1_700_000_000_000, None, b"value", ())
+        assert event.size == 5
+
+    async def test_nothing_comes_from_a_partition_when_it_is_paused(self, world: World, topic: str, join: Join) -> None:
+        await world.create(topic, 2)
+        still, moving = Partition(topic, 0), Partition(topic, 1)
+        log, owner = await join()
+        await assigned(log, owner, 2)
+        log.pause([still, Partition("not owned", 7)])
+        await world.produce(topic, numbered(50), 0)
+        await world.produce(topic, numbered(50), 1)
+        await poll_until(log, owner, lambda: len(owner.received.get(moving, [])) == 50)
+        owner.take(await log.poll(0.3))
+        assert still not in owner.received
+        log.resume([still, Partition("not owned", 7)])
+        await receive(log, owner, 100)
+        assert owner.values(still) == numbered(50)
+
+    async def test_no_event_is_lost_or_repeated_when_partitions_are_paused_and_resumed_all_the_time(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic, 2)
+        partitions = [Partition(topic, 0), Partition(topic, 1)]
+        for number in (0, 1):
+            await world.produce(topic, [value * 40 for value in numbered(2000)], number)
+        log, owner = await join(fetch_bytes=65536)
+        turn = 0
+        async with asyncio.timeout(DEADLINE):
+            while sum(map(len, owner.received.values())) < 4000:
+                owner.take(await log.poll(0.05))
+                log.pause([partitions[turn % 2]])
+                log.resume([partitions[(turn + 1) % 2]])
+                turn += 1
+        for partition in partitions:
+            assert owner.values(partition) == [value * 40 for value in numbered(2000)]
+
+    async def test_the_owner_keeps_a_partition_paused_when_it_says_so_at_the_assignment(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic, 2)
+        still, moving = Partition(topic, 0), Partition(topic, 1)
+        await world.produce(topic, numbered(20), 0)
+        await world.produce(topic, numbered(20), 1)
+        owner = Owner()
+        owner.paused = [still]
+        log, _ = await join(owner)
+        await poll_until(log, owner, lambda: len(owner.received.get(moving, [])) == 20)
+        owner.take(await log.poll(0.3))
+        assert still not in owner.received
+        log.resume([still])
+        await receive(log, owner, 40)
+
+    async def test_the_next_member_begins_behind_the_commit_when_the_first_has_left(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(100))
+        log, owner = await join()
+        await receive(log, owner, 100)
+        await log.commit({partition: owner.received[partition][59].position, Partition("not owned", 7): "#1"})
+        await log.stop()
+        log, owner = await join()
+        await receive(log, owner, 40)
+        assert owner.values(partition) == numbered(40, first=60)
+
+    async def test_the_last_positions_are_committed_when_partitions_are_revoked(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic, 2)
+        first, owner = await join()
+        for number in (0, 1):
+            await world.produce(topic, numbered(100), number)
+        await receive(first, owner, 200)
+        owner.finish()
+        second, other = await join()
+
+        async def poll_both() -> bool:
+            owner.take(await first.poll(0.02))
+            other.take(await second.poll(0.02))
+            return len(owner.owned) == len(other.owned) == 1
+
+        async with asyncio.timeout(DEADLINE):
+            while not await poll_both():
+                pass
+        for number in (0, 1):
+            await world.produce(topic, numbered(10, first=100), number)
+        async with asyncio.timeout(DEADLINE):
+            while sum(map(len, [*owner.received.values(), *other.received.values()])) < 220:
+                await poll_both()
+        for number in (0, 1):
+            partition = Partition(topic, number)
+            assert owner.values(partition) + other.values(partition) == numbered(110)
+        assert owner.revocations[0] == {Partition(topic, 0), Partition(topic, 1)}
+
+    async def test_a_commit_under_way_does_not_undo_the_final_one_when_partitions_are_revoked(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(100))
+        log, owner = await join()
+        await receive(log, owner, 100)
+        owner.finish()
+        early = [
+            asyncio.ensure_future(log.commit({partition: owner.received[partition][9].position})) for _ in range(3)
+        ]
+        await log.subscribe(frozenset())
+        await asyncio.gather(*early)
+        await log.stop()
+        await world.produce(topic, numbered(1, first=100))
+        log, owner = await join()
+        await receive(log, owner, 1)
+        assert owner.values(partition) == [b"event 100"]
+
+    async def test_nothing_is_owned_when_partitions_have_been_revoked(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(10))
+        log, owner = await join()
+        await receive(log, owner, 10)
+        stale = owner.received[partition][2].position
+        owner.finish()
+        await log.subscribe(frozenset())
+        await log.commit({partition: stale})
+        log.pause([partition])
+        log.resume([partition])
+        assert await log.affirm()
+        assert await log.poll(0.05) == {}
+        await log.subscribe(frozenset({topic}))
+        await world.produce(topic, numbered(1, first=10))
+        await receive(log, owner, 11)
+        assert owner.values(partition) == numbered(11)
+
+    async def test_topics_are_added_and_taken_away_when_the_subscription_changes(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        other = f"{topic}.other"
+        await world.create(topic)
+        await world.create(other)
+        await world.produce(topic, numbered(5))
+        await world.produce(other, numbered(5))
+        log, owner = await join()
+        await receive(log, owner, 5)
+        owner.finish()
+        await log.subscribe(frozenset({topic, other}))
+        await receive(log, owner, 10)
+        owner.finish()
+        await log.subscribe(frozenset({other}))
+        await poll_until(log, owner, lambda: owner.owned == {Partition(other, 0)})
+        assert owner.values(Partition(topic, 0)) == owner.values(Partition(other, 0)) == numbered(5)
+
+    async def test_a_commit_is_refused_when_the_group_has_fenced_the_replica(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(10))
+        group = f"fenced-{uuid4().hex[:8]}"
+        log, owner = await join(group=group, session_timeout=6.0)
+        await receive(log, owner, 10)
+        assert await log.affirm()
+        await world.fence(log, group)
+        with pytest.raises(AssignmentLostError):
+            await log.commit({partition: owner.received[partition][9].position})
+        assert not await log.affirm() or not owner.owned
+
+    async def test_a_replica_joins_again_when_the_group_has_fenced_it(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        group = f"fenced-{uuid4().hex[:8]}"
+        log, owner = await join(group=group)
+        await assigned(log, owner)
+        await world.fence(log, group)
+        await poll_until(log, owner, lambda: len(owner.assignments) == 2)
+        await world.produce(topic, [b"again"])
+        await receive(log, owner, 1)
+
+    async def test_affirming_changes_nothing_when_positions_were_committed(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(10))
+        log, owner = await join()
+        await receive(log, owner, 10)
+        await log.commit({partition: owner.received[partition][3].position})
+        assert await log.affirm()
+        await log.stop()
+        log, owner = await join()
+        await receive(log, owner, 6)
+        assert owner.values(partition) == numbered(6, first=4)
+
+    async def test_reading_begins_there_again_when_it_began_at_the_end_and_nothing_was_committed(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        await world.produce(topic, numbered(10))
+        log, owner = await join(start="latest")
+        await assigned(log, owner)
+        async with asyncio.timeout(DEADLINE):
+            while not await log.lags({Partition(topic, 0): None}):
+                await log.poll(0.02)
+        await world.produce(topic, [b"seen"])
+        await receive(log, owner, 1)
+        await log.stop()
+        await world.produce(topic, [b"meanwhile"])
+        log, owner = await join(start="latest")
+        await receive(log, owner, 2)
+        assert owner.values(Partition(topic, 0)) == [b"seen", b"meanwhile"]
+
+    @pytest.mark.parametrize(
+        ("settings", "expected"),
+        [
+            ({"start": "earliest"}, 11),
+            ({"start": "latest"}, 1),
+            ({"start": "timestamp", "start_timestamp": "2023-11-14T22:13:20Z"}, 11),
+            ({"start": "timestamp", "start_timestamp": "2033-11-14T22:13:20Z"}, 1),
+        ],
+    )
+    async def test_reading_begins_where_the_settings_say_when_nothing_was_committed(
+        self, world: World, topic: str, join: Join, settings: dict[str, Any], expected: int
+    ) -> None:
+        await world.create(topic)
+        await world.produce(topic, numbered(10))
+        log, owner = await join(**settings)
+        partition = Partition(topic, 0)
+        async with asyncio.timeout(DEADLINE):
+            while partition not in await log.lags({partition: None}):
+                owner.take(await log.poll(0.02))
+        await world.produce(topic, numbered(1, first=10))
+        await receive(log, owner, expected)
+        assert owner.values(partition) == numbered(expected, first=11 - expected)
+
+    async def test_a_survey_tells_missing_topics_from_readable_ones_when_asked(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        log, _ = await join(topics=frozenset())
+        survey = await log.survey([topic, "no.such.topic"])
+        assert topic in survey.readable
+        assert survey.missing == {"no.such.topic"}
+        assert survey.refused == frozenset()
+        assert (await log.survey(["no.such.topic"])).missing == {"no.such.topic"}
+
+    async def test_what_is_lost_is_counted_exactly_when_the_log_is_truncated(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic, 2)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(10))
+        log, owner = await join()
+        await receive(log, owner, 10)
+        log.pause([partition])
+        await world.produce(topic, numbered(90, first=10))
+        await world.truncate(topic, 0, 73)
+        log.resume([partition])
+        await receive(log, owner, 37)
+        assert owner.lost == [(partition, 63)]
+        assert owner.values(partition) == numbered(10) + numbered(27, first=73)
+
+    async def test_lags_count_from_what_is_done_or_from_the_beginning_when_nothing_is(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic, 2)
+        first, second = Partition(topic, 0), Partition(topic, 1)
+        await world.produce(topic, numbered(30), 0)
+        await world.produce(topic, numbered(12), 1)
+        log, owner = await join()
+        await receive(log, owner, 42)
+        log.pause([first, second])
+        await world.produce(topic, numbered(5, first=12), 1)
+        done = {first: owner.received[first][9].position, second: None, Partition("no.such.topic", 0): None}
+        assert await log.lags(done) == {first: 20, second: 17}
+
+    async def test_offsets_without_events_count_as_lag_and_are_passed_when_others_are_read(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(3))
+        gap = await world.leave_gap(topic)
+        await world.produce(topic, numbered(2, first=3))
+        log, owner = await join()
+        await receive(log, owner, 5)
+        assert owner.values(partition) == numbered(5)
+        assert await log.lags({partition: owner.received[partition][2].position}) == {partition: gap + 2}
+        await log.commit(owner.finish())
+        await world.leave_gap(topic)
+        await world.produce(topic, numbered(1, first=5))
+        await log.stop()
+        log, owner = await join()
+        await receive(log, owner, 1)
+        assert owner.values(partition) == numbered(1, first=5)
+
+    async def test_a_new_partition_is_read_from_its_beginning_when_reading_was_to_begin_at_the_end(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        await world.produce(topic, numbered(10))
+        log, owner = await join(start="latest")
+        await assigned(log, owner)
+        async with asyncio.timeout(DEADLINE):
+            while not await log.lags({Partition(topic, 0): None}):
+                await log.poll(0.02)
+        await world.create(topic, 2)
+        await world.produce(topic, numbered(10), 1)
+        await receive(log, owner, 10)
+        assert owner.values(Partition(topic, 1)) == numbered(10)
+        assert Partition(topic, 0) not in owner.received
+
+    async def test_stopping_again_does_nothing_when_the_log_is_stopped(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        log, _ = await join()
+        polling = asyncio.ensure_future(log.poll(30.0))
+        await asyncio.sleep(0)
+        async with asyncio.timeout(DEADLINE):
+            await log.stop()
+            assert await polling == {}
+            await log.stop()
+            assert await log.poll(0.01) == {}
+
+    async def test_nothing_breaks_when_a_log_is_stopped_that_was_never_started(self, world: World) -> None:
+        await world.log("idle").stop()
+
+
+class TestMemoryLog(EventLogContract):
+    @pytest.fixture
+    def world(self) -> World:
+        return MemoryWorld()
+
+
+class TestKafkaLog(EventLogContract):
+    @pytest.fixture
+    async def world(self, stack: Stack) -> AsyncIterator[World]:
+        async with KafkaWorld.open(stack.kafka) as world:
+            yield world

@@ -1,0 +1,426 @@
+"""What only a real RabbitMQ can show: restarts, rights, sizes, alarms with full sockets, logins, topology."""
+
+import asyncio
+import gc
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any
+from uuid import uuid4
+
+import aio_pika
+import aiormq
+import pytest
+
+from load.stack import Stack
+from proxy.bridge.broker import LaneState
+from proxy.errors import BrokerError, RefusedLoginError, SettingsError
+from proxy.model import Event, Outcome, Reason
+from proxy.publish_lane import PublishLane
+from proxy.rabbit_broker.broker import MOST_CONNECTIONS, RabbitBroker
+from proxy.settings import BrokerSettings, BrokerTls, Limits, Route
+from tests.contract.lane_adapters import Bench, RabbitWorld, until
+from tests.support.recipient import Recorder
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture
+async def world(stack: Stack) -> AsyncIterator[RabbitWorld]:
+    async with RabbitWorld.open(stack) as world:
+        yield world
+
+
+@pytest.fixture
+def bench(world: RabbitWorld) -> Bench:
+    return Bench(world)
+
+
+@pytest.fixture(autouse=True)
+def no_noise(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Whatever happens, neither the client nor asyncio may write to the terminal."""
+    yield
+    gc.collect()
+    assert [record.getMessage() for record in caplog.records if record.name.startswith(("aio", "asyncio"))] == []
+
+
+def made(start: int, end: int, size: int = 20) -> list[Event]:
+    return [Event(number, 1_700_000_000_000, b"key", b"x" * size, (), size + 3) for number in range(start, end)]
+
+
+@asynccontextmanager
+async def running(lane: PublishLane) -> AsyncIterator[None]:
+    task = asyncio.create_task(lane.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+@contextmanager
+def user(stack: Stack, name: str, *rights: str) -> Iterator[None]:
+    """Let a user in for a while; `rights` are the patterns for configure, write, read."""
+    stack.rabbitmqctl("add_user", name, "secret")
+    try:
+        stack.rabbitmqctl("set_permissions", name, *rights)
+        yield
+    finally:
+        stack.rabbitmqctl("delete_user", name)
+
+
+@asynccontextmanager
+async def far_away(port: int, *, delay: float) -> AsyncIterator[str]:
+    """Let the broker seem far away: what it says arrives late, so that much is written before it can be heard."""
+
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65_536):
+                await asyncio.sleep(seconds)
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        to_reader, to_writer = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(forward(reader, to_writer, 0), forward(to_reader, writer, delay))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def send_all(lane: PublishLane, recorder: Recorder, events: list[Event]) -> None:
+    """Publish as a listener does: again whatever ended as unknown or nacked."""
+    while events:
+        batch = recorder.batch(events)
+        before = len(recorder.ends)
+        await lane.publish([batch])
+        await recorder.all_ended(deadline=60)
+        again = {end.position for end in recorder.ends[before:] if end.outcome in {Outcome.UNKNOWN, Outcome.NACKED}}
+        events = [event for event in events if event.position in again]
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
+async def test_nothing_confirmed_is_missing_when_the_broker_restarts(
+    world: RabbitWorld, bench: Bench, stack: Stack, *, kill: bool
+) -> None:
+    queue = await world.queue()
+    # RabbitMQ writes down with a delay that a queue exists: a kill right now would take the queue with it.
+    stack.rabbitmqctl("eval", "mnesia:sync_log().")
+    recorder = bench.recorder(queue)
+    async with bench.lane(alone=False) as lane:
+        first = asyncio.create_task(lane.publish([recorder.batch(made(n, n + 500)) for n in range(0, 20_000, 500)]))
+        await until(lambda: recorder.count(Outcome.CONFIRMED) > 2_000)
+        await asyncio.to_thread(stack.stop_rabbitmq, kill=kill)
+        await until(lambda: lane.state is LaneState.LOST)
+        assert lane.in_flight == 0
+        await asyncio.to_thread(stack.start_rabbitmq)
+        await first
+        await recorder.all_ended(deadline=60)
+        unknown = set(recorder.positions(Outcome.UNKNOWN))
+        assert 0 < len(unknown) <= 400
+        await send_all(lane, recorder, [event for event in made(0, 20_000) if event.position in unknown])
+    stored = await world.ids(queue)
+    assert set(recorder.positions(Outcome.CONFIRMED)) == set(range(20_000))
+    assert set(stored) == {f"{recorder.partition}-{number}" for number in range(20_000)}
+    assert len(stored) <= 20_000 + len(unknown)
+
+
+async def test_events_are_refused_one_by_one_when_the_user_may_not_write(
+    world: RabbitWorld, bench: Bench, stack: Stack
+) -> None:
+    open_queue, closed_queue = await world.queue(), await world.queue()
+    closed = await world.fan_out(closed_queue)
+    name = f"user-{uuid4().hex[:8]}"
+    with user(stack, name, "^$", "^(amq\\.default|lane\\..*)$", "^$"):
+        settings = world.settings.model_copy(update={"username": name, "password": pw("secret")})
+        lane = RabbitBroker(settings, {"r": Route(exchange="")}, Limits()).lane("r")
+        good, bad = bench.recorder(open_queue), bench.recorder("any", exchange=closed)
+        async with running(lane):
+            await asyncio.gather(send_all(lane, good, made(0, 100)), send_all(lane, bad, made(0, 10)))
+            assert set(good.positions(Outcome.CONFIRMED)) == set(range(100))
+            refused = [end for end in bad.ends if end.outcome is Outcome.UNDELIVERABLE]
+            assert {end.position for end in refused} == set(range(10))
+            assert all("ACCESS_REFUSED" in end.detail for end in refused)
+
+
+async def test_an_event_is_refused_alone_when_it_is_larger_than_the_broker_takes(
+    world: RabbitWorld, bench: Bench, stack: Stack
+) -> None:
+    queue = await world.queue()
+    recorder = bench.recorder(queue)
+    before = stack.rabbitmqctl("eval", "application:get_env(rabbit, max_message_size).").strip()
+    stack.rabbitmqctl("eval", "application:set_env(rabbit, max_message_size, 200000).")
+    stack.rabbitmqctl("eval", "persistent_term:put(max_message_size, 200000).")
+    try:
+        async with bench.lane() as lane:
+            events = made(0, 20) + made(20, 21, size=300_000) + made(21, 40)
+            await send_all(lane, recorder, events)
+            (refused,) = [end for end in recorder.ends if end.outcome is Outcome.UNDELIVERABLE]
+            assert (refused.position, refused.reason) == (20, Reason.REFUSED)
+            assert "PRECONDITION_FAILED" in refused.detail
+    finally:
+        size = before.removeprefix("{ok,").removesuffix("}") if before.startswith("{ok") else "134217728"
+        stack.rabbitmqctl("eval", f"application:set_env(rabbit, max_message_size, {size}).")
+        stack.rabbitmqctl("eval", f"persistent_term:put(max_message_size, {size}).")
+    assert len(set(await world.ids(queue))) == 39
+
+
+async def test_the_connection_lives_and_nothing_is_sent_twice_when_an_alarm_outlasts_full_sockets(
+    world: RabbitWorld, stack: Stack
+) -> None:
+    queue = await world.queue()
+    async with far_away(stack.amqp_port, delay=0.3) as host:
+        await _outlast_an_alarm(world, world.settings.model_copy(update={"heartbeat": 1.0, "hosts": [host]}), queue)
+    assert len(await world.ids(queue)) == 400
+
+
+async def _outlast_an_alarm(world: RabbitWorld, settings: BrokerSettings, queue: str) -> None:
+    route = Route(exchange="", in_flight_events=1000, in_flight_bytes=64 * 1024**2)
+    lane = RabbitBroker(settings, {"r": route}, Limits(write_deadline=2.0, confirm_deadline=3.0)).lane("r")
+    recorder = Bench(world).recorder(queue)
+    async with running(lane):
+        await send_all(lane, recorder, made(0, 1))
+        await world.block()
+        try:
+            publishing = asyncio.create_task(lane.publish([recorder.batch(made(1, 400, size=100_000))]))
+            await until(lambda: lane.state is LaneState.BLOCKED)
+            await asyncio.sleep(20)
+            assert lane.state is LaneState.BLOCKED
+        finally:
+            await world.unblock()
+        await publishing
+        await recorder.ended(400)
+        assert recorder.count(Outcome.CONFIRMED) == 400
+
+
+async def test_all_open_ends_as_unknown_and_flow_returns_when_the_broker_stops_answering(
+    world: RabbitWorld, bench: Bench, stack: Stack
+) -> None:
+    queue = await world.queue()
+    recorder = bench.recorder(queue)
+    async with bench.lane(Limits(confirm_deadline=1.0, connect_deadline=1.0)) as lane:
+        await send_all(lane, recorder, made(0, 10))
+        assert stack.rabbitmq_pid is not None
+        os.kill(stack.rabbitmq_pid, signal.SIGSTOP)
+        try:
+            await lane.publish([recorder.batch(made(10, 60))])
+            assert lane.in_flight == 50
+            await recorder.ended(60, deadline=3)
+            assert lane.state is LaneState.LOST
+            assert recorder.count(Outcome.UNKNOWN) == 50
+        finally:
+            os.kill(stack.rabbitmq_pid, signal.SIGCONT)
+        await send_all(lane, recorder, made(10, 60))
+        assert set(recorder.positions(Outcome.CONFIRMED)) == set(range(60))
+
+
+async def test_the_next_host_is_taken_when_one_is_dead(world: RabbitWorld, bench: Bench) -> None:
+    hosts = ["127.0.0.1:1", *world.settings.hosts]
+    lane = RabbitBroker(world.settings.model_copy(update={"hosts": hosts}), {"r": Route(exchange="")}, Limits()).lane(
+        "r"
+    )
+    async with running(lane):
+        await until(lambda: lane.state is LaneState.OPEN, deadline=5)
+
+
+async def test_a_refused_login_is_named_when_it_never_worked(world: RabbitWorld) -> None:
+    settings = world.settings.model_copy(update={"username": "nobody"})
+    lane = RabbitBroker(settings, {"r": Route(exchange="")}, Limits()).lane("r")
+    with pytest.raises(RefusedLoginError, match=r"127\.0\.0\.1:\d+ refuses broker.username 'nobody'"):
+        await lane.run()
+
+
+async def test_a_login_refused_later_is_waited_out(world: RabbitWorld, bench: Bench, stack: Stack) -> None:
+    queue = await world.queue()
+    recorder = bench.recorder(queue)
+    name = f"user-{uuid4().hex[:8]}"
+    with user(stack, name, ".*", ".*", ".*"):
+        settings = world.settings.model_copy(update={"username": name, "password": pw("secret")})
+        lane = RabbitBroker(settings, {"r": Route(exchange="")}, Limits()).lane("r")
+        async with running(lane):
+            await send_all(lane, recorder, made(0, 10))
+            await asyncio.to_thread(stack.rabbitmqctl, "change_password", name, "other")
+            await world.drop_connections()
+            await until(lambda: lane.state is LaneState.LOST)
+            await asyncio.sleep(1)
+            assert lane.state is LaneState.LOST
+            await asyncio.to_thread(stack.rabbitmqctl, "change_password", name, "secret")
+            await send_all(lane, recorder, made(10, 20))
+            assert recorder.count(Outcome.CONFIRMED) == 20
+
+
+async def test_a_missing_virtual_host_is_named_and_waited_for(
+    world: RabbitWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = world.settings.model_copy(update={"virtual_host": "nowhere"})
+    lane = RabbitBroker(settings, {"r": Route(exchange="")}, Limits()).lane("r")
+    async with running(lane):
+        await until(lambda: lane.state is LaneState.LOST)
+        await asyncio.sleep(0.5)
+    said = capsys.readouterr().out
+    assert said.count("broker.virtual_host 'nowhere'") == 1
+
+
+async def test_the_monitor_answers_while_the_publishing_connection_is_blocked(world: RabbitWorld, bench: Bench) -> None:
+    queue = await world.queue()
+    recorder = bench.recorder(queue)
+    monitor = world.monitor()
+    async with bench.lane(alone=False) as lane:
+        await send_all(lane, recorder, made(0, 10))
+        await world.block()
+        try:
+            await lane.publish([recorder.batch(made(10, 11))])
+            await until(lambda: lane.state is LaneState.BLOCKED)
+            state = (await monitor.poll([queue]))[queue]
+            assert state is not None
+            assert state.ready == 10
+        finally:
+            await world.unblock()
+    await monitor.close()
+
+
+async def test_the_monitor_raises_in_time_and_recovers_when_the_broker_hangs(world: RabbitWorld, stack: Stack) -> None:
+    queue = await world.queue()
+    monitor = world.monitor()
+    assert (await monitor.poll([queue]))[queue] is not None
+    assert stack.rabbitmq_pid is not None
+    os.kill(stack.rabbitmq_pid, signal.SIGSTOP)
+    try:
+        async with asyncio.timeout(1.5):
+            with pytest.raises(BrokerError):
+                await monitor.poll([queue])
+    finally:
+        os.kill(stack.rabbitmq_pid, signal.SIGCONT)
+    assert (await monitor.poll([queue]))[queue] is not None
+    await world.drop_connections()
+    with suppress(BrokerError):
+        await monitor.poll([queue])
+    assert (await monitor.poll([queue]))[queue] is not None
+    await monitor.close()
+
+
+async def test_many_queues_are_polled_at_once_with_consumers_and_gaps(world: RabbitWorld) -> None:
+    queues = [await world.queue() for _ in range(30)]
+
+    async def on_message(_: object) -> None: ...
+
+    await (await world.channel.get_queue(queues[3])).consume(on_message, no_ack=True)
+    monitor = world.monitor()
+    asked = [*queues[:10], "missing.1", *queues[10:], "missing.2"]
+    states = await monitor.poll(asked)
+    assert [name for name, state in states.items() if state is None] == ["missing.1", "missing.2"]
+    assert [state.consumers for name, state in states.items() if state] == [int(n == 3) for n in range(30)]
+    await monitor.close()
+
+
+async def test_exchange_queues_and_bindings_exist_when_a_route_declares_them(world: RabbitWorld, bench: Bench) -> None:
+    names = [f"declared.{uuid4().hex[:8]}" for _ in range(3)]
+    route = Route(exchange=names[0], queues=tuple(names[1:]), declare=True)
+    lane = RabbitBroker(world.settings, {"r": route}, Limits()).lane("r")
+    recorder = bench.recorder("any.key", exchange=names[0])
+    async with running(lane):
+        await send_all(lane, recorder, made(0, 10))
+    assert recorder.count(Outcome.CONFIRMED) == 10
+    assert [len(await world.ids(name)) for name in names[1:]] == [10, 10]
+
+
+async def test_data_flows_and_the_refusal_is_said_when_a_queue_exists_with_other_arguments(
+    world: RabbitWorld, bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue = await world.queue(bound=1000)
+    route = Route(exchange=f"declared.{uuid4().hex[:8]}", queues=(queue,), declare=True)
+    lane = RabbitBroker(world.settings, {"r": route}, Limits()).lane("r")
+    recorder = bench.recorder(queue)
+    async with running(lane):
+        await send_all(lane, recorder, made(0, 10))
+        await world.drop_connections()
+        await until(lambda: lane.state is not LaneState.OPEN)
+        await until(lambda: lane.state is LaneState.OPEN)
+    assert recorder.count(Outcome.CONFIRMED) == 10
+    assert capsys.readouterr().out.count("declaration_refused") == 1
+
+
+async def test_routes_share_sixteen_connections_when_there_are_more(
+    world: RabbitWorld, bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    routes = {f"r{n}": Route(exchange="", in_flight_events=200 if n else 100) for n in range(20)}
+    broker = RabbitBroker(world.settings, routes, Limits())
+    lanes = [broker.lane(name) for name in routes]
+    assert len(set(map(id, lanes))) == MOST_CONNECTIONS
+    assert capsys.readouterr().out.count("routes_share_connections") == 1
+    recorders = [bench.recorder(await world.queue()) for _ in range(2)]
+    async with running(broker.lane("r0")), running(broker.lane("r16")):
+        await asyncio.gather(
+            send_all(broker.lane("r0"), recorders[0], made(0, 500)),
+            send_all(broker.lane("r16"), recorders[1], made(0, 500)),
+        )
+    assert [recorder.count(Outcome.CONFIRMED) for recorder in recorders] == [500, 500]
+
+
+async def test_key_headers_and_properties_arrive_as_the_mapping_says(world: RabbitWorld, bench: Bench) -> None:
+    queue = await world.queue()
+    recorder = bench.recorder(queue)
+    headers = (
+        ("trace", b"abc"),
+        ("raw", b"\xff\x00"),
+        ("none", None),
+        ("dup", b"1"),
+        ("dup", b"\xfe"),
+        ("CC", b"nowhere"),
+        ("x-delay", b"5"),
+        ("Content-Type", b"a/b"),
+    )
+    full = Event("7:9", 1_700_000_000_123, b"\x00key", b"\x00body", headers, 60)
+    tombstone = Event("8", None, None, None, (), 0)
+    async with bench.lane() as lane:
+        await send_all(lane, recorder, [full, tombstone])
+    first, second = await world.messages(queue)
+    assert (first.body, first.content_type, first.message_id) == (b"\x00body", "a/b", f"{recorder.partition}-7:9")
+    assert first.delivery_mode == aio_pika.DeliveryMode.PERSISTENT
+    assert first.timestamp is not None
+    assert int(first.timestamp.timestamp()) == 1_700_000_000
+    assert first.headers == {
+        "tidegate-topic": recorder.partition.topic,
+        "tidegate-partition": 0,
+        "tidegate-position": "7:9",
+        "tidegate-timestamp": 1_700_000_000_123,
+        "tidegate-key": b"\x00key",
+        "trace": "abc",
+        "raw": b"\xff\x00",
+        "none": None,
+        "dup": ["1", b"\xfe"],
+        "log.CC": "nowhere",
+        "log.x-delay": "5",
+    }
+    assert (second.body, second.timestamp, second.content_type) == (b"", None, "text/plain")
+    assert second.headers["tidegate-tombstone"] is True
+    assert "tidegate-key" not in second.headers
+
+
+async def test_nothing_piles_up_when_the_channel_closes_a_thousand_times(world: RabbitWorld, bench: Bench) -> None:
+    recorder = bench.recorder("x", exchange="no-such-exchange")
+
+    def alive() -> int:
+        gc.collect()
+        return sum(isinstance(thing, aiormq.Channel | asyncio.Task) for thing in gc.get_objects())
+
+    async with bench.lane() as lane:
+        await send_all(lane, recorder, made(0, 20))
+        before = alive()
+        await send_all(lane, recorder, made(20, 1020))
+        assert recorder.count(Outcome.UNDELIVERABLE) == 1020
+        assert alive() <= before + 10
+
+
+def test_a_certificate_that_cannot_be_read_is_a_mistake_in_the_settings() -> None:
+    settings = BrokerSettings(hosts=["127.0.0.1:1"], tls=BrokerTls(ca_file="/no/such/file.pem"))
+    with pytest.raises(SettingsError, match=r"broker\.tls"):
+        RabbitBroker(settings, {}, Limits())
+
+
+def pw(text: str) -> Any:
+    return BrokerSettings(hosts=["h:1"], password=text).password  # type: ignore[arg-type]

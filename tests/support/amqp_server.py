@@ -1,0 +1,82 @@
+"""A broker that answers the client's handshake and then says what the test tells it: for what real ones rarely say."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Self
+
+from pamqp import commands, frame
+from pamqp.common import FieldTable
+from pamqp.header import ContentHeader
+
+CAPABILITIES: FieldTable = {"capabilities": {"publisher_confirms": True, "basic.nack": True}}
+
+
+class AmqpServer:
+    """Accepts one client after the other."""
+
+    def __init__(self) -> None:
+        self.host = ""
+        self.heard: list[tuple[int, Any]] = []
+        self.refuse: commands.Connection.Close | None = None
+        """Said instead of `tune`."""
+        self.refuse_open: commands.Connection.Close | None = None
+        """Said instead of `open-ok`."""
+        self.is_reading = asyncio.Event()
+        self.is_reading.set()
+        self._writer: asyncio.StreamWriter
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls) -> AsyncIterator[Self]:
+        self = cls()
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=2**24)
+        async with server:
+            self.host = "127.0.0.1:{}".format(server.sockets[0].getsockname()[1])  # noqa: UP032 -- quotes within
+            yield self
+
+    def say(self, value: Any, channel: int = 1) -> None:
+        """Send a frame."""
+        self._writer.write(frame.marshal(value, channel))
+
+    def give_back(self, message_id: str, body: bytes, channel: int = 1) -> None:
+        """Return a message as unroutable."""
+        self.say(commands.Basic.Return(312, "NO_ROUTE", "ex", "key"), channel)
+        properties = commands.Basic.Properties(message_id=message_id)
+        self.say(ContentHeader(body_size=len(body), properties=properties), channel)
+        for start in range(0, len(body), 100):
+            self.say(frame.body.ContentBody(body[start : start + 100]), channel)
+
+    def hang_up(self) -> None:
+        """Cut the connection."""
+        self._writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        try:
+            await reader.readexactly(8)
+            self.say(commands.Connection.Start(0, 9, CAPABILITIES, "PLAIN", "en_US"), 0)
+            while True:
+                head = await reader.readexactly(7)
+                _, channel, size = frame.frame_parts(head)
+                assert size is not None
+                value = frame.unmarshal(head + await reader.readexactly(size + 1))[2]
+                self.heard.append((channel, value))
+                self._answer(channel, value)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    def _answer(self, channel: int, value: Any) -> None:
+        match value:
+            case commands.Connection.StartOk():
+                self.say(self.refuse or commands.Connection.Tune(2047, 131_072, 5), 0)
+            case commands.Connection.Open():
+                self.say(self.refuse_open or commands.Connection.OpenOk(), 0)
+            case commands.Connection.Close():
+                self.say(commands.Connection.CloseOk(), 0)
+            case commands.Channel.Open():
+                self.say(commands.Channel.OpenOk(), channel)
+            case commands.Confirm.Select():
+                self.say(commands.Confirm.SelectOk(), channel)

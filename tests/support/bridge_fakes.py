@@ -1,0 +1,215 @@
+"""A log and a lane that do what a test tells them, to see one piece of the bridge at a time."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from proxy.bridge.broker import Batch, LaneState, QueueState
+from proxy.bridge.event_log import PartitionOwner, Survey
+from proxy.bridge.flow import PartitionFlow
+from proxy.errors import BrokerError, LogError
+from proxy.model import Event, Outcome, Partition, Position, Reason
+
+
+class ScriptedLane:
+    """Writes everything at once (up to `room`) and waits for the test to tell the outcomes."""
+
+    def __init__(self) -> None:
+        self.state = LaneState.OPEN
+        self.batches: list[Batch] = []
+        self.handed: Sequence[Batch] = ()
+        self.calls = 0
+        self.written: list[Event] = []
+        self.room = asyncio.Semaphore(10**9)
+        self.failure: Exception | None = None
+        """Ends `run` half a second after its start."""
+        self._changed = asyncio.Event()
+
+    @property
+    def in_flight(self) -> int:
+        return 0
+
+    def oldest(self, now: float) -> float:
+        del now
+        return 0.0
+
+    async def run(self) -> None:
+        await asyncio.sleep(0.5)
+        if self.failure is not None:
+            raise self.failure
+        await asyncio.Event().wait()
+
+    async def publish(self, batches: Sequence[Batch]) -> None:
+        self.handed = batches
+        self.calls += 1
+        for batch in batches:
+            while not batch.withdrawn and batch.done < len(batch.events):
+                if self.room.locked():
+                    self._changed.clear()
+                    await self._changed.wait()
+                    continue
+                await self.room.acquire()
+                self.written.append(batch.events[batch.done])
+                batch.done += 1
+            self.batches.append(batch)
+
+    def withdraw(self, batches: Collection[Batch]) -> None:
+        for batch in batches:
+            batch.called_back = True
+        self._changed.set()
+
+    def give_room(self, events: int) -> None:
+        for _ in range(events):
+            self.room.release()
+        self._changed.set()
+
+    def finish_written(self) -> None:
+        """Confirm what was written of the batches handed over last."""
+        for batch in self.handed:
+            if batch.done:
+                batch.recipient.on_outcome(batch, 0, batch.done, Outcome.CONFIRMED, seconds=0.001)
+
+    def finish(self, outcome: Outcome = Outcome.CONFIRMED, *, reason: Reason | None = None) -> None:
+        """End all that was written and not yet ended."""
+        batches, self.batches = self.batches, []
+        for batch in batches:
+            if batch.done:
+                batch.recipient.on_outcome(batch, 0, batch.done, outcome, seconds=0.001, reason=reason)
+
+
+class ScriptedLog:
+    """Hands out what the test puts in, remembers pauses and commits."""
+
+    def __init__(self) -> None:
+        self.owner: PartitionOwner | None = None
+        self.fetched: dict[Partition, list[Event]] = {}
+        self.paused: set[Partition] = set()
+        self.committed: dict[Partition, Position] = {}
+        self.subscribed: frozenset[str] = frozenset()
+        self.subscriptions = 0
+        self.subscribe_failure: LogError | None = None
+        self.surveyed = Survey(frozenset(), frozenset(), frozenset())
+        self.failure: LogError | None = None
+        self.owns_nothing = False
+        """A rebalance has taken everything away: commits leave it out and succeed."""
+        self.affirmed = 0
+        self.handed_out = 0
+        """Events that polls have returned."""
+        self.lag: int | None = 0
+        """Of every partition; None: the log can't tell."""
+        self.lag_delay = 0.0
+        self.commit_delay = 0.0
+        self.start_delay = 0.0
+        self.stop_delay = 0.0
+        self.poll_failure: Exception | None = None
+        self.on_poll_end: Callable[[], None] = lambda: None
+        """Called when a poll ends that found nothing."""
+        self.stops = 0
+
+    async def start(self, owner: PartitionOwner) -> None:
+        await asyncio.sleep(self.start_delay)
+        self.owner = owner
+
+    async def survey(self, wanted: Collection[str]) -> Survey:
+        del wanted
+        self._fail()
+        return self.surveyed
+
+    async def subscribe(self, topics: frozenset[str]) -> None:
+        if self.subscribe_failure is not None:
+            raise self.subscribe_failure
+        self.subscribed = topics
+        self.subscriptions += 1
+
+    async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
+        fetched, self.fetched = self.fetched, {}
+        self.handed_out += sum(len(events) for events in fetched.values())
+        if self.poll_failure is not None:
+            raise self.poll_failure
+        if not fetched:
+            await asyncio.sleep(wait)
+            self.on_poll_end()
+            fetched, self.fetched = self.fetched, {}
+        return fetched
+
+    def pause(self, partitions: Collection[Partition]) -> None:
+        self.paused |= set(partitions)
+
+    def resume(self, partitions: Collection[Partition]) -> None:
+        self.paused -= set(partitions)
+
+    async def commit(self, positions: Mapping[Partition, Position]) -> None:
+        self._fail()
+        await asyncio.sleep(self.commit_delay)
+        if not self.owns_nothing:
+            self.committed |= positions
+
+    async def affirm(self) -> bool:
+        self.affirmed += 1
+        return self.failure is None
+
+    async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
+        self._fail()
+        await asyncio.sleep(self.lag_delay)
+        return {} if self.lag is None else dict.fromkeys(done, self.lag)
+
+    async def stop(self) -> None:
+        self.stops += 1
+        await asyncio.sleep(self.stop_delay)
+
+    def _fail(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+
+class ScriptedMonitor:
+    """Tells the states that the test puts in, or fails."""
+
+    def __init__(self, states: Mapping[str, QueueState | None]) -> None:
+        self.states = states
+        self.failure: BrokerError | None = None
+        self.polls = 0
+        self.is_closed = False
+
+    async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
+        await asyncio.sleep(0.001)
+        self.polls += 1
+        if self.failure is not None:
+            raise self.failure
+        return {queue: self.states.get(queue) for queue in queues}
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+class CountingHost:
+    """Counts what a flow tells its listener."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.overtaken = 0
+        self.parked: list[tuple[PartitionFlow, int, Sequence[Event]]] = []
+        self.called_back: list[PartitionFlow] = []
+        self.sending: list[Batch] = []
+
+    def on_confirmed(self, _events: Sequence[Event], _seconds: float | None, overtaken: int) -> None:
+        self.overtaken += overtaken
+
+    def on_failed(self, _outcome: Outcome, _count: int, *, congestion: bool) -> float:
+        del congestion
+        return self.now
+
+    def on_undeliverable(
+        self, flow: PartitionFlow, first: int, lost: Sequence[Event], _reason: Reason, _detail: str
+    ) -> None:
+        self.parked.append((flow, first, lost))
+
+    def withdraw(self, flow: PartitionFlow) -> None:
+        self.called_back.append(flow)
+        for batch in self.sending:
+            batch.called_back = True
+
+    def wake(self) -> None:
+        pass
+
+    def may_send(self) -> bool:
+        return True

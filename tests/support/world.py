@@ -1,0 +1,120 @@
+"""One event type with its listener, assignment and committer, on scripted fakes, under virtual time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Self
+
+from proxy.bridge.assignment import Assignment
+from proxy.bridge.committer import Committer
+from proxy.bridge.inbox import Budget
+from proxy.bridge.lease import Lease
+from proxy.bridge.listener import Listener, Surroundings
+from proxy.bridge.pump import Pump
+from proxy.bridge.tally import Tallies, Tally
+from proxy.bridge.throttle import Throttle
+from proxy.congestion.collector import RouteStatistics
+from proxy.congestion.per_type import AimdBatchSize
+from proxy.model import Event
+from proxy.settings import DEFAULT_CLASSES, DeadLetter, EventType, Limits, Policy, Route, RoutingKey
+from proxy.simulation import virtual_time
+from tests.support.bridge_fakes import ScriptedLane, ScriptedLog
+from tests.support.events import PARTITION, event
+
+SESSION = 6.0
+WALL_OFFSET = 1_000_000.0
+
+
+class World:
+    """Made inside a running loop; `async with` runs the listener, the pump and the committer."""
+
+    def __init__(
+        self, limits: Limits | None = None, policy: Policy = "static", commit_interval: float = 0.5, **traits: Any
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self.limits = limits or Limits()
+        self.log, self.lane, self.dead_lane = ScriptedLog(), ScriptedLane(), ScriptedLane()
+        self.lease = Lease(SESSION / 2)
+        self.incidents: list[tuple[str, dict[str, object]]] = []
+        settled = asyncio.Event()
+        self.assignment = Assignment(self.lease, settled, lambda: 3.0, self._incident)
+        self.budget = Budget(self.limits.inboxes_bytes, 3)
+        event_type = EventType(
+            **{
+                "name": PARTITION.topic,
+                "topic": PARTITION.topic,
+                "priority": "P1",
+                "route": "r",
+                "routing_key": RoutingKey(constant="queue"),
+                "dead_letter": DeadLetter(routing_key="dead"),
+                **traits,
+            }
+        )
+        self.tally, self.class_tally, self.route_tally = Tally(), Tally(), Tally()
+        self.statistics = RouteStatistics("r")
+        self.listener = Listener(
+            event_type,
+            0,
+            Route(exchange="x"),
+            lane=self.lane,
+            throttle=Throttle(0.1, AimdBatchSize(DEFAULT_CLASSES["P1"]) if policy == "per_type" else None),
+            statistics=self.statistics,
+            tallies=Tallies(self.tally, self.class_tally, self.route_tally),
+            around=Surroundings(
+                log=self.log,
+                lease=self.lease,
+                budget=self.budget,
+                limits=self.limits,
+                dead_letter_lane=self.dead_lane,
+                settled=settled,
+                wall=lambda: loop.time() + WALL_OFFSET,
+                incident=self._incident,
+            ),
+        )
+        self.assignment.listeners[PARTITION.topic] = self.listener
+        self.committer = Committer(self.log, self.assignment, self.lease, commit_interval, self._incident)
+        self.pump = Pump(self.log, self.assignment)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        self.assignment.on_assigned([PARTITION])
+        for work in (self.listener.run(), self.pump.run(), self.committer.run()):
+            self._tasks.append(asyncio.create_task(work))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for result in await asyncio.gather(*self._tasks, return_exceptions=True):
+            if isinstance(result, Exception):
+                raise result
+
+    def end_listener(self) -> None:
+        """Cancel the listener's task."""
+        self._tasks[0].cancel()
+
+    async def feed(self, *events: Event) -> None:
+        """Let the pump read these, and everyone take notice."""
+        self.log.fetched = {PARTITION: list(events)}
+        await asyncio.sleep(0.3)
+
+    def recent(self, number: int) -> Event:
+        """Return an event stamped now."""
+        return event(number, timestamp_ms=int((asyncio.get_running_loop().time() + WALL_OFFSET) * 1000))
+
+    @property
+    def written(self) -> list[object]:
+        """Positions written to the lane, in order."""
+        return [one.position for one in self.lane.written]
+
+    def _incident(self, name: str, **fields: object) -> None:
+        self.incidents.append((name, fields))
+
+
+def lived(story: Callable[[World], Awaitable[None]], **traits: Any) -> None:
+    """Let a world live through a story under virtual time."""
+
+    async def live() -> None:
+        async with World(**traits) as world:
+            await story(world)
+
+    virtual_time.run(live())

@@ -1,0 +1,162 @@
+"""What is done when partitions come and go."""
+
+import asyncio
+
+import pytest
+
+from proxy.model import Outcome, Partition, Reason
+from proxy.settings import Limits
+from tests.support.events import PARTITION, events
+from tests.support.world import World, lived
+
+OTHER = Partition(PARTITION.topic, 1)
+
+
+def test_all_that_is_confirmed_is_committed_last_when_commits_left_it_out_while_others_were_awaited() -> None:
+    async def story(world: World) -> None:
+        world.assignment.on_assigned([OTHER])
+        await world.feed(*events(0, 2))
+        ended = world.lane.batches
+        world.lane.batches = []
+        world.log.fetched = {OTHER: events(0, 2)}
+        await asyncio.sleep(0.3)
+        world.log.owns_nothing = True
+        revoked = asyncio.create_task(world.assignment.on_revoked([PARTITION, OTHER]))
+        await asyncio.sleep(0)
+        for batch in ended:
+            batch.recipient.on_outcome(batch, 0, batch.done, Outcome.CONFIRMED, seconds=0.001)
+        await asyncio.sleep(1)
+        world.lane.finish()
+        assert await revoked == {PARTITION: "p1", OTHER: "p1"}
+
+    lived(story)
+
+
+def test_a_partition_of_which_nothing_is_done_is_not_committed_when_it_is_revoked() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        assert await world.assignment.on_revoked([PARTITION]) == {}
+        assert asyncio.get_running_loop().time() == pytest.approx(3.3)
+
+    lived(story)
+
+
+def test_written_dead_letters_are_awaited_when_their_partition_is_revoked() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await asyncio.sleep(0.1)
+        revoked = asyncio.create_task(world.assignment.on_revoked([PARTITION]))
+        await asyncio.sleep(1)
+        assert not revoked.done()
+        world.dead_lane.finish()
+        assert await revoked == {PARTITION: "p1"}
+
+    lived(story)
+
+
+def test_dead_letters_that_wait_at_their_lane_are_called_back_when_their_partition_is_revoked() -> None:
+    async def story(world: World) -> None:
+        world.dead_lane.room = asyncio.Semaphore(0)
+        world.assignment.on_assigned([OTHER])
+        await world.feed(*events(0, 200))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await asyncio.sleep(0.1)
+        began = asyncio.get_running_loop().time()
+        assert await world.assignment.on_revoked([PARTITION]) == {}
+        assert asyncio.get_running_loop().time() == began
+        world.log.fetched = {OTHER: events(500, 501)}
+        await asyncio.sleep(1)
+        assert world.written[200:] == ["p500"]
+        assert world.dead_lane.written == []
+        calls = world.dead_lane.calls
+        await asyncio.sleep(10)
+        assert world.dead_lane.calls == calls
+
+    lived(story)
+
+
+def test_a_refused_dead_letter_ends_the_wait_when_its_partition_is_revoked() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await asyncio.sleep(0.1)
+        began = asyncio.get_running_loop().time()
+        revoked = asyncio.create_task(world.assignment.on_revoked([PARTITION]))
+        await asyncio.sleep(0.5)
+        world.dead_lane.finish(Outcome.UNDELIVERABLE, reason=Reason.REFUSED)
+        assert await revoked == {}
+        assert asyncio.get_running_loop().time() - began < 1
+        assert world.listener.is_stopped
+
+    lived(story)
+
+
+def test_an_undeliverable_event_is_left_to_the_next_owner_when_its_partition_is_being_given_away() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        revoked = asyncio.create_task(world.assignment.on_revoked([PARTITION]))
+        await asyncio.sleep(0.5)
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        assert await revoked == {}
+        await asyncio.sleep(2)
+        assert world.dead_lane.written == []
+
+    lived(story)
+
+
+def test_an_incident_tells_how_many_records_the_log_dropped_when_it_was_truncated() -> None:
+    async def story(world: World) -> None:
+        world.assignment.on_truncated(PARTITION, 7)
+        assert world.incidents == [("truncated", {"topic": "orders", "partition": 0, "count": 7})]
+        await asyncio.sleep(0)
+
+    lived(story)
+
+
+def test_partitions_of_a_topic_without_a_listener_are_paused_when_they_are_assigned() -> None:
+    async def story(world: World) -> None:
+        stray = Partition("stray", 0)
+        assert world.assignment.on_assigned([stray, OTHER]) == [stray]
+        assert await world.assignment.on_revoked([stray, OTHER]) == {}
+
+    lived(story)
+
+
+def test_a_partition_is_gone_for_good_when_its_revocation_has_returned() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        late = world.lane.batches
+        assert await world.assignment.on_revoked([PARTITION]) == {}
+        assert world.assignment.flows() == []
+        for batch in late:
+            batch.recipient.on_outcome(batch, 0, batch.done, Outcome.CONFIRMED, seconds=9.0)
+        await asyncio.sleep(2)
+        assert world.log.committed == {}
+
+    lived(story)
+
+
+def test_a_partition_is_paused_from_the_start_when_its_type_is_full() -> None:
+    async def story(world: World) -> None:
+        world.lane.room = asyncio.Semaphore(0)
+        await world.feed(*events(0, 300))
+        assert world.assignment.on_assigned([OTHER]) == [OTHER]
+
+    lived(story, limits=Limits(inbox_events=50))
+
+
+def test_the_type_goes_on_when_an_event_without_destination_belongs_to_the_next_owner() -> None:
+    async def story(world: World) -> None:
+        world.assignment.on_assigned([OTHER])
+        await world.feed(*events(0, 1))
+        revoked = asyncio.create_task(world.assignment.on_revoked([PARTITION]))
+        await asyncio.sleep(0.5)
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await revoked
+        world.log.fetched = {OTHER: events(5, 6)}
+        await asyncio.sleep(1)
+        assert not world.listener.is_stopped
+        assert world.written == ["p0", "p5"]
+
+    lived(story, dead_letter=None)

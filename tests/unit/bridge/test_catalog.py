@@ -1,0 +1,131 @@
+"""Topics come, go and come back; each has one listener."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from structlog.testing import capture_logs
+
+from proxy.bridge.catalog import Catalog
+from proxy.bridge.event_log import Survey
+from proxy.errors import LogError
+from proxy.settings import EventType, RoutingKey
+from proxy.simulation import virtual_time
+from tests.support.bridge_fakes import ScriptedLog
+
+
+def surveyed(*readable: str, missing: str = "", refused: str = "") -> Survey:
+    return Survey(frozenset(readable), frozenset(missing.split()), frozenset(refused.split()))
+
+
+class Read:
+    """A catalog that wants `orders` and every topic that begins with `n`."""
+
+    def __init__(self) -> None:
+        self.log = ScriptedLog()
+        self.opened: list[str] = []
+        self.catalog = Catalog(
+            self.log, frozenset({"orders"}), self._resolve, lambda one: self.opened.append(one.topic), 60.0
+        )
+
+    async def sees(self, survey: Survey) -> frozenset[str]:
+        """Let it look at a log that answers so; return what it reads."""
+        self.log.surveyed = survey
+        await self.catalog.look()
+        return self.log.subscribed
+
+    @staticmethod
+    def _resolve(topics: frozenset[str]) -> dict[str, EventType]:
+        return {
+            topic: EventType(name=topic, topic=topic, priority="P1", route="r", routing_key=RoutingKey(constant="q"))
+            for topic in topics
+            if topic == "orders" or topic.startswith("n")
+        }
+
+
+def read(story: Callable[[Read], Awaitable[None]]) -> None:
+    """Live through a story under virtual time."""
+
+    async def live() -> None:
+        await story(Read())
+
+    virtual_time.run(live())
+
+
+def test_only_topics_with_an_event_type_are_read_when_the_log_has_others() -> None:
+    async def story(it: Read) -> None:
+        assert await it.sees(surveyed("orders", "news", "other")) == {"orders", "news"}
+        assert sorted(it.opened) == ["news", "orders"]
+
+    read(story)
+
+
+def test_nothing_is_subscribed_anew_when_nothing_has_changed() -> None:
+    async def story(it: Read) -> None:
+        await it.sees(surveyed("orders"))
+        await it.sees(surveyed("orders", "other"))
+        assert it.log.subscriptions == 1
+
+    read(story)
+
+
+def test_a_topic_keeps_its_one_listener_when_it_vanishes_and_comes_back() -> None:
+    async def story(it: Read) -> None:
+        await it.sees(surveyed("orders", "news"))
+        assert await it.sees(surveyed("news", missing="orders")) == {"news"}
+        assert await it.sees(surveyed("orders", "news")) == {"orders", "news"}
+        assert sorted(it.opened) == ["news", "orders"]
+
+    read(story)
+
+
+def test_a_topic_keeps_its_one_listener_when_subscribing_failed_the_first_time() -> None:
+    async def story(it: Read) -> None:
+        it.log.subscribe_failure = LogError("slow")
+        it.log.surveyed = surveyed("orders")
+        looking = asyncio.create_task(it.catalog.run())
+        await asyncio.sleep(0.5)
+        it.log.subscribe_failure = None
+        await asyncio.sleep(1)
+        assert it.log.subscribed == {"orders"}
+        assert it.opened == ["orders"]
+        looking.cancel()
+
+    read(story)
+
+
+def test_a_failed_look_is_repeated_soon_and_a_good_one_after_the_interval() -> None:
+    async def story(it: Read) -> None:
+        it.log.failure = LogError("down")
+        looking = asyncio.create_task(it.catalog.run())
+        await asyncio.sleep(4.5)
+        it.log.failure = None
+        it.log.surveyed = surveyed("orders")
+        await asyncio.sleep(1)
+        assert it.log.subscribed == {"orders"}
+        it.log.surveyed = surveyed("orders", "news")
+        await asyncio.sleep(58)
+        assert it.log.subscribed == {"orders"}
+        await asyncio.sleep(2)
+        assert it.log.subscribed == {"orders", "news"}
+        looking.cancel()
+
+    read(story)
+
+
+def test_a_topic_out_of_reach_is_named_once_and_again_when_the_trouble_changes() -> None:
+    async def story(it: Read) -> None:
+        with capture_logs() as said:
+            for survey in (
+                surveyed(missing="orders"),
+                surveyed(missing="orders"),
+                surveyed(refused="orders"),
+                surveyed("orders"),
+                surveyed("orders"),
+                surveyed(missing="orders"),
+            ):
+                await it.sees(survey)
+        names = [entry["event"] for entry in said if entry["event"] != "topics_subscribed"]
+        assert names == ["topic_missing", "topic_refused", "topic_available", "topic_missing"]
+        assert {entry["topic"] for entry in said if "topic" in entry} == {"orders"}
+
+    read(story)

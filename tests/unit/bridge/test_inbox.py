@@ -1,0 +1,203 @@
+"""Bounds of one inbox, and the budget over all of them."""
+
+from collections.abc import Callable, Collection
+from typing import TypeAlias
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.bridge.flow import PartitionFlow
+from proxy.bridge.inbox import Budget, Inbox
+from proxy.model import Order, Outcome, Partition
+from proxy.settings import Limits
+from tests.support.bridge_fakes import CountingHost
+from tests.support.events import ADDRESS, event, events
+
+LIMITS = Limits(inbox_events=10, inbox_bytes=1000, event_bytes=1000, inboxes_bytes=1000)
+Made: TypeAlias = tuple[Inbox, set[Partition]]
+
+
+def partition(number: int) -> Partition:
+    return Partition("orders", number)
+
+
+def flow(number: int) -> PartitionFlow:
+    return PartitionFlow(partition(number), Order.PARTITION, ADDRESS, 0, 10**6, CountingHost())
+
+
+@pytest.fixture
+def budget() -> Budget:
+    return Budget(1000, 3)
+
+
+@pytest.fixture
+def make(budget: Budget) -> Callable[[int], Made]:
+    """Return what makes an inbox of a rank with one partition, and the set of its paused partitions."""
+
+    def made(rank: int) -> Made:
+        paused: set[Partition] = set()
+
+        def pause(partitions: Collection[Partition]) -> None:
+            assert not paused & set(partitions)
+            paused.update(partitions)
+
+        inbox = Inbox(LIMITS, budget, pause, paused.difference_update)
+        budget.join(inbox, rank)
+        inbox.open(flow(rank))
+        return inbox, paused
+
+    return made
+
+
+def test_a_type_is_paused_exactly_at_its_bound_in_events_and_resumed_exactly_at_the_low_mark(
+    make: Callable[[int], Made],
+) -> None:
+    inbox, paused = make(0)
+    inbox.offer(partition(0), events(0, 9))
+    assert not paused
+    inbox.offer(partition(0), events(9, 10))
+    assert paused == {partition(0)}
+    for batch in inbox.take(4, 0.0):
+        batch.done = len(batch.events)
+    assert (inbox.events, paused) == (6, {partition(0)})
+    inbox.take(1, 0.0)
+    assert (inbox.events, paused) == (5, set())
+
+
+def test_a_type_is_paused_at_its_bound_in_bytes_when_its_events_are_few_and_large(
+    make: Callable[[int], Made],
+) -> None:
+    inbox, paused = make(0)
+    big = [event(n, value=b"x" * 400) for n in range(3)]
+    inbox.offer(partition(0), big)
+    assert (inbox.bytes, paused) == (1200, {partition(0)})
+    inbox.take(1, 0.0)
+    assert (inbox.bytes, bool(paused)) == (800, True)
+    inbox.take(1, 0.0)
+    assert (inbox.bytes, bool(paused)) == (400, False)
+
+
+def test_the_lowest_class_is_paused_first_and_resumed_with_a_distance_when_the_budget_fills_and_empties(
+    budget: Budget, make: Callable[[int], Made]
+) -> None:
+    made = [make(rank) for rank in range(3)]
+
+    def state() -> list[bool]:
+        return [inbox.is_paused for inbox, _ in made]
+
+    budget.add(799)
+    assert state() == [False, False, False]
+    budget.add(1)
+    assert state() == [False, False, True]
+    budget.add(100)
+    assert state() == [False, True, True]
+    budget.add(100)
+    assert state() == [True, True, True]
+    budget.add(-100)
+    assert state() == [False, True, True]
+    budget.add(-100)
+    assert state() == [False, False, True]
+    budget.add(-90)
+    assert state() == [False, False, True]
+    budget.add(-10)
+    assert state() == [False, False, False]
+
+
+def test_a_type_that_joins_is_paused_from_the_start_when_its_class_is(
+    budget: Budget, make: Callable[[int], Made]
+) -> None:
+    budget.add(850)
+    inbox, paused = make(2)
+    states = [inbox.is_paused]
+    assert not paused  # it owned nothing yet; whoever opens a partition is told
+    budget.add(-850)
+    states += [inbox.is_paused, make(2)[0].is_paused]
+    assert states == [True, False, False]
+
+
+def test_a_type_flows_only_when_no_cause_is_left(budget: Budget, make: Callable[[int], Made]) -> None:
+    inbox, paused = make(2)
+    inbox.offer(partition(2), events(0, 10))
+    budget.add(900)
+    inbox.take(10, 0.0)
+    assert paused == {partition(2)}
+    budget.add(-900)
+    assert not paused
+
+
+def test_the_budget_gets_back_what_a_partition_held_when_it_is_closed_or_opened_anew(
+    budget: Budget, make: Callable[[int], Made]
+) -> None:
+    inbox, _ = make(0)
+    inbox.open(flow(1))
+    inbox.offer(partition(0), events(0, 4))
+    inbox.offer(partition(1), events(0, 3))
+    inbox.open(flow(1))
+    assert (budget.used, inbox.events) == (4, 4)
+    inbox.close(partition(0))
+    inbox.close(partition(9))
+    assert (budget.used, inbox.events, inbox.bytes) == (0, 0, 0)
+
+
+def test_partitions_are_served_in_turn_when_all_have_events(make: Callable[[int], Made]) -> None:
+    inbox, _ = make(0)
+    for number in (1, 2):
+        inbox.open(flow(number))
+    for number in range(3):
+        inbox.offer(partition(number), events(0, 3))
+    served = []
+    for _ in range(6):
+        (batch,) = inbox.take(1, 0.0)
+        served.append(batch.partition.number)
+    assert served == [0, 1, 2, 0, 1, 2]
+
+
+def test_the_oldest_front_counts_when_partitions_wait(make: Callable[[int], Made]) -> None:
+    inbox, _ = make(0)
+    assert inbox.oldest_ms() is None
+    inbox.open(flow(1))
+    inbox.offer(partition(0), [event(0, timestamp_ms=None), event(1, timestamp_ms=5)])
+    assert inbox.oldest_ms() is None
+    inbox.offer(partition(1), [event(0, timestamp_ms=30)])
+    assert inbox.oldest_ms() == 30
+    inbox.take(1, 0.0)
+    assert inbox.oldest_ms() == 5
+
+
+def test_the_next_one_ready_is_the_first_whose_pause_ends(make: Callable[[int], Made]) -> None:
+    inbox, _ = make(0)
+    inbox.open(flow(1))
+    for number in range(2):
+        inbox.offer(partition(number), events(0, 1))
+    assert inbox.next_ready(0.0) is None
+    batches = inbox.take(2, 0.0)
+    for batch in batches:
+        batch.done = 1
+    inbox.settle(batches)
+    for batch in batches:
+        batch.recipient.on_outcome(batch, 0, 1, Outcome.NACKED)
+    assert inbox.ready(0.0) == 0
+    assert inbox.next_ready(0.0) == pytest.approx(0.05)
+    assert inbox.next_ready(0.06) is None
+    assert inbox.ready(0.06) == 2
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-400, 400)), max_size=60))
+def test_sums_agree_and_classes_are_paused_in_order_whatever_comes_and_goes(steps: list[tuple[int, int]]) -> None:
+    budget = Budget(1000, 3)
+    inboxes = []
+    for rank in range(3):
+        inbox = Inbox(LIMITS, budget, lambda _: None, lambda _: None)
+        budget.join(inbox, rank)
+        inbox.open(flow(rank))
+        inboxes.append(inbox)
+    for rank, size in steps:
+        if size > 0:
+            inboxes[rank].offer(partition(rank), [event(0, value=b"x" * size)])
+        elif size:
+            inboxes[rank].take(-size // 100 + 1, 0.0)
+        assert budget.used == sum(inbox.bytes for inbox in inboxes)
+        assert budget._pressed == sorted(budget._pressed)
+        assert budget._pressed[2] >= (budget.used >= 800)
+        assert budget._pressed[0] >= (budget.used >= 1000)

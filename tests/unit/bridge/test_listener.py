@@ -1,0 +1,409 @@
+"""One event type's task, seen alone."""
+
+import asyncio
+
+import pytest
+
+from proxy.errors import AssignmentLostError, LogError
+from proxy.model import Order, Outcome, Reason
+from proxy.settings import Limits
+from tests.support.events import PARTITION, events
+from tests.support.world import World, lived
+
+
+def test_a_position_is_committed_only_after_its_confirm_when_events_flow() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 3))
+        await asyncio.sleep(5)
+        assert world.written == ["p0", "p1", "p2"]
+        assert world.log.committed == {}
+        world.lane.finish()
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p2"}
+
+    lived(story)
+
+
+def test_partitions_are_paused_at_the_high_mark_and_resumed_at_the_low_mark_when_the_lane_is_full() -> None:
+    async def story(world: World) -> None:
+        world.lane.room = asyncio.Semaphore(0)
+        await world.feed(*events(0, 250))
+        assert world.log.paused == {PARTITION}
+        assert world.listener.inbox.events <= 250
+        world.lane.give_room(400)
+        for _ in range(4):
+            await asyncio.sleep(0.1)
+            world.lane.finish()
+        assert world.log.paused == set()
+        assert len(world.written) == 250
+
+    lived(story, limits=Limits(inbox_events=50, uncommitted_events=10**6))
+
+
+def test_nothing_is_published_when_the_group_has_not_confirmed_the_assignment_for_half_a_session() -> None:
+    async def story(world: World) -> None:
+        world.log.failure = LogError("unreachable")
+        await asyncio.sleep(4)
+        await world.feed(*events(0, 3))
+        assert world.written == []
+        world.log.failure = None
+        await asyncio.sleep(1)
+        assert world.written == ["p0", "p1", "p2"]
+
+    lived(story)
+
+
+def test_what_waits_at_a_lane_is_not_written_when_the_lease_ends_meanwhile() -> None:
+    async def story(world: World) -> None:
+        world.lane.room = asyncio.Semaphore(0)
+        await world.feed(*events(0, 3))
+        world.log.failure = AssignmentLostError("fenced")
+        await asyncio.sleep(4)
+        world.lane.give_room(10)
+        await asyncio.sleep(1)
+        assert world.written == []
+
+    lived(story)
+
+
+def test_an_idle_replica_keeps_its_lease_when_it_has_nothing_to_commit() -> None:
+    async def story(world: World) -> None:
+        await asyncio.sleep(60)
+        await world.feed(*events(0, 1))
+        assert world.written == ["p0"]
+        assert 20 <= world.log.affirmed <= 60
+
+    lived(story)
+
+
+def test_an_undeliverable_event_is_committed_only_after_its_dead_letter_is_confirmed() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await asyncio.sleep(2)
+        assert [one.position for one in world.dead_lane.written] == ["p0", "p1"]
+        notes = dict(world.dead_lane.batches[0].address.notes)
+        assert notes["tidegate-reason"] == "unroutable"
+        assert world.log.committed == {}
+        world.dead_lane.finish(Outcome.NACKED)
+        await asyncio.sleep(2)
+        assert world.log.committed == {}
+        world.dead_lane.finish()
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p1"}
+        assert world.tally.dead_lettered == {"unroutable": 2}
+
+    lived(story)
+
+
+def test_the_type_stops_and_commits_nothing_more_when_an_event_has_nowhere_to_go() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await world.feed(*events(2, 4))
+        await asyncio.sleep(5)
+        assert world.written == ["p0", "p1"]
+        assert world.log.committed == {}
+        assert world.log.paused == {PARTITION}
+        assert [name for name, _ in world.incidents] == ["type_stopped"]
+
+    lived(story, dead_letter=None)
+
+
+def test_only_the_old_are_dead_lettered_when_an_age_is_set() -> None:
+    async def story(world: World) -> None:
+        await asyncio.sleep(100)
+        fresh = [world.recent(n) for n in (1, 2, 4)]
+        old = [
+            one._replace(timestamp_ms=(one.timestamp_ms or 0) - 11_000) for one in (world.recent(0), world.recent(3))
+        ]
+        await world.feed(old[0], fresh[0], fresh[1], old[1], fresh[2])
+        assert world.written == ["p1", "p2", "p4"]
+        assert [one.position for one in world.dead_lane.written] == ["p0", "p3"]
+        world.lane.finish()
+        world.dead_lane.finish()
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p4"}
+        assert world.tally.dead_lettered == {"expired": 2}
+
+    lived(story, max_age=10)
+
+
+@pytest.mark.parametrize("order", Order)
+def test_no_more_than_the_cap_is_sent_ahead_when_commits_fail(order: Order) -> None:
+    async def story(world: World) -> None:
+        world.log.failure = LogError("slow")
+        await world.feed(*events(0, 100))
+        for _ in range(50):
+            world.lane.finish()
+            await asyncio.sleep(0.01)
+        assert len(world.written) == 30
+        world.log.failure = None
+        await asyncio.sleep(1)
+        assert len(world.written) > 30
+
+    lived(story, limits=Limits(uncommitted_events=30), order=order)
+
+
+def test_one_event_at_a_time_is_out_when_order_is_strict() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 3))
+        assert world.written == ["p0"]
+        world.lane.finish(Outcome.UNKNOWN)
+        await asyncio.sleep(1)
+        assert world.written == ["p0", "p0"]
+        world.lane.finish()
+        await asyncio.sleep(1)
+        assert world.written == ["p0", "p0", "p1"]
+
+    lived(story, order=Order.STRICT)
+
+
+def test_what_is_written_is_awaited_and_the_rest_left_when_partitions_are_revoked() -> None:
+    async def story(world: World) -> None:
+        world.lane.room = asyncio.Semaphore(2)
+        await world.feed(*events(0, 5))
+        revoked = asyncio.create_task(world.assignment.on_revoked([PARTITION]))
+        await asyncio.sleep(1)
+        assert not revoked.done()
+        world.lane.finish()
+        assert await revoked == {PARTITION: "p1"}
+        assert world.written == ["p0", "p1"]
+        assert world.listener.inbox.events == 0
+
+    lived(story)
+
+
+def test_a_late_outcome_moves_nothing_when_the_partition_has_come_back_in_a_new_epoch() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        late = world.lane.batches
+        world.lane.batches = []
+        assert await world.assignment.on_revoked([PARTITION]) == {}
+        world.assignment.on_assigned([PARTITION])
+        await world.feed(*events(0, 2))
+        for batch in late:
+            batch.recipient.on_outcome(batch, 0, batch.done, Outcome.CONFIRMED, seconds=9.0)
+        await asyncio.sleep(2)
+        assert world.log.committed == {}
+        world.lane.finish()
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p1"}
+
+    lived(story)
+
+
+@pytest.mark.parametrize("share", [0.79, 0.81])
+def test_the_lowest_class_is_paused_first_when_the_budget_fills(share: float) -> None:
+    async def story(world: World) -> None:
+        world.budget.add(int(world.limits.inboxes_bytes * share))
+        pressed = world.budget._pressed
+        assert pressed == [False, False, share > 0.8]
+        world.budget.add(world.limits.inboxes_bytes)
+        assert pressed == [True, True, True]
+        assert world.log.paused == {PARTITION}
+        world.budget.add(-world.budget.used)
+        assert world.log.paused == set()
+
+    lived(story)
+
+
+def test_nothing_is_sent_any_more_when_the_type_stops_while_its_throttle_makes_it_wait() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 100))
+        sent = len(world.written)
+        assert 15 <= sent < 100
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await asyncio.sleep(5)
+        assert len(world.written) == sent
+
+    lived(story, dead_letter=None, policy="per_type")
+
+
+def test_nothing_is_sent_any_more_when_the_type_stops_over_an_event_that_is_too_old() -> None:
+    async def story(world: World) -> None:
+        await asyncio.sleep(100)
+        await world.feed(world.recent(0)._replace(timestamp_ms=0), world.recent(1))
+        await asyncio.sleep(1)
+        assert world.listener.is_stopped
+        assert world.written == []
+
+    lived(story, dead_letter=None, max_age=10)
+
+
+def test_a_stopped_type_leaves_the_budget_to_the_others_and_takes_nothing_in() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 100))
+        assert (world.written, world.budget.used) == (["p0", "p1"], 98)
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await world.feed(*events(300, 310))
+        assert world.listener.is_stopped
+        assert (world.budget.used, world.listener.inbox.events) == (0, 0)
+        assert world.tally.received == 100
+
+    lived(story, dead_letter=None, limits=Limits(uncommitted_events=2))
+
+
+def test_what_was_sent_before_is_still_committed_when_the_type_stops() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        first = world.lane.batches
+        world.lane.batches = []
+        await world.feed(*events(2, 4))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await asyncio.sleep(1)
+        for batch in first:
+            batch.recipient.on_outcome(batch, 0, batch.done, Outcome.CONFIRMED, seconds=0.001)
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p1"}
+
+    lived(story, dead_letter=None)
+
+
+def test_the_unwritten_and_the_rest_keep_their_order_when_some_in_the_middle_are_too_old() -> None:
+    async def story(world: World) -> None:
+        await asyncio.sleep(100)
+        fresh = [world.recent(n) for n in range(6)]
+        old = [one._replace(timestamp_ms=0) for one in fresh]
+        world.lane.room = asyncio.Semaphore(1)
+        await world.feed(fresh[0], fresh[1], old[2], old[3], fresh[4]._replace(timestamp_ms=None), fresh[5])
+        assert world.written == ["p0"]
+        world.lane.give_room(1)
+        await asyncio.sleep(0.1)
+        assert world.written == ["p0", "p1"]
+        world.lane.give_room(10)
+        await asyncio.sleep(0.1)
+        assert world.written == ["p0", "p1", "p4", "p5"]
+        world.lane.finish()
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p1"}
+        world.dead_lane.finish()
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p5"}
+
+    lived(story, max_age=10)
+
+
+def test_an_age_is_measured_again_when_an_event_is_sent_again() -> None:
+    async def story(world: World) -> None:
+        await world.feed(world.recent(0))
+        await asyncio.sleep(20)
+        world.lane.finish(Outcome.NACKED)
+        await asyncio.sleep(1)
+        assert world.written == ["p0"]
+        assert [one.position for one in world.dead_lane.written] == ["p0"]
+
+    lived(story, max_age=10)
+
+
+def test_latencies_and_errors_reach_the_collector_but_not_those_without_congestion() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 3))
+        world.lane.finish(Outcome.UNKNOWN, reason=Reason.REFUSED)
+        await asyncio.sleep(1)
+        assert world.statistics.report().errors == 0
+        world.lane.finish(Outcome.NACKED)
+        await asyncio.sleep(1)
+        world.lane.finish(Outcome.UNKNOWN)
+        await asyncio.sleep(1)
+        assert world.statistics.report().errors == 6
+        world.lane.finish()
+        report = world.statistics.report()
+        assert (report.samples, report.errors) == (3, 0)
+        assert report.p50 == pytest.approx(0.001, rel=0.01)
+
+    lived(story)
+
+
+def test_the_type_waits_for_its_dead_letters_when_two_hundred_are_open() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 200))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await world.feed(*events(200, 203))
+        assert len(world.dead_lane.written) == 200
+        assert len(world.written) == 200
+        world.dead_lane.finish()
+        await asyncio.sleep(0.1)
+        assert len(world.written) == 203
+
+    lived(story)
+
+
+def test_dead_letters_are_sent_again_and_everything_flows_on_when_they_are_nacked() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 1))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await asyncio.sleep(0.1)
+        for _ in range(3):
+            world.dead_lane.finish(Outcome.UNKNOWN)
+            await asyncio.sleep(0.6)
+        assert [one.position for one in world.dead_lane.written] == ["p0"] * 4
+        await world.feed(*events(1, 2))
+        assert world.written == ["p0", "p1"]
+
+    lived(story)
+
+
+def test_the_type_stops_once_when_its_dead_letter_is_refused() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 3))
+        batches, world.lane.batches = world.lane.batches, []
+        for batch in batches:
+            for number in range(batch.done):
+                batch.recipient.on_outcome(
+                    batch, number, number + 1, Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE, detail=str(number)
+                )
+        await asyncio.sleep(0.1)
+        world.dead_lane.finish(Outcome.UNDELIVERABLE, reason=Reason.REFUSED)
+        await asyncio.sleep(1)
+        (incident,) = world.incidents
+        assert incident[0] == "type_stopped"
+        assert "its dead letter was refused" in str(incident[1]["detail"])
+        assert world.log.committed == {}
+
+    lived(story)
+
+
+def test_nothing_is_lost_when_the_listener_is_cancelled_while_it_waits_at_the_lane() -> None:
+    async def story(world: World) -> None:
+        world.lane.room = asyncio.Semaphore(2)
+        await world.feed(*events(0, 5))
+        world.end_listener()
+        await asyncio.sleep(0.1)
+        world.lane.finish_written()
+        (flow,) = world.assignment.flows()
+        assert (flow.out, flow.waiting, flow.watermark.resolved) == (0, 3, 2)
+
+    lived(story)
+
+
+def test_nothing_is_sent_before_the_dead_letter_is_confirmed_when_order_is_strict() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await asyncio.sleep(2)
+        assert world.written == ["p0"]
+        world.dead_lane.finish()
+        await asyncio.sleep(1)
+        assert world.written == ["p0", "p1"]
+
+    lived(story, order=Order.STRICT)
+
+
+def test_what_was_admitted_in_vain_goes_at_once_when_the_hold_ends() -> None:
+    async def story(world: World) -> None:
+        await asyncio.sleep(0.01)
+        world.log.fetched = {PARTITION: events(0, 30)}
+        await asyncio.sleep(0.25)
+        (batch, *_) = world.lane.batches
+        assert (len(batch.events), batch.done) == (15, 15)
+        world.lane.batches.clear()
+        world.lane.written.clear()
+        batch.recipient.on_outcome(batch, 0, 1, Outcome.NACKED)
+        await asyncio.sleep(0.1)
+        assert world.written == []
+        batch.recipient.on_outcome(batch, 1, 15, Outcome.CONFIRMED, seconds=0.001)
+        await asyncio.sleep(0.001)
+        assert world.written[:2] == ["p0", "p15"]
+
+    lived(story, policy="per_type")

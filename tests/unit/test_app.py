@@ -1,0 +1,279 @@
+"""The whole process on scripted ends: ordered start and stop, failures that end it, the control clock."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import pytest
+
+from proxy.app import App
+from proxy.bridge.broker import QueueState
+from proxy.bridge.event_log import Survey
+from proxy.congestion.detector import Verdict
+from proxy.errors import RefusedLoginError
+from proxy.model import Partition
+from proxy.settings import (
+    BrokerSettings,
+    EventType,
+    Limits,
+    LogSettings,
+    Route,
+    RoutingKey,
+    Settings,
+    Statistics,
+    TypePattern,
+)
+from proxy.simulation import virtual_time
+from tests.support.bridge_fakes import ScriptedLane, ScriptedLog, ScriptedMonitor
+from tests.support.events import PARTITION, events
+
+TRAITS: dict[str, Any] = {"priority": "P1", "route": "r", "routing_key": RoutingKey(constant="q")}
+
+
+def settings(**parts: Any) -> Settings:
+    return Settings(
+        **{
+            "log": LogSettings(hosts=["kafka:9092"], group="g"),
+            "broker": BrokerSettings(hosts=["rabbit:5672"]),
+            "routes": {"r": Route(exchange="x", policy="static", queues=("q1",))},
+            "event_types": {"orders": EventType(name="orders", topic="orders", **TRAITS)},
+            "patterns": (TypePattern(pattern="news.*", **TRAITS),),
+            **parts,
+        }
+    )
+
+
+class Process:
+    """An `App` and its ends; `async with` runs it and stops it in order."""
+
+    def __init__(self, wall: Callable[[], float] | None = None, **parts: Any) -> None:
+        self.log, self.lane, self.dead_lane = ScriptedLog(), ScriptedLane(), ScriptedLane()
+        self.log.surveyed = Survey(frozenset({"orders", "news.a", "other"}), frozenset(), frozenset())
+        self.monitor = ScriptedMonitor({"q1": QueueState(3, 1)})
+        self.records: list[Mapping[str, Any]] = []
+        self.app = App(
+            settings(**parts),
+            self.log,
+            {"r": self.lane},
+            self.dead_lane,
+            self.monitor,
+            write=self.records.append,
+            wall=wall or asyncio.get_running_loop().time,
+            instance="i",
+        )
+        self.running = asyncio.create_task(self.app.run())
+
+    async def feed(self, partition: Partition, first: int, end: int) -> None:
+        """Assign a partition and let events be read."""
+        self.log.paused |= set(self.app.assignment.on_assigned([partition]))
+        self.log.fetched = {partition: events(first, end)}
+        await asyncio.sleep(0.5)
+
+    def of(self, kind: str) -> list[Mapping[str, Any]]:
+        """Return the records of one kind."""
+        return [record for record in self.records if record["kind"] == kind]
+
+
+def ran(story: Callable[[Process], Awaitable[None]], **parts: Any) -> None:
+    """Let a process live through a story, and end in order."""
+
+    async def live() -> None:
+        process = Process(**parts)
+        await asyncio.sleep(0.1)
+        await story(process)
+        process.app.stop()
+        await process.running
+
+    virtual_time.run(live())
+
+
+def test_every_topic_with_an_event_type_is_read_when_the_process_runs() -> None:
+    async def story(process: Process) -> None:
+        assert process.log.subscribed == {"orders", "news.a"}
+        await process.feed(Partition("news.a", 0), 0, 3)
+        assert [event.position for event in process.lane.written] == ["p0", "p1", "p2"]
+        ready = process.app.status.ready()
+        assert ready == {
+            "ready": True,
+            "routes": {"r": "open"},
+            "event_types": 2,
+            "partitions": 1,
+            "stopped_types": [],
+        }
+        process.lane.finish()
+
+    ran(story)
+
+
+def test_what_is_sent_is_awaited_and_committed_before_the_group_is_left_when_it_is_stopped() -> None:
+    async def story(process: Process) -> None:
+        await process.feed(PARTITION, 0, 3)
+        process.app.stop()
+        await asyncio.sleep(5)
+        assert not process.running.done()
+        assert process.log.stops == 0
+        process.lane.finish()
+        await process.running
+        assert process.log.committed == {PARTITION: "p2"}
+        assert process.log.stops >= 1
+        assert process.monitor.is_closed
+        stop = process.of("stop")[0]
+        assert (stop["confirmed"], stop["unresolved"]) == (3, 0)
+        assert process.records[-1] is stop
+        assert sum(record["confirmed"] for record in process.of("type")) == 3
+
+    ran(story)
+
+
+def test_the_stop_ends_at_its_deadline_when_a_confirm_never_comes() -> None:
+    async def story(process: Process) -> None:
+        await process.feed(PARTITION, 0, 3)
+        process.log.stop_delay = 1000.0
+        began = asyncio.get_running_loop().time()
+        process.app.stop()
+        await process.running
+        assert 20 <= asyncio.get_running_loop().time() - began <= 26
+        assert process.of("stop")[0]["unresolved"] == 3
+        assert process.log.committed == {}
+
+    ran(story)
+
+
+def test_nothing_is_sent_from_partitions_that_come_while_it_stops() -> None:
+    async def story(process: Process) -> None:
+        await process.feed(PARTITION, 0, 3)
+        late = Partition("news.a", 0)
+
+        def assign() -> None:
+            process.log.on_poll_end = lambda: None
+            assert process.app.assignment.on_assigned([late]) == [late]
+            process.log.fetched = {late: events(10, 12)}
+
+        process.app.stop()
+        await asyncio.sleep(0.05)
+        process.log.on_poll_end = assign
+        process.lane.finish()
+        await process.running
+        assert {event.position for event in process.lane.written} == {"p0", "p1", "p2"}
+        assert process.log.committed == {PARTITION: "p2"}
+
+    ran(story)
+
+
+def test_it_ends_at_once_and_leaves_nothing_open_when_it_is_stopped_before_the_log_answers() -> None:
+    async def live() -> float:
+        process = Process()
+        process.log.start_delay = 1000.0
+        await asyncio.sleep(3)
+        process.app.stop()
+        await process.running
+        assert process.log.stops == 1
+        return asyncio.get_running_loop().time()
+
+    assert virtual_time.run(live()) == pytest.approx(3.0)
+
+
+def test_the_group_is_left_when_the_stop_comes_in_the_moment_the_log_answers() -> None:
+    async def live() -> int:
+        process = Process()
+        process.log.start_delay = 1.0
+        asyncio.get_running_loop().call_at(1.0, process.app.stop)
+        await process.running
+        return process.log.stops
+
+    assert virtual_time.run(live()) >= 1
+
+
+def test_an_unexpected_failure_ends_it_and_leaves_the_group_so_that_others_take_over() -> None:
+    async def live() -> None:
+        process = Process()
+        await asyncio.sleep(1)
+        process.log.poll_failure = ZeroDivisionError("a fault")
+        with pytest.raises(ExceptionGroup) as raised:
+            await process.running
+        assert isinstance(raised.value.exceptions[0], ZeroDivisionError)
+        assert process.log.stops == 1
+        assert process.log.committed == {}
+
+    virtual_time.run(live())
+
+
+def test_a_refused_login_ends_it_when_the_broker_says_so() -> None:
+    async def live() -> None:
+        process = Process()
+        process.lane.failure = RefusedLoginError("wrong password")
+        with pytest.raises(ExceptionGroup) as raised:
+            await process.running
+        assert raised.group_contains(RefusedLoginError)
+
+    virtual_time.run(live())
+
+
+def turns(seconds: float, statistics: Statistics, *, drift: float = 1.0) -> list[float]:
+    """Return when verdicts came, by a wall clock that runs `drift` times as fast as the loop's."""
+
+    async def live() -> list[float]:
+        loop = asyncio.get_running_loop()
+        process = Process(wall=lambda: 1_000_000.0 + loop.time() * drift, statistics=statistics)
+        heard: list[float] = []
+
+        def hear(_: Verdict) -> None:
+            heard.append(loop.time())
+
+        process.app.control.observe("r", hear)
+        await asyncio.sleep(seconds)
+        process.app.stop()
+        await process.running
+        return [time for time in heard if time <= seconds]
+
+    return virtual_time.run(live())
+
+
+def test_verdicts_come_every_interval() -> None:
+    assert turns(10.5, Statistics(interval=2.0)) == pytest.approx([2.0, 4.0, 6.0, 8.0, 10.0])
+
+
+@pytest.mark.parametrize("drift", [1.0, 0.999, 1.001])
+def test_one_verdict_comes_at_each_time_of_the_cron_expression_when_the_clocks_differ(drift: float) -> None:
+    heard = turns(62, Statistics(cron="*/5 * * * * *"), drift=drift)
+    assert heard == pytest.approx([5 * n / drift for n in range(1, 13) if 5 * n / drift <= 62], abs=0.1)
+
+
+def test_the_least_limits_stop_it_in_order_too() -> None:
+    async def story(process: Process) -> None:
+        await process.feed(PARTITION, 0, 3)
+        process.lane.finish()
+        await asyncio.sleep(0.5)
+        process.app.stop()
+        await process.running
+        assert process.log.committed == {PARTITION: "p2"}
+
+    ran(story, limits=Limits(drain_deadline=0.0, commit_interval=0.05))
+
+
+def test_metrics_tell_routes_queues_classes_and_types_of_now() -> None:
+    async def story(process: Process) -> None:
+        await process.feed(PARTITION, 0, 3)
+        process.lane.finish()
+        await asyncio.sleep(1.5)
+        told = {
+            (sample.name, *sample.labels.values()): sample.value
+            for family in process.app.status.families()
+            for sample in family.samples
+        }
+        expected: dict[tuple[str, ...], float] = {
+            ("tidegate_in_flight_events", "r"): 0,
+            ("tidegate_congested", "r", "too_few_samples"): 0,
+            ("tidegate_queue_ready_messages", "q1"): 3,
+            **{("tidegate_lag_events", name): 0 for name in ("P1", "P2", "P3")},
+            ("tidegate_confirmed_events_total", "P1"): 3,
+            ("tidegate_confirmed_events_total", "P2"): 0,
+            ("tidegate_confirmed_events_total", "P3"): 0,
+            ("tidegate_batch_size_events", "orders"): 15,
+            ("tidegate_batch_size_events", "news.a"): 15,
+            ("tidegate_inbox_events", "orders"): 0,
+            ("tidegate_inbox_events", "news.a"): 0,
+        }
+        assert told == expected
+
+    ran(story, routes={"r": Route(exchange="x", queues=("q1",))})

@@ -1,0 +1,156 @@
+"""What a settings file means: inheritance, event types, and what `tidegate check` prints of them."""
+
+import json
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from proxy import config
+from proxy.settings import Settings
+from tests.support.settings_files import HEAD, ONE_TYPE, Files
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+def test_every_part_takes_its_default_when_the_file_leaves_it_out(files: Files) -> None:
+    settings = files.load(HEAD + ONE_TYPE)
+    assert list(settings.classes) == ["P1", "P2", "P3"]
+    assert settings.classes["P3"].decrease == 0.4
+    assert settings.limits.inbox_events == 2_000
+    assert settings.statistics.period == 1.0
+    assert settings.event_types["order-confirmed"].topic == "order-confirmed"
+
+
+def test_the_type_wins_over_the_class_and_the_class_over_defaults_when_all_say_it(files: Files) -> None:
+    settings = files.load(
+        HEAD
+        + dedent("""\
+        classes:
+          P1: {events: {route: pushes, max_age: 10s, routing_key: {header: channel}}}
+          P2:
+        event_types:
+          plain:
+          urgent: {class: P1}
+          own: {class: P1, max_age: 5s, routing_key: {key: true}, dead_letter: null}
+        """)
+    )
+    plain, urgent, own = settings.event_types.values()
+    assert (plain.priority, plain.route, plain.max_age, plain.routing_key.constant) == ("P2", "mails", None, "mail")
+    assert (urgent.priority, urgent.route, urgent.max_age, urgent.routing_key.header) == (
+        "P1",
+        "pushes",
+        10.0,
+        "channel",
+    )
+    assert (own.route, own.max_age, own.routing_key.key, own.routing_key.header) == ("pushes", 5.0, True, None)
+    assert urgent.dead_letter is not None
+    assert own.dead_letter is None
+    assert (settings.rank("P1"), settings.rank("P2"), len(settings.classes)) == (0, 1, 2)
+
+
+def test_one_event_type_per_topic_is_made_when_topics_are_listed(files: Files) -> None:
+    settings = files.load(HEAD + "event_types: {shops: {topics: [shop.de, shop.fr], class: P3}}\n")
+    assert {name: (entry.topic, entry.priority) for name, entry in settings.event_types.items()} == {
+        "shop.de": ("shop.de", "P3"),
+        "shop.fr": ("shop.fr", "P3"),
+    }
+
+
+def test_anchors_and_merge_keys_work_when_the_file_uses_them(files: Files) -> None:
+    settings = files.load(
+        HEAD
+        + dedent("""\
+        event_types:
+          a: &a {class: P1, max_age: 5s}
+          b: {<<: *a, max_age: 7s}
+          c: *a
+        """)
+    )
+    assert [(entry.priority, entry.max_age) for entry in settings.event_types.values()] == [
+        ("P1", 5.0),
+        ("P1", 7.0),
+        ("P1", 5.0),
+    ]
+
+
+def test_words_that_yaml_once_took_for_booleans_and_dates_are_texts_when_plain(files: Files) -> None:
+    settings = files.load(HEAD + "event_types: {no: {routing_key: on}, 2024-01-31: {order: none}}\n")
+    assert list(settings.event_types) == ["no", "2024-01-31"]
+    assert settings.event_types["no"].routing_key.constant == "on"
+
+
+def test_logins_and_certificates_are_taken_when_they_are_complete(files: Files) -> None:
+    text = HEAD.replace('["localhost:5672"]', '["a:1"], tls: {ca_file: a, certificate_file: c, key_file: k}')
+    security = "{protocol: SASL_SSL, mechanism: SCRAM-SHA-512, username: u, password: p, ca_file: a}"
+    settings = files.load(text.replace("group: tidegate", f"group: g, security: {security}") + ONE_TYPE)
+    assert settings.broker.tls is not None
+    assert settings.broker.tls.key_file == "k"
+    assert settings.log.security.password is not None
+    assert settings.log.security.password.get_secret_value() == "p"
+
+
+def test_topics_find_their_event_type_when_types_and_patterns_meet(files: Files) -> None:
+    settings = files.load(
+        HEAD
+        + dedent("""\
+        event_types:
+          events.de.marketing: {class: P1}
+          first: {pattern: events.*.marketing, class: P3, route: pushes}
+          second: {pattern: "*"}
+        """)
+    )
+    exact, first, second = (
+        config.event_type_for(settings, topic) for topic in ("events.de.marketing", "events.fr.x.marketing", "_other")
+    )
+    assert exact is settings.event_types["events.de.marketing"]
+    assert first is not None
+    assert (first.name, first.topic, first.priority, first.route) == (*["events.fr.x.marketing"] * 2, "P3", "pushes")
+    assert second is not None
+    assert second.route == "mails"
+    assert config.event_type_for(settings, "__consumer_offsets") is None
+
+
+def test_what_is_allowed_but_odd_is_warned_of_once_when_it_is_there(files: Files) -> None:
+    text = HEAD.replace("queues: [mail]", "policy: static").replace(", dead_letter: {routing_key: dead}", "")
+    text = text.replace("group: tidegate", "group: g, session_timeout: 2s")
+    text += dedent("""\
+        classes: {P1: {increase: 1}, P2: }
+        event_types:
+          a: {dead_letter: {routing_key: dead}}
+          b: {pattern: "x.*"}
+          c: {pattern: "*.y"}
+        """)
+    found = config.warnings(files.load(text))
+    assert found == [
+        "routes.mails: no `queues`, therefore steered by nacks and latency only",
+        "routes.pushes: no event type takes it",
+        "classes.P1: grows slower or is cut deeper than P2, which is less important",
+        "event_types: topics that match *.y and an earlier pattern go to it: x.*",
+        "event_types: without `dead_letter` the first undeliverable event stops a type; so x.*, *.y",
+        "log.session_timeout: Kafka refuses less than 6s unless its brokers are set otherwise",
+    ]
+
+
+def test_nothing_is_warned_of_when_all_is_well(files: Files) -> None:
+    settings = files.load(HEAD + "event_types: {a: {}, b: {route: pushes}}\n")
+    assert config.warnings(settings) == []
+
+
+def test_the_summary_counts_types_per_route_and_class_when_there_are_some(files: Files) -> None:
+    text = config.describe(files.load(HEAD + "event_types: {a: {}, b: {class: P1, route: pushes}, c: {}}\n"))
+    assert "class    1. P1: +15 x0.8 from 1 to 5000, 1 types" in text
+    assert "class    2. P2: +10 x0.6 from 1 to 5000, 2 types" in text
+    assert "route    mails: events, mail, per_type, in flight 200 events / 8MiB, 2 types" in text
+    assert "commit   every 500ms, 5000 ahead per partition" in text
+
+
+def test_the_json_holds_every_setting_in_force_when_printed(files: Files) -> None:
+    settings = files.load(HEAD + ONE_TYPE)
+    shown = json.loads(config.as_json(settings))
+    assert set(shown) == set(Settings.model_fields)
+    assert shown["broker"]["password"] == "**********"
+    assert shown["event_types"]["order-confirmed"]["routing_key"]["constant"] == "mail"

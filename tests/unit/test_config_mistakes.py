@@ -1,0 +1,330 @@
+"""How each mistake in a settings file is named: place, what is wrong, what is allowed."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.settings_files import HEAD, HEAD_LINES, ONE_TYPE, Files
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("addition", "expected"),
+    [
+        (
+            "limits: {headres: 64}",
+            'limits.headres: no such setting; did you mean "headers"? allowed: event_bytes, headers',
+        ),
+        ("colour: blue", "colour: no such setting; allowed: include, log, broker"),
+        ("limits: {headers: 0}", "limits.headers: is out of range; allowed: a whole number, 1 to 10000"),
+        ("limits: {headers: true}", "limits.headers: true and false are no numbers; allowed: a whole number"),
+        ("limits: {headers: 1.5}", "limits.headers: is no whole number; allowed: a whole number, 1 to 10000"),
+        ("limits: {headers: many}", "limits.headers: is a text of another form; allowed: a whole number, 1 to 10000"),
+        ("limits: {headers: [1]}", "limits.headers: is a list; allowed: a whole number, 1 to 10000"),
+        ("limits: {headers: null}", "limits.headers: is null; allowed: a whole number, 1 to 10000"),
+        ("limits: 12", "limits: is a number (quote a text); allowed: a mapping with event_bytes"),
+        (
+            "limits: {confirm_deadline: 5 minutes}",
+            "limits.confirm_deadline: is no duration; allowed: a duration, 100ms to 10m",
+        ),
+        (
+            "limits: {confirm_deadline: 11m}",
+            "limits.confirm_deadline: is out of range; allowed: a duration, 100ms to 10m",
+        ),
+        ("limits: {confirm_deadline: .inf}", "limits.confirm_deadline: is no duration"),
+        ("limits: {confirm_deadline: 1e999}", "limits.confirm_deadline: is out of range"),
+        (
+            "limits: {event_bytes: 1MB}",
+            "limits.event_bytes: is no size; allowed: a size, 1B to 128MiB, like 512B, 64KiB",
+        ),
+        (
+            "limits: {event_bytes: 5MiB}",
+            "limits: event_bytes (5MiB) <= inbox_bytes (4MiB) <= inboxes_bytes (256MiB) must hold",
+        ),
+        (
+            "admin: {listen: localhost}",
+            "admin.listen: is no host:port; allowed: host:port, an IPv6 address in brackets",
+        ),
+        ("throttling: {tick: 1ms}", "throttling.tick: is out of range; allowed: a duration, 10ms to 10s"),
+        ("statistics: {interval: 1s, cron: '* * * * * *'}", "statistics: give interval or cron, not both"),
+        (
+            "statistics: {cron: '* * * * *'}",
+            "statistics.cron: is no cron expression that ever comes true; allowed: six fields",
+        ),
+        ("statistics: {cron: '61 * * * * *'}", "statistics.cron: is no cron expression that ever comes true"),
+        ("statistics: {cron: '0 0 0 30 2 *'}", "statistics.cron: is no cron expression that ever comes true"),
+        ("statistics: {cron: 'R * * * * *'}", "statistics.cron: is no cron expression that ever comes true"),
+        (
+            "detector: {publish_latency_p50: 30s}",
+            "detector.publish_latency_p50: could never be exceeded; allowed: less than",
+        ),
+        ("metric_log: {file_bytes: 3GiB}", "metric_log: file_bytes <= total_bytes must hold"),
+        ("classes: {P1: {floor: 20}, P2: {}}", "classes.P1: floor <= increase <= ceiling must hold"),
+        ("classes: {P2: {increase: nan}}", "classes.P2.increase: is out of range; allowed: a number, 0.001 to 1000000"),
+        ("classes: {P2: {}, vip: {increase: 3}}", "classes.vip.decrease: is missing; allowed: a number, 0.01 to 0.99"),
+        (
+            "classes: {P2: {events: {class: P2}}}",
+            "classes.P2.events.class: no such setting; allowed: route, routing_key",
+        ),
+        ("classes: {P2: {events: {max_age: old}}}", "classes.P2.events.max_age: is no duration; allowed: a duration"),
+        (
+            "classes: {P2: {}, 'a b': {increase: 1, decrease: 0.5}}",
+            'classes."a b": can\'t be called so; allowed: 1 to 128',
+        ),
+    ],
+)
+def test_a_mistake_is_named_with_its_place_and_remedy_when_a_setting_is_wrong(
+    files: Files, addition: str, expected: str
+) -> None:
+    found = files.mistakes(HEAD + ONE_TYPE + addition + "\n")
+    assert [mistake for mistake in found if mistake.startswith(f"tidegate.yaml:{HEAD_LINES + 2}: {expected}")], found
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("x: {class: P9}", 'event_types.x.class: class "P9" does not exist; allowed: P1, P2, P3'),
+        (
+            "x: {route: mail}",
+            'event_types.x.route: route "mail" does not exist; did you mean "mails"? allowed: mails, pushes',
+        ),
+        ("x: {priority: P1}", "event_types.x.priority: no such setting; allowed: class, route, routing_key"),
+        ("x: {order: partitions}", 'event_types.x.order: "partitions" is unknown; allowed: partition, strict, none'),
+        ("x: {max_age: 0s}", "event_types.x.max_age: is out of range; allowed: a duration, 1ms to 3650d"),
+        ("x: {routing_key: {}}", "event_types.x.routing_key: give exactly one of constant, header, key"),
+        (
+            "x: {routing_key: {header: h, key: true}}",
+            "event_types.x.routing_key: give exactly one of constant, header, key",
+        ),
+        ("x: {routing_key: {key: false}}", 'event_types.x.routing_key.key: "false" is unknown; allowed: true'),
+        (
+            "x: {routing_key: {constant: 5}}",
+            "event_types.x.routing_key.constant: is a number (quote a text); allowed: a text",
+        ),
+        (
+            "x: {dead_letter: {exchange: e}}",
+            "event_types.x.dead_letter.routing_key: is missing; allowed: a text of 1 to 255",
+        ),
+        (
+            "x: {topic: a b}",
+            "event_types.x.topic: has another form than it must; allowed: what Kafka takes for a topic",
+        ),
+        ("x y: {}", 'event_types."x y": has another form than it must; allowed: what Kafka takes for a topic'),
+        (
+            "x: {pattern: 'a[bc]'}",
+            "event_types.x.pattern: has another form than it must; allowed: 1 to 249 of the characters",
+        ),
+        ("x: {topic: a, pattern: b}", "event_types.x: gives topic, pattern; allowed: one of them, or none"),
+        ("x: {topics: a}", "event_types.x.topics: must be a list of topics"),
+        ("x: {topics: [a, 5]}", "event_types.x.topics[1]: is a number (quote a text); allowed: what Kafka takes"),
+        ("x: mail", "event_types.x: must be a mapping; allowed keys: class, route"),
+        ("x: {topic: order-confirmed}", "event_types.x: its topic is given already at "),
+        ("x: {topics: [order-confirmed]}", "event_types.x.topics[0]: its name is given already at "),
+    ],
+)
+def test_a_mistake_is_named_with_its_place_and_remedy_when_an_event_type_is_wrong(
+    files: Files, line: str, expected: str
+) -> None:
+    found = files.mistakes(f"{HEAD}event_types:\n  order-confirmed: {{}}\n  {line}\n")
+    assert len(found) == 1, found
+    assert found[0].startswith(f"tidegate.yaml:{HEAD_LINES + 3}: {expected}"), found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            'log: {hosts: ["localhost:9092"], group: tidegate}\n',
+            "",
+            "1: log: is missing; allowed: a mapping with hosts, group",
+        ),
+        ("group: tidegate", "group: ''", "1: log.group: is too short; allowed: a text of 1 to 249 characters"),
+        (
+            "group: tidegate",
+            "group: 7",
+            "1: log.group: is a number (quote a text); allowed: a text of 1 to 249 characters",
+        ),
+        ("group: tidegate", "group: g, start: timestamp", "1: log: start_timestamp goes with `start: timestamp`"),
+        (
+            "group: tidegate",
+            "group: g, start: timestamp, start_timestamp: 2026-01-31T12:00:00",
+            "1: log.start_timestamp: has no time zone; allowed: a date and time with its zone",
+        ),
+        (
+            "group: tidegate",
+            "group: g, security: {protocol: SASL_SSL}",
+            "1: log.security: protocol SASL_SSL needs username",
+        ),
+        (
+            "group: tidegate",
+            "group: g, security: {username: u}",
+            "1: log.security: protocol PLAINTEXT sends no username",
+        ),
+        (
+            "group: tidegate",
+            "group: g, security: {protocol: SSL, key_file: k}",
+            "1: log.security: certificate_file and key_file go together",
+        ),
+        (
+            "group: tidegate",
+            "group: g, security: {ca_file: c}",
+            "1: log.security: protocol PLAINTEXT uses no certificates",
+        ),
+        ('"localhost:5672"', "localhost", "2: broker.hosts[0]: is no host:port; allowed: host:port with a port from 1"),
+        ('"localhost:5672"', '"::1:5672"', "2: broker.hosts[0]: is no host:port"),
+        ('"localhost:5672"', '"host:65536"', "2: broker.hosts[0]: is no host:port"),
+        ('"localhost:5672"', '"host:0"', "2: broker.hosts[0]: port 0 can't be connected to"),
+        ('"localhost:5672"', '"amqp://me:hunter2@host:5672"', "2: broker.hosts[0]: is no host:port"),
+        ('["localhost:5672"]', "[]", "2: broker.hosts: holds too few; allowed: a list of 1 to 64"),
+        ('["localhost:5672"]', '["a:1"], backoff: 3s', "2: broker: backoff <= backoff_limit must hold"),
+        (
+            '["localhost:5672"]',
+            '["a:1"], tls: {key_file: k}',
+            "2: broker.tls: certificate_file and key_file go together",
+        ),
+        (
+            "queues: [mail]",
+            "in_flight_bytes: 1KiB",
+            "4: routes.mails.in_flight_bytes: the largest event allowed could never be",
+        ),
+        (
+            "exchange: events, queues: [mail]",
+            "exchange: '', declare: true",
+            "4: routes.mails: the default exchange can't be",
+        ),
+        ("exchange: events, queues: [mail]", "queues: [mail]", "4: routes.mails.exchange: is missing; allowed: a text"),
+        ("queues: [mail]", "policy: cubic", '4: routes.mails.policy: "cubic" is unknown; allowed: static, per_type'),
+        ("route: mails", "route: nails", '6: defaults.route: route "nails" does not exist; did you mean "mails"?'),
+        (
+            "class: P2, ",
+            "",
+            "7: event_types.order-confirmed.class: is missing here, in the class's `events` and in `defaults`",
+        ),
+        ("route: mails, ", "", "7: event_types.order-confirmed.route: is missing here"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place_and_remedy_when_the_head_is_wrong(
+    files: Files, old: str, new: str, expected: str
+) -> None:
+    assert old in HEAD
+    found = files.mistakes(HEAD.replace(old, new, 1) + ONE_TYPE)
+    assert found[0].startswith(f"tidegate.yaml:{expected}"), found
+    assert len(found) == 1, found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("log: [a\nbroker: b", "tidegate.yaml:2: not valid YAML: "),
+        (
+            "log: {a: ${X}}",
+            "tidegate.yaml:1: not valid YAML: expected ',' or '}', but got '{'; inside [ ] and { } write \"${NAME}\"",
+        ),
+        ("a: *nowhere", "tidegate.yaml:1: not valid YAML: `*` and `&` begin anchors"),
+        ("\n\na: !e!x 1", "tidegate.yaml:3: not valid YAML: `!` begins a tag"),
+        ("a: 1\n--- \nb: 1", "tidegate.yaml:2: not valid YAML: "),
+        ("a: \x01", "tidegate.yaml:1: not valid YAML: holds a control character"),
+        ('a: "\\UFFFFFFFF"', "tidegate.yaml:1: not valid YAML: a number in an escape"),
+        ('a: "\\ud800"', "tidegate.yaml:1: a: holds characters that are no Unicode; allowed: what UTF-8 can carry"),
+        ('{a: {"\\ud800": 1}}', "tidegate.yaml:1: a: has a key of characters that are no Unicode"),
+        ("a: !!int x1", "tidegate.yaml:1: a: can't be read as int; quote a text"),
+        (
+            f"a: {'1' * 5000}",
+            "tidegate.yaml:1: a: can't be read as int; quote a text, write a number with fewer digits",
+        ),
+        ("a: !x 1", "tidegate.yaml:1: a: has a tag; allowed: plain texts, numbers"),
+        ("a: {<<: 5}", "tidegate.yaml:1: a: `<<` merges mappings; allowed: *anchor or a list of them"),
+        ("[1, 2]", "tidegate.yaml:1: the file must be a mapping"),
+        ("[" * 40, "tidegate.yaml:1: not valid YAML: nested deeper than 32 levels"),
+        ("a: &a [*a]", "tidegate.yaml:1: nests deeper than 32 levels once its anchors are expanded"),
+        ("a: &a {<<: *a}", "tidegate.yaml:1: nests deeper than 32 levels once its anchors are expanded"),
+    ],
+)
+def test_the_file_is_refused_with_its_line_when_it_is_no_yaml(files: Files, text: str, expected: str) -> None:
+    found = files.mistakes(text)
+    assert any(mistake.startswith(expected) for mistake in found), found
+
+
+def test_the_file_is_refused_when_its_anchors_multiply(files: Files) -> None:
+    levels = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 20)}]\n" for i in range(1, 12))
+    assert files.mistakes("a0: &a0 [lol]\n" + levels) == [
+        "tidegate.yaml:1: holds more than 200000 values once its anchors are expanded"
+    ]
+
+
+def test_a_key_is_a_mistake_when_it_is_given_twice_or_is_no_name(files: Files) -> None:
+    found = files.mistakes(HEAD + "event_types:\n  a: {}\n  b: {}\n  a: {class: P1}\n  ? [x]\n  : {}\n")
+    assert found == [
+        "tidegate.yaml:10: event_types.a: is given twice, first in line 8; keep one",
+        "tidegate.yaml:11: event_types: has a key that is a list or a mapping; allowed: a plain name",
+    ]
+
+
+def test_all_mistakes_are_named_in_the_order_of_lines_when_there_are_several(files: Files) -> None:
+    text = (
+        HEAD.replace("P2", "P7").replace("group: tidegate", "grup: tidegate") + "event_types: {a: {order: x}}\nnow: 1\n"
+    )
+    assert [mistake.split(": ")[:2] for mistake in files.mistakes(text)] == [
+        ["tidegate.yaml:1", "log.group"],
+        ["tidegate.yaml:1", "log.grup"],
+        ["tidegate.yaml:6", "defaults.class"],
+        ["tidegate.yaml:7", "event_types.a.order"],
+        ["tidegate.yaml:8", "now"],
+    ]
+
+
+def test_an_inherited_mistake_is_named_once_where_it_was_made_when_many_types_inherit_it(files: Files) -> None:
+    text = HEAD.replace("routing_key: mail", "routing_key: {constant: 5}") + "event_types: {a: {}, b: {}, c: {}}\n"
+    found = files.mistakes(text)
+    assert len(found) == 1
+    assert found[0].startswith("tidegate.yaml:6: defaults.routing_key.constant: is a number")
+
+
+def test_an_inherited_mistake_is_named_when_every_type_overrides_it(files: Files) -> None:
+    text = HEAD.replace("class: P2,", "class: P2, max_age: soon,") + "event_types: {a: {max_age: 5s, class: P1}}\n"
+    classes = "classes: {P1: {events: {order: any}}, P2: {events: {order: all}}}\n"
+    assert [mistake.partition(";")[0] for mistake in files.mistakes(text + classes)] == [
+        "tidegate.yaml:6: defaults.max_age: is no duration",
+        'tidegate.yaml:8: classes.P1.events.order: "any" is unknown',
+        'tidegate.yaml:8: classes.P2.events.order: "all" is unknown',
+    ]
+
+
+def test_a_block_is_a_mistake_when_it_is_no_mapping(files: Files) -> None:
+    head = HEAD.partition("defaults:")[0]
+    assert [mistake.partition(";")[0] for mistake in files.mistakes(head + "defaults: 5\nevent_types: [a]\n")] == [
+        "tidegate.yaml:6: defaults: must be a mapping",
+        "tidegate.yaml:7: event_types: must be a mapping from the names of event types",
+    ]
+
+
+def test_a_mistake_in_the_shared_traits_is_named_once_when_topics_are_listed(files: Files) -> None:
+    text = HEAD.replace("route: mails, ", "") + "event_types: {shops: {topics: [shop.de, shop.fr]}}\n"
+    assert len(files.mistakes(text)) == 1
+
+
+def test_a_pattern_is_a_mistake_when_it_would_give_a_name_away_twice(files: Files) -> None:
+    found = files.mistakes(HEAD + "event_types: {br-a: {topic: other}, x: {pattern: br-*}}\n")
+    assert found == [
+        "tidegate.yaml:7: event_types.br-a: a pattern matches its name; call it like its topic, or narrow the pattern"
+    ]
+
+
+def test_at_least_one_event_type_is_asked_for_when_there_is_none(files: Files) -> None:
+    assert files.mistakes(HEAD)[0].startswith("tidegate.yaml:1: event_types: at least one event type is needed")
+    assert files.mistakes(HEAD + "event_types: {}")[0].startswith("tidegate.yaml:7: event_types: at least one")
+    assert files.load(HEAD + "event_types: {x: {pattern: '*'}}").patterns[0].pattern == "*"
+
+
+def test_at_least_one_class_and_route_are_asked_for_when_there_is_none(files: Files) -> None:
+    head, defaults = HEAD.partition("routes:")[0], HEAD.splitlines()[-1] + "\n"
+    found = files.mistakes(head + "routes: {}\nclasses: []\n" + defaults + "event_types: {a: {}, b: {class: P1}}\n")
+    assert [mistake.partition(";")[0] for mistake in found] == [
+        "tidegate.yaml:3: routes: at least one is needed",
+        "tidegate.yaml:4: classes: at least one is needed",
+    ]

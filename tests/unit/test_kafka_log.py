@@ -1,0 +1,337 @@
+"""The parts of the Kafka adapter that can be seen without a Kafka."""
+
+import asyncio
+import logging
+import ssl
+import subprocess
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import aiokafka.client
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition, errors
+from aiokafka.consumer.group_coordinator import GroupCoordinator as LibraryCoordinator
+from aiokafka.protocol.metadata import MetadataRequest_v5
+from aiokafka.structs import ConsumerRecord
+from structlog.testing import capture_logs
+
+from proxy.errors import AssignmentLostError, LogError, RefusedLoginError, SettingsError
+from proxy.kafka_log import KafkaLog
+from proxy.kafka_log.client import Reach, log_in, options, teach_manners
+from proxy.kafka_log.epoch import Epoch, Rebalances
+from proxy.kafka_log.events import events
+from proxy.kafka_log.group import Membership
+from proxy.kafka_log.reader import Reader
+from proxy.kafka_log.shares import Share
+from proxy.model import Event, Partition, Position
+from proxy.settings import Limits, LogSettings
+
+AT = TopicPartition("orders", 3)
+PARTITION = Partition("orders", 3)
+
+
+def record(**fields: Any) -> ConsumerRecord[bytes, bytes]:
+    whole = {
+        "topic": "orders",
+        "partition": 3,
+        "offset": 7,
+        "timestamp": 1_700_000_000_000,
+        "timestamp_type": 0,
+        "key": b"key",
+        "value": b"value",
+        "checksum": None,
+        "serialized_key_size": 3,
+        "serialized_value_size": 5,
+        "headers": (),
+    }
+    return ConsumerRecord(**whole | fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, Event(7, 1_700_000_000_000, b"key", b"value", (), 8)),
+        ({"timestamp": -1}, Event(7, None, b"key", b"value", (), 8)),
+        ({"timestamp": 0}, Event(7, 0, b"key", b"value", (), 8)),
+        ({"key": None}, Event(7, 1_700_000_000_000, None, b"value", (), 5)),
+        ({"key": b""}, Event(7, 1_700_000_000_000, b"", b"value", (), 5)),
+        ({"value": None}, Event(7, 1_700_000_000_000, b"key", None, (), 3)),
+        ({"value": b"\x00\xff"}, Event(7, 1_700_000_000_000, b"key", b"\x00\xff", (), 5)),
+        (
+            {"headers": (("a", b"12"), ("a", b""), ("é", None))},
+            Event(7, 1_700_000_000_000, b"key", b"value", (("a", b"12"), ("a", b""), ("é", None)), 14),
+        ),
+    ],
+)
+def test_an_event_carries_what_the_record_holds_when_it_is_made(fields: dict[str, Any], expected: Event) -> None:
+    assert events([record(**fields)]) == [expected]
+    assert type(events([record(**fields)])[0]) is Event
+
+
+def test_the_library_never_creates_topics_when_it_has_been_taught_manners() -> None:
+    teach_manners()
+    teach_manners()
+    request = aiokafka.client.MetadataRequest(["orders"]).build(MetadataRequest_v5)
+    assert request.allow_auto_topic_creation is False
+
+
+def test_the_library_keeps_its_level_when_someone_has_given_it_one() -> None:
+    library = logging.getLogger("aiokafka")
+    before = library.level
+    try:
+        library.setLevel(logging.NOTSET)
+        teach_manners()
+        assert not library.isEnabledFor(logging.CRITICAL)
+        library.setLevel(logging.DEBUG)
+        teach_manners()
+        assert library.isEnabledFor(logging.DEBUG)
+    finally:
+        library.setLevel(before)
+
+
+async def test_an_outage_is_said_once_when_several_callers_notice_it() -> None:
+    reach = Reach(["broker:9092"])
+    with capture_logs() as said:
+        reach.found("inquiry")
+        reach.lost("inquiry", "refused")
+        reach.lost("group", "refused")
+        reach.lost("inquiry", "refused")
+        reach.found("inquiry")
+        assert [entry["event"] for entry in said] == ["log_unavailable"]
+        reach.found("group")
+        reach.found("group")
+    assert [entry["event"] for entry in said] == ["log_unavailable", "log_available"]
+
+
+def test_a_position_is_passed_over_when_it_is_from_an_earlier_epoch() -> None:
+    share = Share(AT, is_paused=False)
+    share.finish(50)
+    assert share.done == 0
+    share.began = share.done = 40
+    share.finish(39)
+    assert share.done == 40
+    share.finish(44)
+    assert share.done == 45
+
+
+def test_the_private_names_the_adapter_reads_are_there_when_the_library_changes() -> None:
+    source = Path(AIOKafkaConsumer.start.__code__.co_filename).read_text()
+    assert "self._coordinator = GroupCoordinator(" in source
+    assert "self._client = AIOKafkaClient(" in source
+    assert {"generation", "member_id"} <= set(LibraryCoordinator.reset_generation.__code__.co_names)
+
+
+def test_the_file_is_named_when_a_certificate_can_not_be_read() -> None:
+    settings = LogSettings.model_validate(
+        {"hosts": ["h:1"], "group": "g", "security": {"protocol": "SSL", "ca_file": "/no/such/ca.pem"}}
+    )
+    with pytest.raises(SettingsError, match=r"log\.security"):
+        options(settings, request_seconds=1)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A file with a certificate for localhost that nobody vouches for, and its key."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        [
+            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
+            "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate,
+        ],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    certificate.write_text(certificate.read_text() + key.read_text())
+    return certificate
+
+
+async def test_the_login_is_refused_when_the_certificate_is_not_trusted(certificate: Path) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate)
+
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with await asyncio.start_server(hang_up, "localhost", ssl=context) as server:
+        host = f"localhost:{server.sockets[0].getsockname()[1]}"
+
+        async def attempt(**security: str) -> None:
+            settings = LogSettings.model_validate(
+                {"hosts": [host], "group": "g", "security": {"protocol": "SSL", **security}}
+            )
+            await log_in(settings, options(settings, request_seconds=5))
+
+        with pytest.raises(RefusedLoginError, match=host):
+            await attempt()
+        with pytest.raises(errors.KafkaConnectionError):
+            await attempt(ca_file=str(certificate))
+
+
+class _Library:
+    """What an epoch sees of the consumer, and what it asks of placing."""
+
+    def __init__(self) -> None:
+        self._coordinator = Membership(5, "me")
+
+    def begin(self, shares: Mapping[Any, Share]) -> None:
+        for share in shares.values():
+            share.began = share.done = 100
+
+
+class _Coordinator:
+    """Takes commits one after the other, when it is let."""
+
+    def __init__(self) -> None:
+        self.commits: list[tuple[Membership, dict[TopicPartition, int]]] = []
+        self.open = asyncio.Event()
+        self.open.set()
+        self.failure: Exception | None = None
+
+    async def commit(self, membership: Membership, offsets: Mapping[TopicPartition, int]) -> frozenset[str]:
+        await self.open.wait()
+        if self.failure is not None:
+            raise self.failure
+        self.commits.append((membership, dict(offsets)))
+        return frozenset()
+
+
+class _Owner:
+    def __init__(self, final: Mapping[Partition, Position]) -> None:
+        self.final = final
+        self.failure: Exception | None = None
+
+    def on_assigned(self, _: Collection[Partition]) -> Collection[Partition]:
+        return ()
+
+    async def on_revoked(self, _: Collection[Partition]) -> Mapping[Partition, Position]:
+        if self.failure is not None:
+            raise self.failure
+        return self.final
+
+    def on_truncated(self, partition: Partition, lost: int) -> None: ...
+
+
+def _epoch(owner: _Owner) -> tuple[Epoch, _Coordinator]:
+    library: Any = _Library()
+    coordinator: Any = _Coordinator()
+    epoch = Epoch(library, coordinator, library, owner, on_refused=lambda _: None)
+    epoch.begin([AT])
+    return epoch, coordinator
+
+
+async def test_the_final_commit_is_the_last_when_one_is_under_way() -> None:
+    epoch, coordinator = _epoch(_Owner({PARTITION: 149}))
+    coordinator.open.clear()
+    early = asyncio.ensure_future(epoch.commit({PARTITION: 109}))
+    await asyncio.sleep(0)
+    late = asyncio.ensure_future(epoch.commit({PARTITION: 119}))
+    ending = asyncio.ensure_future(epoch.end())
+    await asyncio.sleep(0)
+    afterwards = asyncio.ensure_future(epoch.commit({PARTITION: 129}))
+    coordinator.open.set()
+    await asyncio.gather(early, late, ending, afterwards)
+    assert coordinator.commits[0] == (Membership(5, "me"), {AT: 110})
+    assert coordinator.commits[-1] == (Membership(5, "me"), {AT: 150})
+    assert len(coordinator.commits) == 2
+
+
+async def test_a_second_end_waits_for_the_first_when_both_come_at_once() -> None:
+    epoch, coordinator = _epoch(_Owner({PARTITION: 149}))
+    coordinator.open.clear()
+    first, second = asyncio.ensure_future(epoch.end()), asyncio.ensure_future(epoch.end())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not second.done()
+    coordinator.open.set()
+    await asyncio.gather(first, second)
+    assert len(coordinator.commits) == 1
+
+
+async def test_the_rebalance_goes_on_when_the_final_commit_is_fenced_or_the_owner_fails() -> None:
+    failures: list[Exception] = []
+    owner = _Owner({PARTITION: 149})
+    epoch, coordinator = _epoch(owner)
+    rebalances = Rebalances(epoch, on_begin=lambda: None, on_failure=failures.append)
+    coordinator.failure = AssignmentLostError("fenced")
+    await rebalances.on_partitions_revoked(set())
+    assert not failures
+    rebalances.on_partitions_assigned({AT})
+    owner.failure = ZeroDivisionError()
+    await rebalances.on_partitions_revoked(set())
+    assert failures == [owner.failure]
+
+
+class _Consumer:
+    """Raises what a test has put in, once each and not at once; if it is over, it raises at once and for ever."""
+
+    def __init__(self, *failures: Exception, is_over: bool = False) -> None:
+        self.failures = list(failures)
+        self.is_over = is_over
+
+    async def getmany(self, *_: TopicPartition, timeout_ms: int) -> dict[TopicPartition, list[Any]]:
+        if self.is_over:
+            raise errors.KafkaError("Unexpected error during coordination")
+        if self.failures and timeout_ms:
+            raise self.failures.pop(0)
+        await asyncio.sleep(timeout_ms / 1000)
+        return {}
+
+
+def _reader(consumer: _Consumer, left: list[str]) -> Reader:
+    return Reader(
+        consumer,
+        Reach(["broker:9092"]),
+        on_unavailable=lambda share, offset: left.append(f"{share.at} {offset}"),
+        on_refused=left.append,
+        on_left=lambda: left.append("left"),
+    )
+
+
+async def test_the_group_is_joined_again_when_its_heartbeats_have_failed() -> None:
+    left: list[str] = []
+    reader = _reader(_Consumer(errors.UnknownError("heartbeat")), left)
+    with capture_logs() as said:
+        assert await reader.read(lambda: {AT: Share(AT, is_paused=False)}, 0.01) == {}
+    assert left == ["left"]
+    assert [entry["event"] for entry in said] == ["log_unavailable"]
+
+
+async def test_the_library_is_left_to_join_by_itself_when_nothing_is_owned() -> None:
+    left: list[str] = []
+    failures = [errors.UnknownError("join"), errors.GroupAuthorizationFailedError("g"), errors.UnknownError("join")]
+    reader = _reader(_Consumer(*failures), left)
+    with capture_logs() as said:
+        for _ in failures:
+            assert await reader.read(dict, 0.01) == {}
+    assert not left
+    assert [entry["event"] for entry in said] == ["log_unavailable"]
+
+
+async def test_the_process_is_told_when_the_consumer_has_come_to_an_end() -> None:
+    reader = _reader(_Consumer(is_over=True), [])
+    with pytest.raises(LogError, match="come to an end"):
+        await reader.read(dict, 0.01)
+
+
+async def test_the_mistake_is_named_when_the_log_refuses_the_session_timeout() -> None:
+    reader = _reader(_Consumer(errors.InvalidSessionTimeoutError()), [])
+    with pytest.raises(LogError, match=r"log\.session_timeout"):
+        await reader.read(dict, 0.01)
+
+
+async def test_a_read_ends_at_once_when_it_is_interrupted() -> None:
+    reader = _reader(_Consumer(), [])
+    reading = asyncio.ensure_future(reader.read(dict, 60))
+    await asyncio.sleep(0)
+    reader.interrupt()
+    reader.interrupt()
+    async with asyncio.timeout(5):
+        assert await reading == {}
+    reader.interrupt()
+
+
+async def test_stopping_does_nothing_when_the_log_was_never_started() -> None:
+    log = KafkaLog(LogSettings(hosts=["h:1"], group="g"), Limits())
+    await log.stop()
+    await log.stop()

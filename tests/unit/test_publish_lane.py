@@ -1,0 +1,434 @@
+"""The lane on a wire that does what the test says, under virtual time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import wraps
+from typing import Any
+
+import pytest
+import structlog
+
+from proxy.amqp_frames import PIECE_BYTES
+from proxy.bridge.broker import Batch, LaneState
+from proxy.errors import BrokerError, RefusedLoginError
+from proxy.model import Event, Outcome, Reason
+from proxy.publish_lane import PublishLane
+from proxy.publish_wire import Sent, WireEvents
+from proxy.settings import Limits
+from proxy.simulation import virtual_time
+from tests.support.events import ADDRESS, PARTITION
+from tests.support.recipient import Recorder
+
+LIMITS = Limits(confirm_deadline=30, write_deadline=10, connect_deadline=10)
+
+
+class ScriptedWire:
+    """Takes pieces; says only what the test makes it say."""
+
+    host = "h:1"
+    frame_max = 131_072
+
+    def __init__(self, events: WireEvents) -> None:
+        self.events = events
+        self.writable = True
+        self.drains = True
+        """Whether pieces leave at once."""
+        self.blocked = False
+        self.pieces: list[bytes] = []
+        self.sent: list[Sent] = []
+        self.channels = 0
+        self.closed: list[bool] = []
+
+    def is_blocked(self) -> bool:
+        return self.blocked
+
+    async def open_channel(self) -> int:
+        await asyncio.sleep(0.001)
+        self.channels += 1
+        return self.channels
+
+    def write(self, piece: bytes, sent: Sequence[Sent]) -> None:
+        self.pieces.append(piece)
+        self.sent.extend(sent)
+        if self.drains:
+            asyncio.get_running_loop().call_later(0.001, self.events.on_written)
+
+    async def close(self, *, gracefully: bool) -> None:
+        self.closed.append(gracefully)
+
+    def ack(self, tag: int, channel: int = 1) -> None:
+        self.events.on_confirm(channel, tag, multiple=True, acked=True)
+
+
+class ScriptedConnector:
+    """Gives what the test lines up: an error, or a wire."""
+
+    def __init__(self, *fates: Exception | None) -> None:
+        self.fates = list(fates)
+        self.wires: list[ScriptedWire] = []
+        self.attempts: list[float] = []
+
+    async def connect(self, events: WireEvents) -> ScriptedWire:
+        self.attempts.append(round(asyncio.get_running_loop().time(), 3))
+        fate = self.fates.pop(0) if self.fates else None
+        if fate is not None:
+            raise fate
+        self.wires.append(ScriptedWire(events))
+        return self.wires[-1]
+
+    @property
+    def wire(self) -> ScriptedWire:
+        return self.wires[-1]
+
+
+class Stage:
+    """A lane, its connector and one recipient."""
+
+    def __init__(self, *fates: Exception | None, window: int = 200, size: int = 10**7, limits: Limits = LIMITS) -> None:
+        self.connector = ScriptedConnector(*fates)
+        self.lane = PublishLane(
+            "orders",
+            self.connector,
+            window_events=window,
+            window_bytes=size,
+            limits=limits,
+            backoff=0.2,
+            backoff_limit=2.0,
+        )
+        self.recorder = Recorder(ADDRESS, PARTITION)
+
+    @property
+    def wire(self) -> ScriptedWire:
+        return self.connector.wire
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.lane.run())
+        await asyncio.sleep(0.01)
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    def publish(self, count: int, size: int = 10) -> "asyncio.Task[None]":
+        start = sum(len(batch.events) for batch in self.recorder.batches)
+        made = [Event(n, 0, None, bytes(size), (), size) for n in range(start, start + count)]
+        return asyncio.create_task(self.lane.publish([self.recorder.batch(made)]))
+
+
+Test = Callable[..., Coroutine[Any, Any, None]]
+
+
+def in_virtual_time(test: Test) -> Callable[..., None]:
+    @wraps(test)
+    def run(*arguments: Any, **named: Any) -> None:
+        virtual_time.run(test(*arguments, **named))
+
+    del run.__wrapped__  # type: ignore[attr-defined]
+    return run
+
+
+def out_of_reach() -> BrokerError:
+    return BrokerError("h:1: connection refused")
+
+
+@in_virtual_time
+async def test_attempts_back_off_to_the_limit_and_begin_anew_after_a_connection_that_lasted() -> None:
+    stage = Stage(*[out_of_reach() for _ in range(6)])
+    async with stage.running():
+        await asyncio.sleep(10)
+        assert stage.connector.attempts == [0.0, 0.2, 0.6, 1.4, 3.0, 5.0, 7.0]
+        stage.connector.fates = [out_of_reach(), None]
+        await asyncio.sleep(10)
+        stage.wire.events.on_lost("reset", refused=False)
+        await asyncio.sleep(1)
+        again = [round(attempt - stage.connector.attempts[7], 2) for attempt in stage.connector.attempts[7:]]
+        assert again == [0.0, 0.2]
+
+
+@in_virtual_time
+async def test_a_connection_that_never_lasts_is_not_tried_without_pause() -> None:
+    stage = Stage()
+    async with stage.running():
+        for _ in range(200):
+            if not stage.wire.closed:
+                stage.wire.events.on_lost("reset", refused=False)
+            await asyncio.sleep(0.05)
+        assert len(stage.connector.attempts) < 12
+
+
+@in_virtual_time
+async def test_each_change_of_state_is_said_once() -> None:
+    stage = Stage(*[out_of_reach() for _ in range(4)])
+    with structlog.testing.capture_logs() as said:
+        async with stage.running():
+            await asyncio.sleep(5)
+            stage.wire.blocked = True
+            await asyncio.sleep(1)
+            stage.wire.blocked = False
+            await asyncio.sleep(1)
+            stage.connector.fates = [RefusedLoginError("h:1 refuses"), RefusedLoginError("h:1 refuses"), None]
+            stage.wire.events.on_lost("reset", refused=False)
+            await asyncio.sleep(5)
+    assert [(entry["event"], entry.get("state"), entry.get("why")) for entry in said] == [
+        ("lane_state", "lost", "h:1: connection refused"),
+        ("lane_state", "open", None),
+        ("lane_state", "blocked", None),
+        ("lane_state", "open", None),
+        ("lane_state", "lost", "reset"),
+        ("lane_unreachable", None, "h:1 refuses"),
+        ("lane_state", "open", None),
+    ]
+    assert {entry["route"] for entry in said} == {"orders"}
+
+
+@in_virtual_time
+async def test_run_raises_when_the_first_login_is_refused() -> None:
+    stage = Stage(out_of_reach(), RefusedLoginError("h:1 refuses broker.username 'x'"))
+    with pytest.raises(RefusedLoginError):
+        await stage.lane.run()
+
+
+@in_virtual_time
+async def test_run_raises_what_a_recipient_raises() -> None:
+    stage = Stage()
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    stage.recorder.on_end = fail
+    task = asyncio.create_task(stage.lane.run())
+    await asyncio.sleep(0.01)
+    await stage.publish(3)
+    stage.wire.ack(3)
+    with pytest.raises(ZeroDivisionError):
+        await task
+    assert stage.wire.closed == [True]
+
+
+@in_virtual_time
+async def test_everything_open_is_unknown_and_the_wire_cut_when_no_confirm_comes_in_time() -> None:
+    stage = Stage()
+    async with stage.running():
+        await stage.publish(3)
+        stage.wire.ack(1)
+        await asyncio.sleep(29.5)
+        assert stage.lane.in_flight == 2
+        assert 29.4 < stage.lane.oldest(asyncio.get_running_loop().time()) < 29.6
+        await asyncio.sleep(0.7)
+        assert [end.outcome for end in stage.recorder.ends] == [Outcome.CONFIRMED, Outcome.UNKNOWN, Outcome.UNKNOWN]
+        assert stage.connector.wires[0].closed == [False]
+        stage.connector.wires[0].ack(3)
+        await asyncio.sleep(0.1)
+        assert (len(stage.recorder.ends), stage.lane.in_flight, stage.lane.oldest(99.0)) == (3, 0, 0.0)
+
+
+@in_virtual_time
+async def test_patience_begins_anew_when_the_broker_unblocks() -> None:
+    stage = Stage()
+    async with stage.running():
+        stage.wire.drains = False
+        await stage.publish(3)
+        await asyncio.sleep(5)
+        stage.wire.blocked = True
+        await asyncio.sleep(100)
+        assert stage.lane.state is LaneState.BLOCKED
+        stage.wire.blocked = False
+        await asyncio.sleep(9)
+        assert stage.lane.state is LaneState.OPEN
+        await asyncio.sleep(2)
+        assert stage.recorder.count(Outcome.UNKNOWN) == 3
+
+
+@in_virtual_time
+async def test_the_connection_is_given_up_when_a_piece_does_not_leave() -> None:
+    stage = Stage()
+    async with stage.running():
+        stage.wire.drains = False
+        await stage.publish(1)
+        await asyncio.sleep(10.2)
+        assert stage.recorder.count(Outcome.UNKNOWN) == 1
+        assert len(stage.connector.wires) == 2
+
+
+@in_virtual_time
+async def test_the_next_piece_waits_until_the_last_has_left() -> None:
+    stage = Stage(window=1000)
+    async with stage.running():
+        stage.wire.drains = False
+        publishing = stage.publish(1000, size=300)
+        for pieces in range(1, 5):
+            await asyncio.sleep(1)
+            assert len(stage.wire.pieces) == pieces
+            assert len(stage.wire.pieces[-1]) <= PIECE_BYTES
+            stage.wire.events.on_written()
+        assert not publishing.done()
+        stage.wire.drains = True
+        stage.wire.events.on_written()
+        await publishing
+        assert stage.recorder.written == 1000
+
+
+@in_virtual_time
+async def test_small_batches_of_many_callers_leave_as_one_piece() -> None:
+    stage = Stage()
+    async with stage.running():
+        await asyncio.gather(*(stage.publish(2) for _ in range(50)))
+        assert len(stage.wire.pieces) == 1
+        assert [(sent.events.start, sent.events.end) for sent in stage.wire.sent] == [(0, 2)] * 50
+
+
+@in_virtual_time
+async def test_a_large_event_leaves_in_pieces_before_anything_else() -> None:
+    stage = Stage()
+    async with stage.running():
+        stage.wire.drains = False
+        await asyncio.gather(stage.publish(1, size=200_000), asyncio.sleep(0.1))
+        small = stage.publish(1)
+        while not small.done():
+            stage.wire.events.on_written()
+            await asyncio.sleep(0.1)
+        *large, last = stage.wire.pieces
+        assert [len(piece) > PIECE_BYTES // 10 for piece in large] == [True] * 4
+        assert all(len(piece) <= PIECE_BYTES for piece in large)
+        assert len(last) < 1000
+
+
+@in_virtual_time
+async def test_the_rest_of_a_message_is_dropped_when_its_channel_closes() -> None:
+    stage = Stage()
+    async with stage.running():
+        stage.wire.drains = False
+        stage.publish(2, size=200_000)
+        await asyncio.sleep(0.1)
+        stage.wire.events.on_channel_closed(1, "NOT_FOUND")
+        stage.wire.events.on_written()
+        await asyncio.sleep(0.1)
+        assert len(stage.wire.pieces) == 2
+        assert stage.wire.pieces[1].startswith(b"\x01\x00\x03")
+
+
+@in_virtual_time
+async def test_writing_goes_on_when_the_wire_has_room_again() -> None:
+    stage = Stage()
+    async with stage.running():
+        stage.wire.writable = False
+        publishing = stage.publish(1)
+        await asyncio.sleep(1)
+        assert not publishing.done()
+        stage.wire.writable = True
+        await asyncio.sleep(0.1)
+        assert publishing.done()
+
+
+@in_virtual_time
+async def test_writes_stay_large_when_confirms_come_singly() -> None:
+    stage = Stage(window=100)
+    async with stage.running():
+        publishing = stage.publish(300)
+        await asyncio.sleep(0.1)
+        for tag in range(1, 201):
+            stage.wire.ack(tag)
+            await asyncio.sleep(0.01)
+        await publishing
+        assert [sent.events.end - sent.events.start for sent in stage.wire.sent] == [100] + [25] * 8
+
+
+@in_virtual_time
+async def test_confirms_of_one_turn_are_told_as_one_range() -> None:
+    stage = Stage()
+    calls: list[tuple[int, int]] = []
+    stage.recorder.on_end = lambda _, start, end, __: calls.append((start, end))
+    async with stage.running():
+        await stage.publish(100)
+        for tag in range(1, 51):
+            stage.wire.ack(tag)
+        await asyncio.sleep(0.01)
+        assert calls == [(0, 50)]
+
+
+@in_virtual_time
+async def test_only_a_lone_event_is_blamed_when_the_broker_closes_the_connection_over_what_was_written() -> None:
+    stage = Stage()
+    async with stage.running():
+        await stage.publish(2)
+        stage.wire.events.on_lost("501 FRAME_ERROR", refused=True)
+        await asyncio.sleep(1)
+        assert [(end.outcome, end.reason) for end in stage.recorder.ends] == [(Outcome.UNKNOWN, Reason.REFUSED)] * 2
+        publishing = stage.publish(2)
+        await asyncio.sleep(1)
+        assert not publishing.done()
+        stage.wire.events.on_lost("501 FRAME_ERROR", refused=True)
+        await asyncio.sleep(2)
+        last = stage.recorder.ends[-1]
+        assert (last.outcome, last.reason, last.detail) == (
+            Outcome.UNDELIVERABLE,
+            Reason.REFUSED,
+            "501 FRAME_ERROR",
+        )
+        assert len(stage.recorder.ends) == 3
+
+
+@in_virtual_time
+async def test_neither_suspects_nor_others_starve_when_the_window_is_one_event() -> None:
+    stage = Stage(window=1)
+    other = Recorder(ADDRESS, PARTITION._replace(topic="other"))
+    async with stage.running():
+        await stage.publish(1)
+        stage.wire.events.on_channel_closed(1, "NOT_FOUND")
+        await asyncio.sleep(0.1)
+        suspects = stage.publish(20)
+        made = [Event(n, 0, None, b"x", (), 1) for n in range(20)]
+        others = asyncio.create_task(stage.lane.publish([other.batch(made)]))
+        acked = 0
+        for _ in range(41):
+            await asyncio.sleep(0.1)
+            for sent in stage.wire.sent[acked:]:
+                stage.wire.ack(sent.events.first_tag, channel=sent.channel)
+            acked = len(stage.wire.sent)
+            assert stage.lane.in_flight <= 1
+        await asyncio.gather(suspects, others)
+        assert (stage.recorder.count(Outcome.CONFIRMED), other.count(Outcome.CONFIRMED)) == (20, 20)
+        assert len({sent.channel for sent in stage.wire.sent}) == 3
+
+
+@in_virtual_time
+async def test_one_event_is_undeliverable_when_its_encoding_fails_unexpectedly() -> None:
+    stage = Stage()
+    async with stage.running():
+        broken = Event(0, 2**63, None, b"x", (), 1)
+        batch = stage.recorder.batch([broken, Event(1, 0, None, b"x", (), 1)])
+        await stage.lane.publish([batch])
+        (end,) = stage.recorder.ends
+        assert (end.outcome, end.reason) == (Outcome.UNDELIVERABLE, Reason.INTERNAL)
+        assert stage.lane.in_flight == 1
+
+
+@in_virtual_time
+async def test_a_recipient_that_withdraws_on_an_outcome_gets_nothing_more_written() -> None:
+    stage = Stage(window=10)
+
+    def withdraw(batch: Batch, *_: object) -> None:
+        stage.lane.withdraw([batch])
+
+    stage.recorder.on_end = withdraw
+    async with stage.running():
+        publishing = stage.publish(100)
+        await asyncio.sleep(0.1)
+        stage.wire.ack(5)
+        await publishing
+        assert stage.recorder.written == 10
+        stage.wire.ack(10)
+        await asyncio.sleep(0.1)
+        assert len(stage.recorder.ends) == 10
+
+
+@in_virtual_time
+async def test_routes_that_share_a_lane_may_each_run_it() -> None:
+    stage = Stage()
+    async with stage.running(), stage.running():
+        await asyncio.sleep(1)
+        assert len(stage.connector.wires) == 1

@@ -1,0 +1,102 @@
+"""Slots: how many, for whom, when."""
+
+import pytest
+
+from proxy.bridge.broker import Address
+from proxy.model import Partition
+from proxy.publish_line import Line, Request, Window
+from proxy.publish_quarantine import PROBATION_EVENTS, Quarantine
+from proxy.settings import RoutingKey
+from tests.support.events import events
+from tests.support.recipient import Recorder
+
+ADDRESS = Address("", RoutingKey(constant="q"), "text/plain")
+
+
+def request(topic: str = "t", rank: int = 0, count: int = 1) -> Request:
+    recorder = Recorder(ADDRESS, Partition(topic, 0), rank=rank)
+    return Request([recorder.batch(events(0, count))], lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("taken", "want", "served"),
+    [(0, 1000, True), (150, 1000, True), (151, 1000, False), (190, 10, True), (191, 10, False), (199, 1, True)],
+)
+def test_a_waiter_is_served_when_a_quarter_or_all_it_wants_is_free(taken: int, want: int, served: bool) -> None:
+    window = Window(200, 10_000, taken, taken)
+    assert window.serves(want) is served
+
+
+@pytest.mark.parametrize(("taken", "size", "admitted"), [(0, 99_999, True), (1, 99, True), (1, 100, False)])
+def test_an_event_is_admitted_when_its_bytes_fit_or_it_is_alone(taken: int, size: int, admitted: bool) -> None:
+    assert Window(200, 100, taken, taken).admits(size) is admitted
+
+
+def test_no_event_is_admitted_when_all_slots_are_taken() -> None:
+    assert not Window(3, 1000, 3, 3).admits(1)
+
+
+def test_the_smallest_rank_and_then_the_longest_wait_is_first() -> None:
+    line = Line()
+    waiting = [request(rank=rank) for rank in (2, 1, 2, 1, 0)]
+    for one in waiting:
+        line.add(one)
+    served = []
+    while (first := line.first) is not None:
+        served.append(waiting.index(first))
+        line.remove(first)
+    assert served == [4, 1, 3, 0, 2]
+
+
+def test_a_request_is_through_when_its_batches_are_written_or_withdrawn() -> None:
+    recorder = Recorder(ADDRESS, Partition("t", 0))
+    batches = [recorder.batch(events(0, 2)) for _ in range(3)]
+    one = Request(batches, lambda: None)
+    batches[0].done = 2
+    assert (one.batch, one.want) == (batches[1], 4)
+    batches[1].called_back = True
+    assert one.batch is batches[2]
+    recorder.is_held = True
+    assert one.batch is None
+
+
+def test_suspects_take_their_requests_along_and_bring_them_back() -> None:
+    quarantine = Quarantine(Line())
+    mine, others = [request("mine") for _ in range(3)], request("other")
+    for one in (mine[0], others, mine[1]):
+        quarantine.add(one)
+    quarantine.suspect("mine", 2)
+    quarantine.add(mine[2])
+    assert (quarantine.line.first, quarantine.first) == (others, mine[0])
+    quarantine.clear("mine", 1)
+    assert "mine" in quarantine
+    quarantine.clear("mine", 1)
+    assert "mine" not in quarantine
+    assert quarantine.line.of("mine") == mine
+
+
+def test_suspects_are_served_in_turn_and_each_in_its_own_order() -> None:
+    quarantine = Quarantine(Line())
+    waiting: list[tuple[str, Request]] = []
+    for topic in ("a", "b"):
+        quarantine.suspect(topic, 10)
+        for _ in range(2):
+            waiting.append((topic, request(topic)))
+            quarantine.add(waiting[-1][1])
+    served = []
+    while (first := quarantine.first) is not None:
+        served.append(next(n for n, (_, one) in enumerate(waiting) if one is first))
+        quarantine.served(first)
+        quarantine.remove(first)
+    assert served == [0, 2, 1, 3]
+
+
+def test_a_culprits_topic_stays_for_its_whole_probation() -> None:
+    quarantine = Quarantine(Line())
+    quarantine.suspect("t", 5)
+    quarantine.convict("t")
+    quarantine.suspect("t", 3)
+    quarantine.clear("t", PROBATION_EVENTS - 1)
+    assert "t" in quarantine
+    quarantine.clear("t", 1)
+    assert "t" not in quarantine
