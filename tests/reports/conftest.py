@@ -60,7 +60,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "publish_us": {},
     },
     "class": TRAFFIC,
-    "type": TRAFFIC | {"interval_s": 10.0, "type": "order", "topic": "order", "route": "main", "paused": 0.0},
+    "type": TRAFFIC | {"interval_s": 10.0, "type": "order", "topic": "order", "route": "main", "paused": False},
     "verdict": {
         "route": "main",
         "congested": False,
