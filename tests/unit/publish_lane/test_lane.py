@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import structlog
 
-from proxy.amqp_frames import PIECE_BYTES
 from proxy.bridge.broker import Batch, LaneState
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.model import Event, Outcome, Reason
 from proxy.publish_lane import PublishLane
-from proxy.publish_wire import Sent, WireEvents
+from proxy.publish_lane.frames import PIECE_BYTES
+from proxy.publish_lane.wire import Sent, WireEvents
 from proxy.settings import Limits
 from proxy.simulation import virtual_time
 from tests.support.events import ADDRESS, PARTITION
