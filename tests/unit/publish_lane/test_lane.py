@@ -396,6 +396,27 @@ async def test_neither_suspects_nor_others_starve_when_the_window_is_one_event()
 
 
 @in_virtual_time
+async def test_an_event_larger_than_the_window_is_not_starved_by_suspects() -> None:
+    stage = Stage(window=2, size=1_000)
+    other = Recorder(ADDRESS, PARTITION._replace(topic="other"))
+    async with stage.running():
+        await stage.publish(1)
+        stage.wire.events.on_channel_closed(1, "NOT_FOUND")
+        await asyncio.sleep(0.1)
+        suspects = stage.publish(500)
+        large = Event(0, 0, None, bytes(5_000), (), 5_000)
+        publishing = asyncio.create_task(stage.lane.publish([other.batch([large])]))
+        acked = 0
+        for _ in range(50):
+            await asyncio.sleep(0.01)
+            for sent in stage.wire.sent[acked:]:
+                stage.wire.ack(sent.events.first_tag, channel=sent.channel)
+            acked = len(stage.wire.sent)
+        assert publishing.done()
+        suspects.cancel()
+
+
+@in_virtual_time
 async def test_one_event_is_undeliverable_when_its_encoding_fails_unexpectedly() -> None:
     stage = Stage()
     async with stage.running():
