@@ -29,6 +29,7 @@ def write(
     lanes: list[Lane],
     *,
     in_flight: int,
+    admin_port: int | None = None,
     limits: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write the settings of one process, control off, metric log beside the file; return the file.
@@ -60,7 +61,7 @@ def write(
         },
         "limits": dict(limits or {}),
         "metric_log": {"folder": str(folder)},
-        "admin": {"listen": "127.0.0.1:0"},
+        "admin": {"listen": None if admin_port is None else f"127.0.0.1:{admin_port}"},
     }
     file.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
     return file

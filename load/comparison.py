@@ -7,6 +7,9 @@ from typing import Any, Self
 
 from load.checker import Whereabouts
 
+RARE = 0.2
+"""A cause that spoke at most this often, for each time the other did, is no part of the picture."""
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -77,8 +80,22 @@ def sentence(
         f" {seen.nacked:,} were refused, and half of the time at least {seen.median_depth:.0f} events"
         f" ({seen.median_depth / capacity:.1f} s of work) stood in front of a new order confirmation."
     )
+    figures = f"From order to consumer, P99 of the order confirmations delivered: {', '.join(effect)}."
+    return f"{_in_short(seen)} {figures} {speechless} {belated}"
+
+
+def _in_short(seen: Seen) -> str:
+    """Return what the causes of the verdicts amount to."""
+    if not seen.by_errors and not seen.by_latency:
+        return "The queue never filled, and the seed's loop had nothing to act on."
+    if seen.by_latency <= RARE * seen.by_errors:
+        return (
+            "The seed's loop holds the campaign back in the log, and can't keep the queue short: it learns of slow"
+            " consumers only from a queue that is full, for RabbitMQ confirms at once whatever waits in it."
+        )
     return (
-        f"From order to consumer, P99 of the order confirmations delivered: {', '.join(effect)}. {speechless} {belated}"
+        "The seed's loop holds the campaign back in the log, and can't keep the queue short: here it took slow confirms"
+        " for a sign as well, but they are a sign of a busy machine, not of slow consumers."
     )
 
 

@@ -3,9 +3,12 @@
 import argparse
 import asyncio
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Sequence
@@ -77,7 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(str(error))
         return 1
     except KeyboardInterrupt as error:
-        say("interrupted; everything is taken down")
+        shutil.rmtree(out, ignore_errors=True)
+        say("interrupted; everything is taken down, nothing is kept")
         return 128 + (error.args[0] if error.args else signal.SIGINT)
     return _conclude(about, runs, table, out)
 
@@ -85,11 +89,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _report(runs: Sequence[RunResult], out: Path) -> str:
     """Let Spark read the logs of all runs; return the table it prints. Raises SubprocessError."""
     named = [argument for run in runs for argument in ("--run", f"{run.policy}={run.folder}")]
-    made = subprocess.run(
-        [sys.executable, "-m", "proxy", "report", *named, "--out", str(out)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=REPORT_SECONDS, check=True,
-    )  # fmt: skip
-    return made.stdout.rstrip()
+    command = [sys.executable, "-m", "proxy", "report", *named, "--out", str(out)]
+    with tempfile.TemporaryDirectory(prefix="tidegate-demo-", ignore_cleanup_errors=True) as scratch:
+        report = subprocess.Popen(
+            command, env=os.environ | {"TMPDIR": scratch},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        try:
+            table, _ = report.communicate(timeout=REPORT_SECONDS)
+        except BaseException:
+            os.killpg(report.pid, signal.SIGKILL)  # with Spark's Java, which writes into the folder that goes now
+            report.communicate()
+            raise
+    if report.returncode:
+        raise subprocess.CalledProcessError(report.returncode, command[2:4])
+    return table.rstrip()
 
 
 def _conclude(about: dict[str, Any], runs: Sequence[RunResult], table: str, out: Path) -> int:

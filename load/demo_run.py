@@ -1,11 +1,8 @@
 """One run of the demo: the shop's schedule, Tidegate under one policy, services that can't keep up with a campaign."""
 
 import asyncio
-import http.client
-import json
 import os
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -13,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from load import shop
+from load.admin_view import owned
 from load.checker import Whereabouts, whereabouts
 from load.consumer import Downstream
 from load.kafka import KafkaView
@@ -31,7 +29,6 @@ EMPTY_SECONDS = 15.0
 """The services may take so long to finish what is in the queue at the end: a second of work."""
 LAG_SECONDS = 10.0
 """Kafka may leave the lag of an interval unanswered; so many intervals in a row it may not."""
-ASK_SECONDS = 2.0
 POLL_SECONDS = 0.1
 SHOW_SECONDS = 0.5
 
@@ -110,7 +107,7 @@ class DemoRun:
         worker = Worker("proxy", "run", "-c", str(SETTINGS), output=output, environment=os.environ | environment)
         running.enter_context(worker)
         partitions = sum(kind.partitions for kind in self._kinds.values())
-        await _until(lambda: _owned(port) == partitions, worker, "Tidegate owns no partitions", READY_SECONDS)
+        await _until(lambda: owned(port) == partitions, worker, "Tidegate owns no partitions", READY_SECONDS)
         return worker
 
     async def _watch(self, generator: OpenLoop, services: Downstream, tidegate: Worker) -> None:
@@ -179,12 +176,3 @@ async def _until(condition: Callable[[], bool], worker: Worker | None, trouble: 
             words = "" if worker is None else f"\n{worker.last_words()}"
             raise WorkerError(f"{trouble} after {seconds:.0f} s{words}")
         await asyncio.sleep(POLL_SECONDS)
-
-
-def _owned(port: int) -> int:
-    """Return how many partitions the Tidegate at this admin port reads; 0 while it does not answer or is not ready."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=ASK_SECONDS) as answer:
-            return int(json.load(answer)["partitions"])
-    except (OSError, http.client.HTTPException):
-        return 0

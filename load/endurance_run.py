@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from load import bridge_settings
+from load.admin_view import owned
 from load.bridge_settings import Lane
 from load.checker import Promise, Tally, broken, tally
 from load.events import Bulk
@@ -15,7 +16,7 @@ from load.flow_back import At, Fault, FlowBack, Sighting, flow_back
 from load.kafka import KafkaError, KafkaView
 from load.metric_tail import records
 from load.producer import fill
-from load.stack import Stack
+from load.stack import Stack, ports
 from load.terminal import say
 from load.wire import Wire, WireError
 from load.worker import Worker, WorkerError
@@ -105,6 +106,7 @@ class Endurance:
     sightings: list[Sighting] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     replicas: dict[str, Worker] = field(default_factory=dict)
+    _admin_ports: dict[str, int] = field(default_factory=dict)
     _running: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     @property
@@ -154,7 +156,8 @@ class Endurance:
         lanes = [Lane(kind.name, kind.name, kind.name, kind.order, kind.priority) for kind in KINDS]
         limits = {"uncommitted_events": UNCOMMITTED}
         file = self.folder / f"{name}.yaml"
-        bridge_settings.write(file, self.stack, GROUP, lanes, in_flight=IN_FLIGHT, limits=limits)
+        port = self._admin_ports[name] = ports.choose(["admin"])["admin"]
+        bridge_settings.write(file, self.stack, GROUP, lanes, in_flight=IN_FLIGHT, admin_port=port, limits=limits)
         self.replicas[name] = self._running.enter_context(
             Worker("proxy", "run", "-c", str(file), output=self.folder / f"{name}.txt")
         )
@@ -168,10 +171,13 @@ class Endurance:
         try:
             for (name, share), cause in zip(FAULTS, (self._rabbitmq, self._kafka, self._kill), strict=True):
                 await self._until(looking, partial(self._is_committed, share * total))
+                if self._is_committed(total):
+                    raise WorkerError(f"everything had arrived before the fault {name!r}: take more events")
                 await self._break(name, cause)
                 await self._until(looking, self._flows_again)
                 say(f"{name}: every partition flows again")
             await self._until(looking, partial(self._is_committed, total))
+            await self._until(looking, self._all_own)  # also the one that was killed: it has come back for good
         finally:
             looking.cancel()
 
@@ -206,6 +212,9 @@ class Endurance:
 
     def _is_committed(self, events: float) -> bool:
         return self._committed() >= events
+
+    def _all_own(self) -> bool:
+        return all(owned(port) for port in self._admin_ports.values())
 
     def _flows_again(self) -> bool:
         return flow_back(self.faults[-1], self.sightings, self.ends).everywhere is not None

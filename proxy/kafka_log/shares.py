@@ -157,6 +157,8 @@ class Placing:
         elif wanted > end:
             _say.error("log_restarted", effect="read from its beginning", **where)
             share.began = share.done = first
+            # Positions of the log that was deleted must move nothing in the one that took its name.
+            share.is_paused = share.partition in self._owner.on_assigned([share.partition])
         else:
             first = wanted  # it has come within the bounds since it was asked for
         self._place(share, first)

@@ -38,7 +38,7 @@ class Owner:
         self.revoking: asyncio.Event | None = None
 
     def on_assigned(self, partitions: Collection[Partition]) -> Collection[Partition]:
-        self.owned = set(partitions)
+        self.owned |= set(partitions)
         self.assignments.append(set(partitions))
         return self.paused
 

@@ -58,3 +58,14 @@ def test_a_loss_is_said_with_policy_and_class() -> None:
 
     assert shortcomings(classes) == ["per_type, P1: 1 events LOST"]
     assert whereabouts_rows(classes)[2] == ["per_type P1", "10", "9", "0", "0", "1"]
+
+
+def test_the_sentence_does_not_call_the_loop_blind_when_latency_spoke_or_nothing_did() -> None:
+    def words(by_latency: int, by_errors: int) -> str:
+        seen = Seen(60, by_latency, by_errors, 1.2, 50.0, 900, 240, 300)
+        return sentence(seen, bound=300, capacity=300, consumed_p99_ms={}, classes={})
+
+    assert "only from a queue that is full" in words(0, 20)
+    assert "only from a queue that is full" in words(4, 20)
+    assert "slow confirms for a sign as well" in words(5, 20)
+    assert "had nothing to act on" in words(0, 0)
