@@ -1,6 +1,7 @@
 """The reports in their order: each one's table is written as Parquet and handed to those that build on it."""
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from pyspark.storagelevel import StorageLevel
 from proxy.reports import cross_checks as checks
 from proxy.reports import overview, timeline
 from proxy.reports.episodes import episodes
-from proxy.reports.files import ReportError
+from proxy.reports.files import ReportError, as_spark_path
 from proxy.reports.incidents import incidents
 from proxy.reports.latency import latency
 from proxy.reports.proof import events, proof, with_whereabouts
@@ -50,12 +51,17 @@ class Tables:
         if len(found) <= ROWS_COLLECTED:
             self.totals[name] = len(found)
             table = self.spark.createDataFrame(found, frame.schema).coalesce(1)
-            table.write.mode("overwrite").parquet(path)
+            table.write.mode("overwrite").parquet(f"file://{path}")
             return table
-        frame.write.mode("overwrite").parquet(path)
-        table = self.spark.read.schema(frame.schema).parquet(path)
+        frame.write.mode("overwrite").parquet(f"file://{path}")
+        table = self.spark.read.schema(frame.schema).parquet(as_spark_path(path))
         self.totals[name] = table.count()
         return table
+
+    def remove(self, *names: str) -> None:
+        """Remove tables that an earlier report may have left where this one has none."""
+        for name in names:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -137,6 +143,8 @@ def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: in
         tables.add("proof_by_type", proof(seen, BY_TYPE), BY_TYPE)
         all_checks.append(checks.bridge_against_proof(by_class, proven))
         seen.unpersist()
+    else:
+        tables.remove("proof_by_class", "proof_by_type")
     tables.add("cross_checks", checks.cross_checks(all_checks), ["run", "check", "subject"])
 
 

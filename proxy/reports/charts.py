@@ -4,7 +4,9 @@ Runs stand side by side with the same axes; the time a route was congested is sh
 """
 
 import io
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from proxy.reports.analysis import Row
-from proxy.reports.figures import count, milliseconds
+from proxy.reports.figures import count, milliseconds, tick
 from proxy.reports.findings import Findings
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ _STYLE: Any = {
     "xtick.color": _INK,
     "ytick.color": _INK,
     "svg.hashsalt": "tidegate",
+    "text.parse_math": False,
 }
 _SHADE = 0.15
 _WIDE = 300
@@ -78,7 +81,7 @@ class Charts:
 
     def svg(self, graph: Graph) -> bytes:
         """Return one graph for all runs as SVG, without its title."""
-        with mpl.rc_context(_STYLE):
+        with _drawing():
             figure = Figure(figsize=(11, 3.2))
             self._fill(figure, graph, left=0.075, right=0.995, bottom=0.15, top=0.85)
             picture = io.BytesIO()
@@ -90,7 +93,7 @@ class Charts:
         columns = 2 if len(self._runs) == 1 else 1
         rows = -(-len(self.graphs) // columns)
         size = (15, 3.5 * rows) if columns == 2 else (max(11.0, 6.5 * len(self._runs)), 3.2 * rows)  # noqa: PLR2004
-        with mpl.rc_context(_STYLE):
+        with _drawing():
             figure = Figure(figsize=size, dpi=120)
             cells = list(figure.subfigures(rows, columns, squeeze=False).flat)
             for cell, graph in zip(cells, self.graphs, strict=False):
@@ -189,6 +192,13 @@ class Charts:
         return times, values
 
 
+@contextmanager
+def _drawing() -> Iterator[None]:
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # a box in a name harms nobody
+        yield
+
+
 def _scale(row: Sequence[Axes], graph: Graph) -> None:
     """Give the shared axis its scale and its ticks, from what is drawn in all runs."""
     axes = row[0]
@@ -201,7 +211,7 @@ def _scale(row: Sequence[Axes], graph: Graph) -> None:
         axes.set_ylim(bottom / 1.5, top * 1.5)
         wide = top / bottom > _WIDE
         axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: milliseconds(value)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_ylim(0, max(top, 1.0) * 1.06)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proxy.reports.files import ReportError, bytes_of, is_readable, log_files
+from proxy.reports.files import ReportError, is_readable, log_files, text_bytes
 from proxy.reports.session import check_installed, spark_session
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _report(runs: Mapping[str, Sequence[str]], options: argparse.Namespace) -> N
         options.out.mkdir(parents=True, exist_ok=True)
         _say(f"starting Spark ({options.master})")
         noise = options.out / "spark.log"
-        size = sum(bytes_of(path) for paths in files.values() for path in paths)
+        size = sum(text_bytes(path) for paths in files.values() for path in paths)
         with spark_session(options.master, noise, size) as spark:
             write_report(spark, files, options.out.absolute(), options.json, _say)
         noise.unlink(missing_ok=True)
@@ -123,18 +123,19 @@ def _analysis(
     unreadable = {run: [path for path in paths if not is_readable(path)] for run, paths in files.items()}
     left = {run: [path for path in paths if path not in unreadable[run]] for run, paths in files.items()}
     if not any(unreadable.values()):
-        raise ReportError(f"Spark failed: {_first_line(failure)}") from failure
+        raise ReportError(_of_spark(failure)) from failure
     if empty := [run for run, paths in left.items() if not paths]:
         raise ReportError(f"no file can be read to its end: {', '.join(unreadable[empty[0]])}")
     say("once more without files that can't be read to their end")
     try:
         return analyse(spark, left, tables, say), unreadable
     except (PySparkException, Py4JError) as error:
-        raise ReportError(f"Spark failed: {_first_line(error)}") from error
+        raise ReportError(_of_spark(error)) from error
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+def _of_spark(error: Exception) -> str:
+    first = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return f"Spark failed: {first} (more in spark.log beside the report)"
 
 
 def _say(text: str) -> None:

@@ -21,6 +21,11 @@ def milliseconds(value: float | None) -> str:
     return f"{value / 1_000:,.0f} s"
 
 
+def tick(value: float) -> str:
+    """Write a round duration given in milliseconds, as on an axis."""
+    return f"{value:g} ms" if value < _ROUNDS_TO_A_SECOND else f"{value / 1_000:g} s"
+
+
 def seconds(value: float | None) -> str:
     """Write a duration or instant given in seconds."""
     return "–" if value is None else f"{value:,.1f} s"  # noqa: RUF001 - the dash is meant

@@ -11,6 +11,9 @@ from proxy.errors import TidegateError
 PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.jsonl.open")
 """What a metric log's folder is searched for, at any depth."""
 
+COMPRESSION = 7
+"""A metric log shrinks to about a seventh."""
+
 
 class ReportError(TidegateError):
     """The report can't be made; the message says what to change. Exit code 2."""
@@ -39,9 +42,11 @@ def log_files(paths: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
-def bytes_of(path: str) -> int:
-    """Return the size of a file as it lies there; 0 for what only Spark can reach."""
-    return 0 if "://" in path else Path(path).stat().st_size
+def text_bytes(path: str) -> int:
+    """Return about how many bytes of text a file holds; 0 for what only Spark can reach."""
+    if "://" in path:
+        return 0
+    return Path(path).stat().st_size * (COMPRESSION if path.endswith(".gz") else 1)
 
 
 def is_readable(path: str) -> bool:
@@ -58,5 +63,5 @@ def is_readable(path: str) -> bool:
 
 
 def as_spark_path(path: str) -> str:
-    """Return the path with what Spark would take for wildcards taken literally."""
-    return path if "://" in path else re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
+    """Return a local path as a cluster too must take it: a file, and no wildcards in its name."""
+    return path if "://" in path else "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", path)

@@ -13,10 +13,7 @@ MEASURES = {"publish latency": "publish_us", "bridge time": "bridge_us"}
 
 def latency(records: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Return keys, measure, samples, p50_ms, p99_ms, p999_ms, max_ms of class or type records."""
-    publish, bridge = (
-        with_percentiles(summed_buckets(records, distribution, keys), keys, unit_ms=0.001).withColumn(
-            "measure", fn.lit(measure)
-        )
-        for measure, distribution in MEASURES.items()
-    )
-    return publish.unionByName(bridge)
+    measures = fn.create_map(*[part for name, column in MEASURES.items() for part in (fn.lit(name), fn.col(column))])
+    measured = records.select(*keys, fn.explode(measures).alias("measure", "distribution"))
+    by_measure = [*keys, "measure"]
+    return with_percentiles(summed_buckets(measured, "distribution", by_measure), by_measure, unit_ms=0.001)

@@ -90,7 +90,7 @@ KINDS: dict[str, StructType] = {
     ),
     "class": _struct(_TRAFFIC, {**_BACKLOG, "batch_size": _BATCH_SIZES}),
     "type": _struct(
-        {**_TRAFFIC, "type": _STRING, "topic": _STRING, "route": _STRING, "paused": _DOUBLE},
+        {**_TRAFFIC, "type": _STRING, "topic": _STRING, "route": _STRING, "paused": _BOOLEAN},
         {**_BACKLOG, "batch_size": _DOUBLE},
     ),
     "verdict": _struct(

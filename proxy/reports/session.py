@@ -1,5 +1,6 @@
 """Spark, started quietly: what it has to say goes to a file, not to the terminal."""
 
+import contextlib
 import logging
 import os
 import re
@@ -7,7 +8,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,30 +46,38 @@ def check_installed() -> None:
         raise ReportError(f"{java} is version {version[1]}: {_REMEDY}")
 
 
-@contextmanager
-def spark_session(master: str, noise: Path, log_bytes: int = 0) -> Iterator["SparkSession"]:
+@contextlib.contextmanager
+def spark_session(master: str, noise: Path, text_size: int = 0) -> Iterator["SparkSession"]:
     """Give a session that reads and shows times in UTC; Java's output goes to the file `noise`.
 
-    `log_bytes`, the size of what will be read, decides how a local Spark is tuned.
+    `text_size`, the bytes of text that will be read, decides how a local Spark is tuned.
+    Raises `ReportError` if Spark does not start.
     """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger", "py4j"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # errors arrive as exceptions, once
-    conf = SparkConf().setAll(_settings(master, log_bytes))
+    conf = SparkConf().setAll(_settings(master, text_size))
     with tempfile.TemporaryDirectory(prefix="tidegate-report-") as scratch, noise.open("wb") as output:
         conf.set("spark.sql.warehouse.dir", scratch)
-        gateway = launch_gateway(conf, {"stdout": output, "stderr": output, "cwd": scratch})  # type: ignore[no-untyped-call]
-        context = SparkContext(conf=conf, gateway=gateway)
+        try:
+            pipes = {"stdout": output, "stderr": output, "cwd": scratch}
+            gateway = launch_gateway(conf, pipes)  # type: ignore[no-untyped-call]
+            context = SparkContext(conf=conf, gateway=gateway)
+        except (PySparkException, Py4JError) as error:
+            raise ReportError(f"Spark does not start at {master}: see {noise}") from error
         try:
             yield SparkSession(context)
         finally:
-            context.stop()
+            with contextlib.suppress(Py4JError):  # Java has ended before us
+                context.stop()
 
 
-def _settings(master: str, log_bytes: int) -> list[tuple[str, str]]:
+def _settings(master: str, text_size: int) -> list[tuple[str, str]]:
     settings = [
         ("spark.master", master),
         ("spark.app.name", "tidegate report"),
@@ -78,7 +86,7 @@ def _settings(master: str, log_bytes: int) -> list[tuple[str, str]]:
         ("spark.sql.session.timeZone", "UTC"),
     ]
     if master.startswith("local"):
-        small = log_bytes < _SMALL_BYTES
+        small = text_size < _SMALL_BYTES
         settings += [
             ("spark.driver.host", "127.0.0.1"),
             ("spark.driver.bindAddress", "127.0.0.1"),

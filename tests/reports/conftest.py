@@ -60,7 +60,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "publish_us": {},
     },
     "class": TRAFFIC,
-    "type": TRAFFIC | {"interval_s": 10.0, "type": "order", "topic": "order", "route": "main", "paused": 0.0},
+    "type": TRAFFIC | {"interval_s": 10.0, "type": "order", "topic": "order", "route": "main", "paused": False},
     "verdict": {
         "route": "main",
         "congested": False,
@@ -125,16 +125,21 @@ def write(tmp_path: Path) -> Callable[[str, Sequence[Any]], Path]:
 
 
 @pytest.fixture
-def read(spark: "SparkSession", write: Callable[[str, Sequence[Any]], Path]) -> "Callable[..., Records]":
+def read(spark: "SparkSession", write: Callable[[str, Sequence[Any]], Path]) -> "Iterator[Callable[..., Records]]":
     """Records as the report reads them, each run from a file of its own; 0 s is 1970."""
     from proxy.reports.records import Records, read_lines, with_records
+
+    kept: list[DataFrame] = []
 
     def from_lines(lines: Sequence[Any] = (), **runs: Sequence[Any]) -> Records:
         named: Mapping[str, Sequence[Any]] = {"run": lines} if lines else runs
         files = {run: [str(write(f"{run}.jsonl", some))] for run, some in named.items()}
-        return Records(with_records(read_lines(spark, files)), dict.fromkeys(files, 0))
+        kept.append(with_records(read_lines(spark, files)).persist())
+        return Records(kept[-1], dict.fromkeys(files, 0))
 
-    return from_lines
+    yield from_lines
+    for parsed in kept:
+        parsed.unpersist()
 
 
 @pytest.fixture
