@@ -129,7 +129,10 @@ def _started(command: Sequence[str], environment: Mapping[str, str]) -> tuple["s
 
 
 def _only_child(process: "subprocess.Popen[bytes]", output: BinaryIO) -> int:
-    """Return the process that `unshare` forked: the container's first, which becomes the command in the end."""
+    """Return the process that `unshare` forked: the container's first, which becomes the command in the end.
+
+    A command may have ended before anyone looked; then its parent's number is returned, which nothing will be sent to.
+    """
     deadline = time.monotonic() + START_SECONDS
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while time.monotonic() < deadline and process.poll() is None:
@@ -140,4 +143,8 @@ def _only_child(process: "subprocess.Popen[bytes]", output: BinaryIO) -> int:
     process.kill()
     process.wait(KILL_SECONDS)
     output.seek(0)
-    raise StackError(f"no namespaces for the container:\n{output.read().decode(errors='replace')}")
+    said = output.read().decode(errors="replace")
+    if process.returncode < 0 or said.startswith("unshare:"):
+        output.close()
+        raise StackError(f"no namespaces for the container:\n{said}")
+    return process.pid
