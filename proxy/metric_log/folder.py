@@ -85,7 +85,6 @@ class MetricFolder:
                         _compress(source, path)
             except OSError as error:
                 errors.append(error)  # one that can't be read must not keep the others from being finished
-        self._make_room(0)
         if errors:
             raise errors[0]
 
@@ -186,7 +185,7 @@ def _compress(source: int, path: Path) -> None:
     finished = _finished(path)
     part = path.with_name(f".{finished.name}.part")
     try:
-        if os.fstat(source).st_size and not finished.exists():
+        if os.fstat(source).st_size:
             with part.open("wb") as target:
                 packed = gzip.GzipFile("", "wb", _GZIP_LEVEL, target, mtime=0)
                 with packed, os.fdopen(os.dup(source), "rb") as lines:

@@ -385,6 +385,42 @@ async def test_half_compressed_files_are_compressed_again_when_a_process_died_ov
     assert numbers_in(tmp_path) == [1]
 
 
+async def test_a_finished_file_is_not_overwritten_when_a_process_of_the_same_name_wrote_it_in_the_same_second(
+    tmp_path: Path,
+) -> None:
+    for number in (1, 2):
+        log = log_of(tmp_path)
+        log.write(incident(number))
+        await log.close()
+    assert numbers_in(tmp_path) == [1, 2]
+
+
+async def test_what_can_not_be_finished_keeps_nothing_else_from_it(tmp_path: Path) -> None:
+    (tmp_path / "20200101T000000Z-dead-000001.jsonl.open" / "a folder where a file should be").mkdir(parents=True)
+    (tmp_path / "20200101T000000Z-dead-000002.jsonl.open").write_text(json.dumps(incident(1)) + "\n")
+    log = log_of(tmp_path)
+    log.write(incident(2))
+    with capture_logs() as said:
+        await log.close()
+    assert [json.loads(line)["n"] for lines in lines_in(tmp_path) for line in lines] == [1, 2]
+    assert "directory" in said[0]["error"]
+
+
+async def test_a_living_process_keeps_its_open_file_when_another_one_makes_room(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, file_bytes=64 * KIB, total_bytes=1024 * KIB)
+    quiet = MetricLog(settings, lambda: WALL - 3600, "quiet", offload=inline)
+    busy = MetricLog(settings, lambda: WALL, "busy", offload=inline)
+    async with running(quiet), running(busy):
+        quiet.write(incident(-1))
+        await until(lambda: quiet.waiting == 0)
+        for turn in range(60):
+            for number in range(20):
+                busy.write(incident(turn * 20 + number, os.urandom(1_500).hex()))
+            await until(lambda: busy.waiting == 0)
+    assert busy.dropped_files > 0
+    assert -1 in numbers_in(tmp_path)
+
+
 async def test_no_record_is_lost_or_doubled_when_several_processes_share_a_folder(tmp_path: Path) -> None:
     logs = [log_of(tmp_path, name, file_bytes=64 * KIB) for name in ("a", "a", "b/c:d é")]
     tasks = [asyncio.create_task(log.run()) for log in logs]
