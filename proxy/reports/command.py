@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -20,7 +21,7 @@ Say = Callable[[str], None]
 
 
 def main(argv: Sequence[str]) -> int:
-    """Make a report; return the exit code: 0 made, 2 it can't be, with one message on stderr."""
+    """Make a report; return the exit code: 0 made, 2 it can't be, 130 interrupted; the last two with one message."""
     options = _parser().parse_args(argv)
     try:
         runs = _runs(options)
@@ -29,6 +30,9 @@ def main(argv: Sequence[str]) -> int:
     except ReportError as error:
         print(f"tidegate report: {error}", file=sys.stderr)  # noqa: T201 - the command's answer
         return 2
+    except KeyboardInterrupt:
+        print("tidegate report: interrupted", file=sys.stderr)  # noqa: T201 - likewise
+        return 128 + signal.SIGINT
     return 0
 
 

@@ -5,8 +5,10 @@ import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,10 +61,9 @@ def spark_session(master: str, noise: Path, text_size: int = 0) -> Iterator["Spa
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger", "py4j"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # errors arrive as exceptions, once
     conf = SparkConf().setAll(_settings(master, text_size))
-    with tempfile.TemporaryDirectory(prefix="tidegate-report-") as scratch, noise.open("wb") as output:
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    with tempfile.TemporaryDirectory(prefix="tidegate-report-") as scratch, noise.open("wb") as output, _silence():
         conf.set("spark.sql.warehouse.dir", scratch)
         try:
             pipes = {"stdout": output, "stderr": output, "cwd": scratch}
@@ -70,11 +71,26 @@ def spark_session(master: str, noise: Path, text_size: int = 0) -> Iterator["Spa
             context = SparkContext(conf=conf, gateway=gateway)
         except (PySparkException, Py4JError) as error:
             raise ReportError(f"Spark does not start at {master}: see {noise}") from error
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, on_interrupt)  # Spark's own would talk to Java in the middle of a call
         try:
             yield SparkSession(context)
         finally:
             with contextlib.suppress(Py4JError):  # Java has ended before us
                 context.stop()
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Keep what the clients log off the terminal; errors arrive as exceptions, once."""
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger", "py4j"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    nothing = logging.NullHandler()  # a root logger without any handler writes to stderr
+    logging.getLogger().addHandler(nothing)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(nothing)
 
 
 def _settings(master: str, text_size: int) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -212,23 +213,39 @@ def test_the_jdk_is_named_when_java_is_missing_broken_or_too_old(
     assert said.count("\n") == 1
 
 
+def own_process(folder: Path, *arguments: object) -> subprocess.Popen[str]:
+    code = "import sys; from proxy.reports.command import main; sys.exit(main(sys.argv[1:]))"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_one_line_says_so_and_java_ends_when_the_command_is_interrupted(logs: Path, tmp_path: Path) -> None:
+    with own_process(tmp_path, logs, "--out", tmp_path / "out") as process:
+        assert process.stderr is not None
+        while process.stderr.readline() != "report: table traffic_by_class\n":
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        said = [line for line in process.stderr if not line.startswith("report: ")]  # ends when Java lets go of it
+    assert said == ["tidegate report: interrupted\n"]
+    assert process.returncode == 130
+
+
 def test_the_terminal_shows_progress_and_result_only_when_the_command_runs_on_its_own(
     write: Make, run_of: Make, tmp_path: Path
 ) -> None:
     write("logs/one.jsonl", run_of(3))
     out = tmp_path / "deep" / "out"
-    command = [sys.executable, "-c", "import sys; from proxy.reports.command import main; sys.exit(main(sys.argv[1:]))"]
     before = set(tmp_path.iterdir())
-    ended = subprocess.run(
-        [*command, str(tmp_path / "logs"), "--out", str(out)],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0
-    assert all(line.startswith("report: ") for line in ended.stderr.splitlines())
-    assert ended.stdout.startswith("class  run")
+    with own_process(tmp_path, tmp_path / "logs", "--out", out) as process:
+        result, progress = process.communicate()
+    assert process.returncode == 0
+    assert all(line.startswith("report: ") for line in progress.splitlines())
+    assert result.startswith("class  run")
     assert sorted(path.name for path in out.iterdir()) == ["report.html", "report.json", "report.png", "tables"]
     assert set(tmp_path.iterdir()) == before | {tmp_path / "deep"}
