@@ -104,6 +104,19 @@ TABLES = (
     PageTable("Traffic per event type", "traffic_by_type", [*_TYPE, *_SUMS]),
     PageTable("Latency per event type", "latency_by_type", [*_TYPE, *_MEASURED]),
     PageTable(
+        "Processes",
+        "processes",
+        [
+            *_texts("run"),
+            ("instance", "process", plain),
+            *_texts("version"),
+            ("started_s", "started", seconds),
+            ("stopped_s", "stopped", seconds),
+            *_counts("unresolved", "dropped_records", "dropped_files"),
+        ],
+        "One that left no stop record was killed, or still runs.",
+    ),
+    PageTable(
         "Cross-checks",
         "cross_checks",
         [*_texts("run", "check"), ("subject", "of", plain), *_counts("left", "right", "difference")],
