@@ -136,7 +136,7 @@ class App:
         await asyncio.wait([pump], timeout=LOG_STOP_DEADLINE)
         await self._committer.commit()
         unresolved = sum(flow.watermark.received - flow.watermark.resolved for flow in self.assignment.flows())
-        self.recorder.finish(self.assignment, self._lanes, self.depths)
+        await self.recorder.finish(self._log, self.assignment, self._lanes, self.depths)
         self.recorder.on_stop(unresolved)
         _say.info("stopped", drained=drained, left_in_log=unresolved)
 

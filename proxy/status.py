@@ -74,9 +74,12 @@ class Status:
     def _per_type(self) -> Iterable[Family]:
         sizes = GaugeMetricFamily("tidegate_batch_size_events", "Released per tick.", labels=["type"])
         waiting = GaugeMetricFamily("tidegate_inbox_events", "Waiting in the inbox.", labels=["type"])
+        paused = GaugeMetricFamily("tidegate_paused", "1 while the log is not read for the type.", labels=["type"])
         for one in self._assignment.listeners.values():
             waiting.add_metric([one.event_type.name], one.inbox.events)
+            paused.add_metric([one.event_type.name], float(one.inbox.is_paused))
             if one.throttle.batch_size is not None:
                 sizes.add_metric([one.event_type.name], one.throttle.batch_size)
         yield sizes
         yield waiting
+        yield paused

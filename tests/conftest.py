@@ -43,8 +43,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def place(item: pytest.Item) -> tuple[int, str, int]:
         folder = ORDER.get(item.path.relative_to(CHECKOUT / "tests").parts[0], len(ORDER))
         call = getattr(item, "callspec", None)
-        broker = str(call.params.get("stack", "")) if call else ""
-        return (0, "", folder) if not broker and folder < len(ORDER) else (1, broker, folder)
+        if call and "stack" in call.params:
+            return 1, str(call.params["stack"]), folder
+        return 0 if folder < len(ORDER) else 2, "", folder
 
     items.sort(key=place)
 

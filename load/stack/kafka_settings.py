@@ -42,6 +42,7 @@ def settings(ports: dict[str, int], *, log_folder: str, listen_on: str = "127.0.
         "broker.heartbeat.interval.ms": "1000",
         "log.dirs": log_folder,
         "log.segment.bytes": str(64 << 20),
+        "log.retention.ms": "-1",  # or events with timestamps of last year vanish at the next look, within minutes
         "log.cleaner.threads": "1",
         "log.cleaner.dedupe.buffer.size": str(8 << 20),
         "auto.create.topics.enable": "false",

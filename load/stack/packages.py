@@ -118,12 +118,13 @@ def may_install() -> bool:
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
-def apt_install(packages: Sequence[str]) -> None:
-    """Install Debian packages. Raises SetupError with apt's last lines."""
+def apt_install(packages: Sequence[str | tuple[str, ...]]) -> None:
+    """Install Debian packages, of each tuple the first that apt knows. Raises SetupError with apt's last lines."""
     apt = ["apt-get", "-o", "DPkg::Lock::Timeout=300"]
     run_tool([*apt, "update"], seconds=APT_SECONDS, purpose="apt-get can't update its lists")
-    install = [*apt, "install", "-y", "--no-install-recommends", *packages]
-    run_tool(install, seconds=APT_SECONDS, purpose=f"apt-get can't install {' '.join(packages)}")
+    names = [package if isinstance(package, str) else _known(package) for package in packages]
+    install = [*apt, "install", "-y", "--no-install-recommends", *names]
+    run_tool(install, seconds=APT_SECONDS, purpose=f"apt-get can't install {' '.join(names)}")
 
 
 def _install(lacking: Sequence[str]) -> None:
@@ -136,14 +137,17 @@ def _install(lacking: Sequence[str]) -> None:
             f"run `sudo apt-get install {wanted}`, or what installs them here, and repeat."
         )
     say(f"Installing what the local stack needs with apt-get: {', '.join(lacking)} ...")
-    apt_install([_known(PACKAGES[thing]) for thing in lacking])
+    apt_install([PACKAGES[thing] for thing in lacking])
 
 
 def _known(candidates: Sequence[str]) -> str:
-    """Return the first package that apt could install, else the last."""
+    """Return the first package that apt could install, else the last.
+
+    `madison` lists versions there are; `show` also knows packages that others merely refer to.
+    """
     for name in candidates[:-1]:
-        command = ["apt-cache", "show", name]
-        if subprocess.run(command, check=False, capture_output=True, timeout=ASK_SECONDS).returncode == 0:
+        command = ["apt-cache", "madison", name]
+        if subprocess.run(command, check=False, capture_output=True, timeout=ASK_SECONDS).stdout.strip():
             return name
     return candidates[-1]
 

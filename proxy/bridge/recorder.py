@@ -99,10 +99,11 @@ class Recorder:
             if clock() - self._types_recorded_at >= intervals.type_interval:
                 self._record_types(assignment, lags)
 
-    def finish(self, assignment: Assignment, lanes: Mapping[str, Lane], depths: Depths) -> None:
-        """Record what was counted since the last records; `run` must have begun, and records nothing more."""
-        self._record_routes_and_classes(assignment, lanes, depths, None)
-        self._record_types(assignment, None)
+    async def finish(self, log: EventLog, assignment: Assignment, lanes: Mapping[str, Lane], depths: Depths) -> None:
+        """Record what was counted since the last records, and what is left in the log; `run` must have begun."""
+        lags = await self._ask_lags(log, assignment)
+        self._record_routes_and_classes(assignment, lanes, depths, lags)
+        self._record_types(assignment, lags)
 
     def _record_routes_and_classes(
         self,

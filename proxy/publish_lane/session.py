@@ -123,10 +123,11 @@ class Session:
     def _gather(self) -> _Piece:
         piece = _Piece()
         sources = [self._gather_line, self._gather_suspect]
-        # In turn, so that with a window of one event neither starves the other.
-        self._suspects_first = not self._suspects_first
         for gather in reversed(sources) if self._suspects_first else sources:
             gather(piece)
+        if piece.sent:
+            # In turn, so that in a narrow window neither starves the other.
+            self._suspects_first = self._main is not None and piece.sent[0].channel == self._main.number
         return piece
 
     def _gather_line(self, piece: _Piece) -> None:
@@ -194,9 +195,7 @@ class Session:
         envelope = channel.envelopes.get(key)
         if envelope is None:
             assert self.wire is not None
-            if len(channel.envelopes) >= _ENVELOPES:
-                channel.envelopes.clear()
-            envelope = channel.envelopes[key] = Envelope(
+            envelope = Envelope(
                 batch.address,
                 batch.partition,
                 channel=channel.number,
@@ -204,6 +203,10 @@ class Session:
                 event_bytes=self._limits.event_bytes,
                 headers=self._limits.headers,
             )
+            if len(channel.envelopes) >= _ENVELOPES:
+                channel.envelopes.clear()
+            if not batch.address.lenient:  # a dead letter's address is its own, and never comes again
+                channel.envelopes[key] = envelope
         return envelope
 
     # What comes back

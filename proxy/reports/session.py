@@ -100,6 +100,9 @@ def _settings(master: str, text_size: int) -> list[tuple[str, str]]:
         ("spark.ui.enabled", "false"),
         ("spark.ui.showConsoleProgress", "false"),
         ("spark.sql.session.timeZone", "UTC"),
+        # Else every column asks where it was made, which is slow and, on Python 3.11, an import that can race with a
+        # garbage collection.
+        ("spark.python.sql.dataFrameDebugging.enabled", "false"),
     ]
     if master.startswith("local"):
         small = text_size < _SMALL_BYTES

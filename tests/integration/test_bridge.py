@@ -125,7 +125,7 @@ async def test_no_more_than_the_inbox_and_one_fetch_leave_the_log_when_the_throt
         with Tidegate(tmp_path, settings) as tidegate:
             await tidegate.ready()
             waiting = f'tidegate_inbox_events{{type="{topic}"}}'
-            await until(lambda: tidegate.metrics()[waiting] >= 100)
+            await until(lambda: tidegate.metrics()[f'tidegate_paused{{type="{topic}"}}'])
             highest = 0.0
             for _ in range(40):
                 highest = max(highest, tidegate.metrics()[waiting])

@@ -1,6 +1,7 @@
 """A broker that answers the client's handshake and then says what the test tells it: for what real ones rarely say."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Self
@@ -22,15 +23,14 @@ class AmqpServer:
         """Said instead of `tune`."""
         self.refuse_open: commands.Connection.Close | None = None
         """Said instead of `open-ok`."""
-        self.is_reading = asyncio.Event()
-        self.is_reading.set()
         self._writer: asyncio.StreamWriter
 
     @classmethod
     @asynccontextmanager
-    async def open(cls) -> AsyncIterator[Self]:
+    async def open(cls, tls: ssl.SSLContext | None = None) -> AsyncIterator[Self]:
+        """Listen until the end of the block."""
         self = cls()
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=2**24)
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=2**24, ssl=tls)
         async with server:
             self.host = "127.0.0.1:{}".format(server.sockets[0].getsockname()[1])  # noqa: UP032 -- quotes within
             yield self
@@ -63,7 +63,7 @@ class AmqpServer:
                 value = frame.unmarshal(head + await reader.readexactly(size + 1))[2]
                 self.heard.append((channel, value))
                 self._answer(channel, value)
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, OSError):
             pass
         finally:
             writer.close()

@@ -273,6 +273,8 @@ def test_metrics_tell_routes_queues_classes_and_types_of_now() -> None:
             ("tidegate_batch_size_events", "news.a"): 15,
             ("tidegate_inbox_events", "orders"): 0,
             ("tidegate_inbox_events", "news.a"): 0,
+            ("tidegate_paused", "orders"): 0,
+            ("tidegate_paused", "news.a"): 0,
         }
         assert told == expected
 

@@ -50,7 +50,7 @@ class Recorded:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self.recorder.finish(self.world.assignment, lanes, self.depths)
+        await self.recorder.finish(self.world.log, self.world.assignment, lanes, self.depths)
 
     def of(self, kind: str) -> list[Mapping[str, Any]]:
         """Return the records of one kind."""

@@ -1,18 +1,21 @@
 """The seam to aiormq: should one of the names it rests on change its meaning, one of these fails."""
 
 import asyncio
+import ssl
+import subprocess
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiormq.abc import ChannelFrame
 from pamqp import commands, frame
 
-from proxy.amqp_frames import PIECE_BYTES
-from proxy.broker_login import Logins, speaking
 from proxy.errors import BrokerError, RefusedLoginError
-from proxy.publish_connection import _HEARTBEAT, RabbitConnector, RabbitWire
-from proxy.settings import BrokerSettings
+from proxy.publish_lane.connection import _HEARTBEAT, RabbitConnector, RabbitWire
+from proxy.publish_lane.frames import PIECE_BYTES
+from proxy.publish_lane.login import Logins, speaking
+from proxy.settings import BrokerSettings, BrokerTls
 from tests.support.amqp_server import AmqpServer
 
 
@@ -190,6 +193,31 @@ async def test_a_refused_virtual_host_is_named(server: AmqpServer, events: Event
     server.refuse_open = commands.Connection.Close(530, "NOT_ALLOWED", 0, 0)
     with pytest.raises(BrokerError, match=r"broker\.virtual_host '/x y' to 'guest'"):
         await connector(server, virtual_host="/x y").connect(events)
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """Make a certificate for 127.0.0.1 that trusts itself, and its key."""
+    files = folder / "certificate.pem", folder / "key.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=test -addext subjectAltName=IP:127.0.0.1"
+    subprocess.run([*command.split(), "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
+    return files
+
+
+async def test_tls_is_used_and_the_broker_checked_when_the_settings_name_an_authority(
+    tmp_path: Path, events: Events
+) -> None:
+    ca, key = certificate(tmp_path)
+    (tmp_path / "other").mkdir()
+    stranger, _ = certificate(tmp_path / "other")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(ca, key)
+    async with AmqpServer.open(context) as server:
+        own = BrokerTls(ca_file=str(ca), certificate_file=str(ca), key_file=str(key))
+        wire = await connector(server, tls=own).connect(events)
+        assert await wire.open_channel() == 1
+        await wire.close(gracefully=True)
+        with pytest.raises(BrokerError, match="certificate verify failed"):
+            await connector(server, tls=BrokerTls(ca_file=str(stranger))).connect(events)
 
 
 async def test_a_cancel_is_no_lost_connection_and_a_lost_connection_no_cancel(

@@ -4,8 +4,8 @@ import pytest
 
 from proxy.bridge.broker import Address
 from proxy.model import Partition
-from proxy.publish_line import Line, Request, Window
-from proxy.publish_quarantine import PROBATION_EVENTS, Quarantine
+from proxy.publish_lane.line import Line, Request, Window
+from proxy.publish_lane.quarantine import PROBATION_EVENTS, Quarantine
 from proxy.settings import RoutingKey
 from tests.support.events import events
 from tests.support.recipient import Recorder

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import structlog
 
-from proxy.amqp_frames import PIECE_BYTES
 from proxy.bridge.broker import Batch, LaneState
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.model import Event, Outcome, Reason
 from proxy.publish_lane import PublishLane
-from proxy.publish_wire import Sent, WireEvents
+from proxy.publish_lane.frames import PIECE_BYTES
+from proxy.publish_lane.wire import Sent, WireEvents
 from proxy.settings import Limits
 from proxy.simulation import virtual_time
 from tests.support.events import ADDRESS, PARTITION
@@ -393,6 +393,27 @@ async def test_neither_suspects_nor_others_starve_when_the_window_is_one_event()
         await asyncio.gather(suspects, others)
         assert (stage.recorder.count(Outcome.CONFIRMED), other.count(Outcome.CONFIRMED)) == (20, 20)
         assert len({sent.channel for sent in stage.wire.sent}) == 3
+
+
+@in_virtual_time
+async def test_an_event_larger_than_the_window_is_not_starved_by_suspects() -> None:
+    stage = Stage(window=2, size=1_000)
+    other = Recorder(ADDRESS, PARTITION._replace(topic="other"))
+    async with stage.running():
+        await stage.publish(1)
+        stage.wire.events.on_channel_closed(1, "NOT_FOUND")
+        await asyncio.sleep(0.1)
+        suspects = stage.publish(500)
+        large = Event(0, 0, None, bytes(5_000), (), 5_000)
+        publishing = asyncio.create_task(stage.lane.publish([other.batch([large])]))
+        acked = 0
+        for _ in range(50):
+            await asyncio.sleep(0.01)
+            for sent in stage.wire.sent[acked:]:
+                stage.wire.ack(sent.events.first_tag, channel=sent.channel)
+            acked = len(stage.wire.sent)
+        assert publishing.done()
+        suspects.cancel()
 
 
 @in_virtual_time
