@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 
 from proxy.bridge.broker import Lane, LaneState
@@ -32,17 +32,23 @@ class ControlledRoute:
     queues: Collection[str]
     others: Callable[[], float | None]
     """Events a second that other replicas confirm on this route; None: not known."""
-    observers: list[Observer] = field(default_factory=list)
+    observers: Sequence[Observer] = ()
+
+    def __post_init__(self) -> None:
+        """Begin with the rates that the law begins with."""
+        self._set_rates(self.budget.rates)
 
     def turn(self, now: float, depths: Depths) -> None:
         """Read once, judge, set."""
         verdict = self.budget.judge(self._read(now, depths))
-        lowest = len(verdict.rates) - 1
-        for level, rate in enumerate(verdict.rates):
-            self.gate.set_rate(level, rate, inf if rate == inf else max(1.0, rate * BURST))
-        self.gate.set_trickle(verdict.trickle, max(1.0, self.gate.refill(lowest)))
+        self._set_rates(verdict.rates)
+        self.gate.set_trickle(verdict.trickle, max(1.0, self.gate.refill(len(verdict.rates) - 1)))
         for observer in self.observers:
             observer(verdict)
+
+    def _set_rates(self, rates: Sequence[float]) -> None:
+        for level, rate in enumerate(rates):
+            self.gate.set_rate(level, rate, inf if rate == inf else max(1.0, rate * BURST))
 
     def _read(self, now: float, depths: Depths) -> Reading:
         confirmed = tuple(self.statistics.confirmed)

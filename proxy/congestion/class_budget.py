@@ -74,7 +74,9 @@ class RouteBudget:
         self._route = route
         self._thresholds = tuple(thresholds)
         self._settings = settings
-        self._laws: list[RateLaw] = [Aimd(settings, is_unlimited=rank == 0) for rank in range(len(thresholds))]
+        self._laws: list[RateLaw] = [
+            Aimd(settings, is_unlimited=rank < len(thresholds) - 1 and rank == 0) for rank in range(len(thresholds))
+        ]
         self._drain = DrainRate(len(thresholds))
         self._baseline = Baseline()
         self._outcomes: deque[tuple[float, int, int]] = deque()
@@ -84,6 +86,14 @@ class RouteBudget:
         self._oldest = 0.0
         self._longest = 0.0
         self._suspicious_since: float | None = None
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """Events a second by level; one above may always send what one below may, whose threshold is tighter."""
+        rates: list[float] = []
+        for law in reversed(self._laws):
+            rates.append(max(law.rate, rates[-1] if rates else 0.0))
+        return tuple(reversed(rates))
 
     def judge(self, reading: Reading) -> BudgetVerdict:
         """Return the verdict on what was just seen."""
@@ -98,10 +108,9 @@ class RouteBudget:
             cause = Sign.BLIND
         self._learn_shares(drain)
         cuts = self._tick(reading, drain, delay, hot, sees=sees, must_stop=must_stop is not None)
-        rates = self._rates()
         congested = True if must_stop is not None or any(hot) else None if cause is Sign.BLIND else False
         trickle = 0.0 if must_stop is not None else self._settings.lowest_share * drain.rate
-        return BudgetVerdict(self._route, congested, cause, hot, rates, trickle, delay, drain, cuts, reading)
+        return BudgetVerdict(self._route, congested, cause, hot, self.rates, trickle, delay, drain, cuts, reading)
 
     # -- signs --------------------------------------------------------------------------------------------------------
 
@@ -204,10 +213,3 @@ class RouteBudget:
                 )
             )
         return cuts
-
-    def _rates(self) -> tuple[float, ...]:
-        """Return the levels' rates; one above may always send as much as one below, whose threshold is tighter."""
-        rates: list[float] = []
-        for law in reversed(self._laws):
-            rates.append(max(law.rate, rates[-1] if rates else 0.0))
-        return tuple(reversed(rates))

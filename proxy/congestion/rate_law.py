@@ -17,7 +17,7 @@ FEEDBACK = 0.1
 """Seconds until a cut shows in the depth; not before then the next one."""
 RETURN = 1.0
 """Share of what is missing to the last good rate that comes back per second, beside the growth."""
-COOL_SHARE = 0.95
+COOL_SHARE = 0.98
 """Share of the drain rate to which a level returns at once when its queue is short again."""
 DRAINING = 1.0
 """Seconds of delay above the threshold at which a cut lands on nothing: the queue is only drained."""
@@ -71,8 +71,8 @@ class RateLaw(Protocol):
 class Aimd:
     """Grows by a share of the drain rate per second, cuts to a share of the drain rate.
 
-    Example, `growth` 0.15 and `cut` 0.85, drain rate 300/s, sole replica: hot at 320/s, cut to 255/s; cool again,
-    285/s; from there 45/s more each second.
+    Example, `growth` 0.12 and `cut` 0.92, drain rate 300/s, sole replica: hot at 320/s, cut to 276/s; cool again,
+    294/s; from there 36/s more each second.
     """
 
     def __init__(self, settings: ClassBudget, *, is_unlimited: bool) -> None:

@@ -42,8 +42,8 @@ class Settings(Part):
     def queue_delays(self) -> tuple[float, ...]:
         """The classes' thresholds in seconds, the most important class first, never rising from one to the next."""
         lowest, highest = self.class_budget.lowest_queue_delay, self.class_budget.highest_queue_delay
-        last = max(len(self.classes) - 1, 1)
-        graded = [highest * (lowest / highest) ** (rank / last) for rank in range(len(self.classes))]
+        last = len(self.classes) - 1
+        graded = [lowest * (highest / lowest) ** (1 - rank / last) if last else lowest for rank in range(last + 1)]
         return tuple(own.queue_delay or default for own, default in zip(self.classes.values(), graded, strict=True))
 
     @cached_property

@@ -51,9 +51,9 @@ class ClassBudget(Part):
     """Threshold of the least important class. Larger: longer queues; smaller: consumers may idle for a moment."""
     highest_queue_delay: Annotated[Seconds, Field(ge=0.005, le=600)] = 0.5
     """Threshold of the most important class; those between lie in equal ratios."""
-    growth: Annotated[Number, Field(ge=0.01, le=1)] = 0.15
+    growth: Annotated[Number, Field(ge=0.01, le=1)] = 0.12
     """Added to a rate per second, as a share of the drain rate. Larger: quicker use of new capacity, more cuts."""
-    cut: Annotated[Number, Field(ge=0.1, le=0.99)] = 0.85
+    cut: Annotated[Number, Field(ge=0.1, le=0.99)] = 0.92
     """A cut lands on this share of the drain rate. Smaller: shorter queues, consumers may idle for a moment."""
     lowest_share: Annotated[Number, Field(ge=0, le=0.5)] = 0.02
     """Share of the drain rate that the least important class as a whole gets whatever comes above it."""
