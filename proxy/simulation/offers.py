@@ -1,6 +1,7 @@
 """Who offers what, when: the streams of a scenario, written into the log by an open schedule.
 
-Every `LINGER` the events due since the last time are written together, as producers do; they are due at that instant.
+Every `LINGER` the events due since the last time are written together to one of the stream's partitions, whose turn it
+is, as producers that batch do; they are due at that instant.
 """
 
 import asyncio
@@ -75,12 +76,9 @@ class Offer:
         self._owed -= due
         self._counts.add(second - LINGER / 2, due)
         first = int(second / self._stream.rotation) * self._active if self._stream.active else 0
-        takers = min(due, self._active)
-        for place in range(takers):
-            at = (first + (self._turn + place) % self._active) % len(self._partitions)
-            count = due // takers + (place < due % takers)
-            self._cluster.produce_alike(self._partitions[at], count, value=self._value, timestamp_ms=wall_ms)
-        self._turn = (self._turn + takers) % self._active
+        at = (first + self._turn % self._active) % len(self._partitions)
+        self._turn += 1
+        self._cluster.produce_alike(self._partitions[at], due, value=self._value, timestamp_ms=wall_ms)
 
     def top_up(self, second: float, wall_ms: int, seen: dict[Partition, Seen]) -> None:
         """Write so much that every partition has enough ahead of what the queues took."""
