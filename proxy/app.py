@@ -73,6 +73,7 @@ class App:
             lease=lease,
             budget=Budget(limits.inboxes_bytes, len(settings.classes)),
             limits=limits,
+            classes=len(settings.classes),
             dead_letter_lane=dead_letter_lane,
             settled=settled,
             wall=wall,
@@ -84,6 +85,7 @@ class App:
             monitor,
             sorted({queue for route in settings.routes.values() for queue in route.queues}),
             settings.broker.depth_interval,
+            settings.broker.depth_polls,
         )
         self._others = Others(log, self._route_of)
         self._policies = Policies(

@@ -19,6 +19,8 @@ class Address:
     """For events without a `content-type` header of their own."""
     notes: tuple[tuple[str, str], ...] = ()
     """Headers added to every message, `tidegate-reason` of a dead letter for instance."""
+    priority: int = 0
+    """0 to 255, larger goes first in a queue with `x-max-priority`; others pass over it."""
     lenient: bool = False
     """A dead letter: whatever of the event AMQP can't carry is left out instead of refused."""
 
@@ -135,7 +137,11 @@ class DepthMonitor(Protocol):
     """Asks for the state of queues over a connection of its own."""
 
     async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
-        """Return each queue's state, None for one that does not exist. Raises `BrokerError` if unanswered in time."""
+        """Return each queue's state, None for one that does not exist; all at once, within a second.
+
+        Left out are queues that were not come to because too many others do not exist.
+        Raises `BrokerError` if unanswered in time.
+        """
         ...
 
     async def close(self) -> None:
