@@ -111,6 +111,8 @@ def allowed(annotation: Any, metadata: Sequence[object] = ()) -> str:
         return _quantity(core, metadata)
     if get_origin(core) in {list, tuple}:
         return f"a list of {bounds_text(core, metadata) or 'any number'}, each {allowed(get_args(core)[0])}"
+    if get_origin(core) is dict:
+        return f"a mapping from names, each {allowed(get_args(core)[1])}"
     if get_origin(core) is Literal:
         return listing(str(choice).lower() if choice is True else str(choice) for choice in get_args(core))
     if _is_part(core):
@@ -171,6 +173,8 @@ def _spot(model: Any, path: Sequence[str | int]) -> tuple[Any, Sequence[object]]
             core, metadata = _flat(field.annotation, tuple(field.metadata))
         elif isinstance(key, int) and get_origin(core) in {list, tuple}:
             core, metadata = _flat(get_args(core)[0])
+        elif get_origin(core) is dict:
+            core, metadata = _flat(get_args(core)[1])
         else:
             break
     return core, metadata

@@ -101,8 +101,18 @@ class MemoryCluster:
         track.events.append(event)
         track.offsets.append(track.end)
         track.end += 1
-        self._stir()
+        self._stir(Partition(topic, number))
         return position(track.end - 1)
+
+    def produce_alike(self, partition: Partition, count: int, *, value: bytes, timestamp_ms: int) -> None:
+        """Append `count` events that differ in nothing but their place."""
+        track = self.tracks[partition]
+        offsets = range(track.end, track.end + count)
+        size = len(value)
+        track.events.extend([Event(position(at), timestamp_ms, None, value, (), size) for at in offsets])
+        track.offsets.extend(offsets)
+        track.end += count
+        self._stir(partition)
 
     def leave_gap(self, topic: str, number: int, offsets: int) -> None:
         """Skip so many offsets, as compaction and transactions do."""
@@ -114,6 +124,7 @@ class MemoryCluster:
         at = bisect_left(track.offsets, before)
         del track.offsets[:at], track.events[:at]
         track.first = max(track.first, before)
+        self._stir(Partition(topic, number))
 
     def go_down(self) -> None:
         """Answer nobody until `come_up`."""
@@ -159,10 +170,12 @@ class MemoryCluster:
             group.on_topic_changed(topic)
         self._stir()
 
-    def _stir(self) -> None:
+    def _stir(self, *fresh: Partition) -> None:
+        """Wake who waits; the partitions have something that they may not have fetched yet."""
         self._changed.set()
         for group in self._groups.values():
             for member in group.members.values():
+                member.fresh.update(dict.fromkeys(fresh))
                 member.stirred.set()
 
 
@@ -183,6 +196,8 @@ class Member:
     session_timeout: float
     stirred: asyncio.Event
     """Set when there may be something to fetch."""
+    fresh: dict[Partition, None] = field(default_factory=dict)
+    """Where that may be; a fetch looks nowhere else."""
     joining: "asyncio.Future[Seat | None] | None" = None
     expiry: asyncio.TimerHandle | None = None
 

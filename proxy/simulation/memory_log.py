@@ -45,6 +45,8 @@ class MemoryLog:
         self._ending: dict[Partition, _Share] = {}
         self._generation = -1
         self._stirred = asyncio.Event()
+        self._fresh: dict[Partition, None] = {}
+        """Partitions that may have something not fetched yet; the cluster adds to it."""
         self._rejoin = asyncio.Event()
         self._commits = asyncio.Lock()
         self._endings = asyncio.Lock()
@@ -97,6 +99,7 @@ class MemoryLog:
         """Fetch again from the partitions."""
         for share in self._owned(partitions):
             share.is_paused = False
+        self._fresh.update(dict.fromkeys(partitions))
         self._stirred.set()
 
     async def commit(self, positions: Mapping[Partition, Position]) -> None:
@@ -177,9 +180,12 @@ class MemoryLog:
         taken: dict[Partition, list[Event]] = {}
         if not self._cluster.answers(self._name):
             return taken
-        for partition, share in self._shares.items():
-            track = self._cluster.tracks.get(partition)
-            if share.is_paused or track is None or partition.topic in self._cluster.refused:
+        for partition in list(self._fresh):
+            share, track = self._shares.get(partition), self._cluster.tracks.get(partition)
+            if share is None or share.is_paused:
+                del self._fresh[partition]  # to own or to resume it makes it fresh again
+                continue
+            if track is None or partition.topic in self._cluster.refused:
                 continue
             if share.next < track.first:
                 lost, share.next = track.first - share.next, track.first
@@ -189,8 +195,13 @@ class MemoryLog:
                 _say.error("log_restarted", partition=str(partition))
                 share.began = share.done = share.next = track.first
             events, share.next = track.since(share.next, self._cluster.chance.randint(1, self._cluster.fetch_events))
+            if events and len(events) * events[0].size > self._settings.fetch_bytes:
+                events = events[: max(1, self._settings.fetch_bytes // events[0].size)]
+                share.next = offset_of(events[-1].position) + 1
             if events:
                 taken[partition] = list(events)
+            if share.next == track.end:
+                del self._fresh[partition]
         return taken
 
     async def _coordinate(self) -> None:
@@ -217,7 +228,7 @@ class MemoryLog:
 
     async def _join(self) -> None:
         limits, session = self._limits, self._settings.session_timeout
-        member = Member(self._name, self._topics, session, self._stirred)
+        member = Member(self._name, self._topics, session, self._stirred, self._fresh)
         joined = self._group.join(member, session + limits.drain_deadline + 2 * limits.commit_deadline)
         seat = await joined
         if seat is None or self._rejoin.is_set():
@@ -225,6 +236,7 @@ class MemoryLog:
             return
         paused = set(self._owner.on_assigned(seat.partitions))
         self._generation = seat.generation
+        self._fresh.update(dict.fromkeys(seat.partitions))
         self._shares = {
             partition: _Share(partition in paused, began, began, began)
             for partition in seat.partitions

@@ -1,0 +1,208 @@
+"""The broker of a scenario: exchanges that lead to queues with consumers, confirms by the batch, outages.
+
+It differs from `memory_broker` in purpose: that one is for faults and oddities, event by event; this one for hours of
+traffic, calibrated on what was measured. A confirm comes after routing, in the order of the tags, and its latency knows
+nothing of depth.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from proxy.bridge.broker import Batch, QueueState
+from proxy.errors import BrokerError
+from proxy.model import Event, Partition
+from proxy.publish_lane import PublishLane
+from proxy.publish_lane.wire import WireEvents
+from proxy.settings import BrokerSettings, Limits, Route
+from proxy.simulation.memory_cluster import offset_of
+from proxy.simulation.model_queue import Message, ModelQueue
+from proxy.simulation.model_wire import ModelWire
+from proxy.simulation.trace import Trace
+
+ONE_WAY = (0.0001, 0.0004)
+"""Seconds over a connection; twice that is the measured P50 of a confirm, 0.5 ms."""
+SELDOM_SLOW = 0.01
+SLOW = 0.004
+"""One in a hundred pieces takes the measured P99."""
+
+
+class Seen:
+    """Which offsets of a partition the queues took."""
+
+    def __init__(self) -> None:
+        self.next = 0
+        """Every offset below was taken."""
+        self.again = 0
+        """How many were taken more than once."""
+        self._beyond: set[int] = set()
+
+    def add(self, offset: int) -> None:
+        """Note one taken."""
+        if offset < self.next or offset in self._beyond:
+            self.again += 1
+        elif offset > self.next:
+            self._beyond.add(offset)
+        else:
+            self.next += 1
+            while self.next in self._beyond:
+                self._beyond.remove(self.next)
+                self.next += 1
+
+    def missing(self, committed: int) -> int:
+        """Return how many offsets below the committed one were never taken."""
+        return max(0, committed - self.next - sum(offset < committed for offset in self._beyond))
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """Where the events of one routing key go, and what they count as."""
+
+    queues: tuple[tuple[str, ModelQueue], ...]
+    rank: int
+
+
+class ModelBroker:
+    """One broker. The run begins at `begins` on the loop's clock, `epoch` on the wall's, both in seconds."""
+
+    def __init__(self, chance: Random, trace: Trace, *, begins: float, epoch: float) -> None:
+        self.queues: dict[str, ModelQueue] = {}
+        self.leads: dict[tuple[str, str], Lead] = {}
+        """By exchange and routing key."""
+        self.streams: dict[str, str] = {}
+        """Which stream a topic belongs to."""
+        self.seen: dict[Partition, Seen] = {}
+        self.is_up = True
+        self.is_blocked = False
+        self.is_stalled = False
+        """It reads nothing and does not say so, as while it pages out."""
+        self.is_monitored = True
+        """Its monitors are answered."""
+        self._trace = trace
+        self._begins = begins
+        self._epoch = epoch
+        self._chance = chance
+        self._wires: dict[ModelWire, None] = {}
+
+    def latency(self) -> float:
+        """Return the seconds of one way."""
+        return SLOW if self._chance.random() < SELDOM_SLOW else self._chance.uniform(*ONE_WAY)
+
+    def lane(self, name: str, route: Route, limits: Limits) -> PublishLane:
+        """Return a lane over a connection of its own."""
+        return PublishLane(
+            name,
+            _ModelConnector(self),
+            window_events=route.in_flight_events,
+            window_bytes=route.in_flight_bytes,
+            limits=limits,
+            backoff=BrokerSettings.model_fields["backoff"].default,
+            backoff_limit=BrokerSettings.model_fields["backoff_limit"].default,
+        )
+
+    def monitor(self) -> "ModelMonitor":
+        """Return a monitor."""
+        return ModelMonitor(self)
+
+    # What befalls it
+
+    def set_reading(self, *, blocked: bool = False, stalled: bool = False) -> None:
+        """Raise or end an alarm, or a stall that nobody is told of; what was written meanwhile is read then."""
+        self.is_blocked, self.is_stalled = blocked, stalled
+        for wire in list(self._wires):
+            wire.read_on()
+
+    def stop(self) -> None:
+        """Go down: connections are lost, messages stay, what consumers held goes back."""
+        self.is_up = False
+        for wire in list(self._wires):
+            wire.lose("connection reset")
+        self._wires.clear()
+        now = asyncio.get_running_loop().time()
+        for queue in self.queues.values():
+            queue.set_consumers(0, now)
+
+    def start(self) -> None:
+        """Come back, and the consumers with it."""
+        self.is_up = True
+        now = asyncio.get_running_loop().time()
+        for queue in self.queues.values():
+            queue.set_consumers(queue.consumers.begun_with, now)
+
+    # What its wires ask
+
+    async def accept(self, events: WireEvents) -> ModelWire:
+        """Log a lane in."""
+        await asyncio.sleep(2 * self.latency())
+        if not self.is_up:
+            raise BrokerError("model: connection refused")
+        wire = ModelWire(self, events)
+        self._wires[wire] = None
+        return wire
+
+    def forget(self, wire: ModelWire) -> None:
+        """Note that a connection was closed."""
+        self._wires.pop(wire, None)
+
+    def store(self, batch: Batch, events: Sequence[Event], now: float) -> list[bool]:
+        """Route and store events of one batch; return which were taken, as confirms tell it."""
+        stream = self.streams[batch.partition.topic]
+        lead = self.leads[batch.address.exchange, batch.address.routing_key.constant or ""]
+        seen = self.seen.setdefault(batch.partition, Seen())
+        for _, queue in lead.queues:
+            queue.advance(now)
+        verdicts: list[bool] = []
+        at = now - self._begins
+        for event in events:
+            assert event.timestamp_ms is not None
+            message = Message(event.timestamp_ms / 1000 - self._epoch, stream, lead.rank)
+            # As in RabbitMQ, one full queue makes a nack although the others keep the message.
+            taken = True
+            for name, queue in lead.queues:
+                if queue.refuses():
+                    taken = False
+                else:
+                    queue.put(message, now)
+                    self._trace.admitted[name].add(at)
+            if taken:
+                seen.add(offset_of(event.position))
+            verdicts.append(taken)
+        self._trace.sent[stream].add(at, len(verdicts))
+        refused = verdicts.count(False)
+        if refused:
+            self._trace.refused[stream].add(at, refused)
+        return verdicts
+
+
+class ModelMonitor:
+    """See `proxy.bridge.broker.DepthMonitor`."""
+
+    def __init__(self, broker: ModelBroker) -> None:
+        self._broker = broker
+
+    async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
+        """Tell the state of every queue."""
+        broker = self._broker
+        await asyncio.sleep(2 * broker.latency())
+        if not broker.is_up or not broker.is_monitored:
+            raise BrokerError("model: connection refused")
+        now = asyncio.get_running_loop().time()
+        states: dict[str, QueueState | None] = {}
+        for name in queues:
+            queue = broker.queues.get(name)
+            if queue is not None:
+                queue.advance(now)
+            states[name] = None if queue is None else QueueState(queue.ready, queue.consumers.count)
+        return states
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection to close."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ModelConnector:
+    broker: ModelBroker
+
+    async def connect(self, events: WireEvents) -> ModelWire:
+        return await self.broker.accept(events)

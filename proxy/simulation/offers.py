@@ -1,0 +1,140 @@
+"""Who offers what, when: the streams of a scenario, written into the log by an open schedule.
+
+Whenever its `linger` is over, what a stream owes is written to one of its partitions, whose turn it is, as producers that
+batch do; it is due at that instant.
+"""
+
+import asyncio
+from math import pi, sin
+
+from proxy.model import Partition
+from proxy.simulation.memory_cluster import MemoryCluster
+from proxy.simulation.model_broker import Seen
+from proxy.simulation.scenario import Rate, Scenario, Stream
+from proxy.simulation.trace import Trace
+
+TICK = 0.01
+"""Seconds between two looks at who has to write."""
+_TOP_UP_TICKS = 5
+"""How often what is endless is topped up, in ticks ..."""
+AHEAD_SECONDS = 2.0
+AHEAD_LEAST = 50
+"""... to so many seconds of the capacity behind it, but at least so many events a partition."""
+TRIM = 1_000
+"""Events of a partition that are done with before the log forgets them; looked at seldom."""
+_TRIM_TICKS = 100
+
+
+def rate_at(rate: Rate, second: float) -> float:
+    """Return the events a second at an instant; what is endless has none."""
+    if rate.constant is not None:
+        return rate.constant
+    if rate.low is not None and rate.high is not None and rate.period is not None:
+        return rate.low + (rate.high - rate.low) * (1 - _cosine(second / rate.period)) / 2
+    before = None
+    for at, value in rate.points:
+        if at > second:
+            if before is None:
+                return value
+            return before[1] + (value - before[1]) * (second - before[0]) / (at - before[0])
+        before = at, value
+    return before[1] if before else 0.0
+
+
+def _cosine(turns: float) -> float:
+    return sin(2 * pi * turns + pi / 2)
+
+
+class Offer:
+    """One stream on its way into the log."""
+
+    def __init__(self, name: str, stream: Stream, capacity: float, cluster: MemoryCluster, trace: Trace) -> None:
+        self._stream = stream
+        self._cluster = cluster
+        self._counts = trace.offered[name]
+        self._value = bytes(stream.size)
+        self._partitions = [
+            Partition(f"{name}-{kind}", number) for kind in range(stream.types) for number in range(stream.partitions)
+        ]
+        self._active = (stream.active or stream.types) * stream.partitions
+        self._ticks = round(stream.linger / TICK)
+        self._owed = 0.0
+        self._turn = 0
+        self._ahead = max(AHEAD_LEAST, round(AHEAD_SECONDS * capacity / len(self._partitions)))
+        for kind in range(stream.types):
+            cluster.create_topic(f"{name}-{kind}", stream.partitions)
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether it is topped up instead of written by schedule."""
+        return self._stream.rate.endless is not None
+
+    def write(self, tick: int, wall_ms: int) -> None:
+        """Write what has become due since the last time."""
+        if tick % self._ticks:
+            return
+        second, linger = tick * TICK, self._ticks * TICK
+        self._owed += rate_at(self._stream.rate, second - linger / 2) * linger
+        due = int(self._owed + 1e-9)
+        if not due:
+            return
+        self._owed -= due
+        self._counts.add(second - TICK / 2, due)
+        first = int(second / self._stream.rotation) * self._active if self._stream.active else 0
+        at = (first + self._turn % self._active) % len(self._partitions)
+        self._turn += 1
+        self._cluster.produce_alike(self._partitions[at], due, value=self._value, timestamp_ms=wall_ms)
+
+    def top_up(self, second: float, wall_ms: int, seen: dict[Partition, Seen]) -> None:
+        """Write so much that every partition has enough ahead of what the queues took."""
+        for partition in self._partitions:
+            taken = seen[partition].next if partition in seen else 0
+            lacking = self._ahead - (self._cluster.tracks[partition].end - taken)
+            if lacking > self._ahead // 4:
+                self._cluster.produce_alike(partition, lacking, value=self._value, timestamp_ms=wall_ms)
+                self._counts.add(second, lacking)
+
+    def trim(self, committed: dict[Partition, int]) -> None:
+        """Let the log forget what is done with."""
+        for partition in self._partitions:
+            done = committed.get(partition, 0)
+            if done - self._cluster.tracks[partition].first >= TRIM:
+                self._cluster.truncate(partition.topic, partition.number, done)
+
+
+class Offers:
+    """Everything that is offered in a scenario; made, it has created the topics."""
+
+    def __init__(self, scenario: Scenario, cluster: MemoryCluster, trace: Trace) -> None:
+        self._scenario = scenario
+        self._cluster = cluster
+        offers = [
+            Offer(name, stream, _capacity(scenario, name), cluster, trace) for name, stream in scenario.streams.items()
+        ]
+        self._scheduled = [one for one in offers if not one.is_endless]
+        self._endless = [one for one in offers if one.is_endless]
+
+    async def run(self, seen: dict[Partition, Seen], *, epoch: float) -> None:
+        """Write until the end of the scenario; `epoch` is the wall time at its start, `seen` what queues took."""
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        committed = self._cluster.group(self._scenario.name).committed
+        for tick in range(1, round(self._scenario.seconds / TICK) + 1):
+            second = tick * TICK
+            await asyncio.sleep(start + second - loop.time())
+            wall_ms = round((epoch + second) * 1000)
+            for one in self._scheduled:
+                one.write(tick, wall_ms)
+            if tick % _TOP_UP_TICKS == 0:
+                for one in self._endless:
+                    one.top_up(second, wall_ms, seen)
+            if tick % _TRIM_TICKS == 0:
+                for one in (*self._scheduled, *self._endless):
+                    one.trim(committed)
+
+
+def _capacity(scenario: Scenario, stream: str) -> float:
+    """Return what can be taken of a stream at most."""
+    route = scenario.routes[scenario.route_of(stream)]
+    queues = route.sends.get(scenario.streams[stream].priority, route.queues)
+    return min(scenario.queues[name].capacity for name in queues)

@@ -1,0 +1,257 @@
+"""Runs a scenario: production bridges under virtual time, an in-memory log, the broker model, and what happens to them."""
+
+import asyncio
+import gc
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Any
+
+from proxy.app import App
+from proxy.simulation import scenario_file, virtual_time
+from proxy.simulation.memory_cluster import MemoryCluster
+from proxy.simulation.memory_log import MemoryLog
+from proxy.simulation.model_broker import Lead, ModelBroker
+from proxy.simulation.model_queue import Message, ModelQueue
+from proxy.simulation.offers import Offers
+from proxy.simulation.scenario import Autoscale, Happening, Scenario
+from proxy.simulation.trace import QueueSample, Told, Trace
+
+EPOCH = 1_700_000_000
+"""Wall time, in seconds since 1970, at which every run begins."""
+SAMPLE = 0.05
+"""Seconds between two looks at the queues."""
+FOREIGN_TICK = 0.01
+_GC_THRESHOLDS = (100_000, 50, 100)
+"""As in production: what piles up are tuples without cycles."""
+SETTLE = 0.5
+"""Seconds before the first event, in which replicas connect and join; they are in no figure."""
+
+
+def simulate(scenario: Scenario, policy: str) -> Trace:
+    """Run the scenario once. Raises `SettingsError` if the policy or the settings can't be used."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(*_GC_THRESHOLDS)
+    try:
+        return virtual_time.run(_Run(scenario, policy).live())
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+@dataclass(slots=True)
+class _Replica:
+    app: App
+    log: MemoryLog
+    task: asyncio.Task[None]
+
+
+class _Run:
+    """One run; made outside, lived inside the virtual loop."""
+
+    def __init__(self, scenario: Scenario, policy: str) -> None:
+        self._scenario = scenario
+        self._policy = policy
+        self._chance = Random(scenario.seed)  # noqa: S311 -- repeatable is what it must be
+        self.trace = Trace(scenario.seconds)
+        self._replicas: list[_Replica | None] = []
+        """In the order of their starts; None once gone."""
+        self._cluster: MemoryCluster
+        self._broker: ModelBroker
+
+    async def live(self) -> Trace:
+        """Let everything happen; return what was seen."""
+        scenario, loop = self._scenario, asyncio.get_running_loop()
+        self._cluster = MemoryCluster(self._chance)
+        self._broker = ModelBroker(self._chance, self.trace, begins=SETTLE, epoch=EPOCH)
+        self._declare()
+        offers = Offers(scenario, self._cluster, self.trace)
+        async with asyncio.TaskGroup() as tasks:
+            for number, reads in enumerate(scenario.replicas):
+                self._start(tasks, number, reads)
+            await asyncio.sleep(SETTLE - loop.time())
+            side: list[Coroutine[Any, Any, None]] = [
+                offers.run(self._broker.seen, epoch=EPOCH),
+                self._sample(),
+                *(self._happen(event, tasks) for event in scenario.events),
+                *(
+                    self._autoscale(name, queue.autoscale)
+                    for name, queue in scenario.queues.items()
+                    if queue.autoscale is not None
+                ),
+            ]
+            beside = [tasks.create_task(work) for work in side]
+            await asyncio.sleep(scenario.seconds)
+            for task in beside:
+                task.cancel()
+            self._broker.set_reading()
+            if not self._broker.is_up:
+                self._broker.start()
+            for replica in self._replicas:
+                if replica is not None:
+                    replica.app.stop()
+        self._account()
+        return self.trace
+
+    def _declare(self) -> None:
+        scenario, broker = self._scenario, self._broker
+        for name, queue in scenario.queues.items():
+            broker.queues[name] = ModelQueue(queue, self._chance, partial(self._on_begun, name))
+        for name in scenario.routes:
+            for rank, (key, queues) in enumerate(scenario_file.bindings(scenario, name).items()):
+                broker.leads[name, key] = Lead(tuple((queue, broker.queues[queue]) for queue in queues), rank)
+        for name in scenario.streams:
+            for topic in scenario.topics(name):
+                broker.streams[topic] = name
+
+    def _start(self, tasks: asyncio.TaskGroup, number: int, reads: tuple[str, ...]) -> None:
+        """Start a replica."""
+        settings = scenario_file.settings(self._scenario, self._policy, reads=reads)
+        name = f"replica-{number}"
+        log = MemoryLog(self._cluster, settings.log, settings.limits, name=name)
+        loop = asyncio.get_running_loop()
+        first = next(iter(settings.routes.values()))
+        app = App(
+            settings,
+            log,
+            {route: self._broker.lane(route, its, settings.limits) for route, its in settings.routes.items()},
+            self._broker.lane("dead letters", first, settings.limits),
+            self._broker.monitor(),
+            write=partial(self._on_record, number),
+            wall=lambda: EPOCH - SETTLE + loop.time(),
+            instance=name,
+        )
+        self.trace.reads[number] = reads
+        self._replicas.append(_Replica(app, log, tasks.create_task(app.run(), name=name)))
+
+    # -- what is seen -------------------------------------------------------------------------------------------------
+
+    def _on_begun(self, queue: str, now: float, message: Message) -> None:
+        at = now - SETTLE
+        self.trace.worked[queue].add(at)
+        if message.stream:
+            self.trace.consumed[message.stream].add(at, at - message.due)
+
+    def _on_record(self, replica: int, record: Mapping[str, Any]) -> None:
+        at = max(0.0, record["at_ms"] / 1000 - EPOCH)
+        if record["kind"] == "class":
+            self.trace.confirmed[replica].add(at, record["confirmed"])
+            if record["bridge_us"]:
+                buckets = {int(index): count for index, count in record["bridge_us"].items()}
+                self.trace.bridged[record["class"]].append((at, buckets))
+        elif record["kind"] == "verdict":
+            self.trace.told.append(Told(at, record["route"], record["congested"], record["cause"]))
+
+    async def _sample(self) -> None:
+        loop = asyncio.get_running_loop()
+        for tick in range(round(self._scenario.seconds / SAMPLE) + 1):
+            at = tick * SAMPLE
+            await asyncio.sleep(SETTLE + at - loop.time())
+            for name, queue in self._broker.queues.items():
+                queue.advance(loop.time())
+                consumers = queue.consumers
+                self.trace.queues[name].append(
+                    QueueSample(at, queue.ready, consumers.held, consumers.capacity, queue.foreign)
+                )
+
+    def _account(self) -> None:
+        """Compare what was committed with what the queues took."""
+        committed = self._cluster.group(self._scenario.name).committed
+        for partition, offset in committed.items():
+            seen = self._broker.seen.get(partition)
+            self.trace.lost += offset if seen is None else seen.missing(offset)
+            self.trace.duplicates += 0 if seen is None else seen.again
+
+    # -- what happens -------------------------------------------------------------------------------------------------
+
+    async def _happen(self, event: Happening, tasks: asyncio.TaskGroup) -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(SETTLE + event.at - loop.time())
+        match event.what:
+            case "replica_joins":
+                self._start(tasks, len(self._replicas), event.reads)
+            case "replica_leaves":
+                self._take_replica(event).app.stop()
+            case "replica_killed":
+                replica = self._take_replica(event)
+                await replica.log.sever()
+                replica.task.cancel()
+            case "foreign":
+                await self._foreign(self._broker.queues[self._scenario.queue_of(event)], event)
+            case _:
+                undo = self._befall(event)
+                if event.seconds is not None:
+                    await asyncio.sleep(event.seconds)
+                    undo()
+
+    def _take_replica(self, event: Happening) -> _Replica:
+        assert event.replica is not None
+        replica, self._replicas[event.replica] = self._replicas[event.replica], None
+        assert replica is not None
+        return replica
+
+    def _befall(self, event: Happening) -> Callable[[], object]:
+        """Let it begin; return what ends it."""
+        broker, now = self._broker, asyncio.get_running_loop().time
+        match event.what:
+            case "capacity" | "consumers":
+                queue = broker.queues[self._scenario.queue_of(event)]
+                assert event.to is not None
+                if event.what == "capacity":
+                    was = queue.consumers.capacity
+                    queue.set_capacity(event.to, now())
+                    return lambda: queue.set_capacity(was, now())
+                count = queue.consumers.count
+                queue.set_consumers(int(event.to), now())
+                return lambda: queue.set_consumers(count, now())
+            case "alarm":
+                broker.set_reading(blocked=True)
+                return broker.set_reading
+            case "paging_stall":
+                broker.set_reading(stalled=True)
+                return broker.set_reading
+            case "broker_restart":
+                broker.stop()
+                return broker.start
+            case "monitor_lost":
+                broker.is_monitored = False
+                return lambda: setattr(broker, "is_monitored", True)
+            case "management_lost":
+                return lambda: None  # the model has no management API to lose
+            case "log_lost":
+                self._cluster.go_down()
+                return self._cluster.come_up
+        raise NotImplementedError(f"the simulation has no {event.what}")
+
+    async def _foreign(self, queue: ModelQueue, event: Happening) -> None:
+        """Publish into a queue past Tidegate; what it refuses is gone."""
+        assert event.to is not None
+        loop = asyncio.get_running_loop()
+        queue.foreign = event.to
+        owed = 0.0
+        end = self._scenario.seconds if event.seconds is None else event.at + event.seconds
+        for tick in range(1, round((end - event.at) / FOREIGN_TICK) + 1):
+            await asyncio.sleep(SETTLE + event.at + tick * FOREIGN_TICK - loop.time())
+            queue.advance(loop.time())
+            owed += event.to * FOREIGN_TICK
+            while owed >= 1:
+                owed -= 1
+                if not queue.refuses():
+                    queue.put(Message(loop.time(), "", 0), loop.time())
+        queue.foreign = 0.0
+
+    async def _autoscale(self, name: str, rule: Autoscale) -> None:
+        """Want one more consumer for so many ready messages; get them after the delay, lose them as late."""
+        queue, loop = self._broker.queues[name], asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(rule.interval)
+            queue.advance(loop.time())
+            wanted = -(-queue.ready // rule.per_consumer)
+            count = min(max(wanted, queue.consumers.begun_with), rule.most)
+            loop.call_later(rule.delay, self._scale, queue, count)
+
+    def _scale(self, queue: ModelQueue, count: int) -> None:
+        now = asyncio.get_running_loop().time()
+        if queue.consumers.count not in {0, count}:
+            queue.set_consumers(count, now)
+            self.trace.scalings.append(now - SETTLE)

@@ -1,0 +1,97 @@
+"""The scenarios that ship: all of them can be read; the quick ones keep what they promise, and fail with control off."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from proxy.simulation import scenario_file
+from proxy.simulation.command import main
+from proxy.simulation.figures import Figures
+from proxy.simulation.scenario import Scenario
+from proxy.simulation.scenario_run import simulate
+
+QUICK = ("flash-campaign", "capacity-half", "small-high-classes", "replicas-2-demand-60")
+"""Each runs in a second or two."""
+
+
+@cache
+def judged(name: str, policy: str) -> dict[str, bool]:
+    """Return whether each expectation of a scenario holds."""
+    scenario = loaded(name)
+    alone = scenario_file.unloaded(scenario)
+    unloaded = Figures(alone, simulate(alone, "static"))
+    figures = Figures(scenario, simulate(scenario, policy))
+    return {one.figure: figures.judge(one, unloaded).holds for one in scenario.expect}
+
+
+def loaded(name: str) -> Scenario:
+    return scenario_file.load(scenario_file.shipped()[name])
+
+
+@pytest.mark.parametrize("name", scenario_file.shipped())
+def test_scenario_can_be_read_and_is_called_like_its_file_when_it_ships(name: str) -> None:
+    assert loaded(name).name == name
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_every_expectation_holds_when_the_default_policy_runs_it(name: str) -> None:
+    missed = [figure for figure, holds in judged(name, "class_budget").items() if not holds]
+    assert missed == []
+
+
+@pytest.mark.parametrize("name", QUICK[:3])
+def test_marked_figures_fail_when_control_is_off(name: str) -> None:
+    marked = {one.figure for one in loaded(name).expect if one.fails_with_control_off}
+    held = {figure for figure, holds in judged(name, "static").items() if holds}
+    assert marked
+    assert not marked & held
+
+
+def test_summary_and_exit_code_tell_when_an_expectation_is_missed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["consumers-stop", "--policy", "static"]) == 1
+    told = capsys.readouterr().out
+    assert "MISSED" in told
+    assert "who stops does not try" in told
+
+
+def test_every_shipped_scenario_is_listed_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert {line.split(" (")[0] for line in told if not line.startswith(" ")} == set(scenario_file.shipped())
+
+
+_FINGERPRINT = """
+from tests.simulation.test_scenarios import fingerprint
+print(fingerprint("replicas-2-demand-60"))
+"""
+
+
+def fingerprint(name: str) -> str:
+    """Return a digest of everything that was seen in the first seconds of a scenario."""
+    scenario = loaded(name).model_copy(update={"seconds": 8.0})
+    trace = simulate(scenario, "class_budget")
+    seen = repr([getattr(trace, field.name) for field in fields(trace) if field.name in {"queues", "told", "lost"}])
+    times = repr([(name, times.at, times.seconds) for name, times in trace.consumed.items()])
+    return hashlib.sha256((seen + times).encode()).hexdigest()
+
+
+def test_history_is_the_same_to_the_byte_when_only_the_hash_seed_differs() -> None:
+    here = str(Path(__file__).resolve().parents[2])
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", _FINGERPRINT],
+            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": here},
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        ).stdout.splitlines()[-1]
+        for seed in ("1", "2")
+    }
+    assert len(digests) == 1

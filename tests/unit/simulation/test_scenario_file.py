@@ -1,0 +1,94 @@
+"""A scenario is read whole, or every mistake in it is named with its place."""
+
+from pathlib import Path
+
+import pytest
+
+from proxy.errors import SettingsError
+from proxy.simulation import scenario_file
+from proxy.simulation.command import main
+
+GOOD = """\
+name: mine
+why: to try
+seconds: 20
+queues: {work: {capacity: 300}}
+routes: {shop: {queues: [work]}}
+streams: {orders: {class: P1, rate: 60}, campaign: {class: P3, rate: endless}}
+expect: [{figure: use, at_least: 0.9, why: so, fails_with_control_off: true}]
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "mine.yaml"
+    path.write_text(text)
+    return path
+
+
+def mistakes(folder: Path, text: str) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        scenario_file.load(written(folder, text))
+    return caught.value.mistakes
+
+
+def test_defaults_fill_in_when_a_scenario_says_little(tmp_path: Path) -> None:
+    scenario = scenario_file.load(written(tmp_path, GOOD))
+    work = scenario.queues["work"]
+    assert (work.most_messages, work.prefetch_each, scenario.replicas) == (600, 4, ((),))
+
+
+@pytest.mark.parametrize(
+    ("part", "instead", "expected"),
+    [
+        ("capacity: 300", "capacity: -1", "mine.yaml:4: queues.work.capacity: is out of range; allowed: a number, 0.1"),
+        ("capacity: 300", "capacty: 300", 'queues.work.capacty: no such setting; did you mean "capacity"?'),
+        ("capacity: 300", "capacity: 300, prefetch: much", "queues.work.prefetch: is no duration; allowed: a duration"),
+        ("queues: [work]", "queues: [wrok]", 'routes.shop: queue wrok does not exist; did you mean "work"?'),
+        ("class: P1, rate: 60", "rate: 60", "mine.yaml:6: streams.orders.class: is missing; allowed: 1 to 128"),
+        ("class: P1", "class: P9", "streams.orders.class: allowed: P1, P2, P3, or others under settings.classes"),
+        ("rate: 60", "rate: {low: 3}", "streams.orders.rate: is no rate; allowed: events a second, [[second, rate]"),
+        ("rate: 60", "rate: [[9, 1], [3, 1]]", "streams.orders.rate: the seconds of the points must rise"),
+        ("figure: use", "figure: usage", 'expect[0].figure: usage is unknown; did you mean "use"?'),
+        ("at_least: 0.9, ", "", "expect[0]: give at_least or at_most"),
+        (", fails_with_control_off: true", "", "mark a figure with fails_with_control_off: true, or say under"),
+        ("expect:", "events: [{name: a, at: 3, what: boom}]\nexpect:", 'events[0].what: "boom" is unknown; allowed:'),
+        ("expect:", "events: [{name: a, at: 3, what: alarm}]\nexpect:", "events[0]: alarm needs `seconds`"),
+        ("expect:", "settings: {broker: {dept: 1}}\nexpect:", "settings: broker.dept: no such setting"),
+        ("expect:", "replicas: [[P1], [P2]]\nexpect:", "replicas: class P2 has no stream; allowed: P1, P3"),
+        ("seconds: 20", "seconds: 3", "warm_up is not shorter than seconds"),
+    ],
+)
+def test_mistake_is_named_with_its_place_when_a_scenario_is_wrong(
+    part: str, instead: str, expected: str, tmp_path: Path
+) -> None:
+    assert part in GOOD
+    assert any(expected in line for line in mistakes(tmp_path, GOOD.replace(part, instead, 1)))
+
+
+def test_every_mistake_is_named_at_once_when_there_are_several(tmp_path: Path) -> None:
+    found = mistakes(tmp_path, GOOD.replace("300", "many").replace("rate: 60", "rate: fast").replace("20", "0"))
+    assert len(found) == 3
+
+
+def test_exit_code_is_2_and_no_traceback_shown_when_a_scenario_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(written(tmp_path, "name: [}"))]) == 2
+    assert main(["no-such-scenario"]) == 2
+    assert main([]) == 2
+    told = capsys.readouterr().err
+    assert "not valid YAML" in told
+    assert "flash-campaign" in told  # those that ship are named
+    assert "Traceback" not in told
+
+
+def test_a_replica_is_told_its_classes_topics_only_when_replicas_differ(tmp_path: Path) -> None:
+    scenario = scenario_file.load(written(tmp_path, GOOD + "replicas: [[P1], [P3]]\n"))
+    topics = [set(scenario_file.settings(scenario, "static", number).by_topic) for number in range(2)]
+    assert topics == [{"orders-0"}, {"campaign-0"}]
+
+
+def test_queues_are_kept_from_tidegate_when_a_route_is_not_watched(tmp_path: Path) -> None:
+    text = GOOD.replace("queues: [work]", "queues: [work], watched: false")
+    scenario = scenario_file.load(written(tmp_path, text))
+    assert scenario_file.settings(scenario, "static").routes["shop"].queues == ()
