@@ -311,6 +311,19 @@ def test_the_byte_rate_is_the_cap_in_the_long_run_when_events_weigh_very_differe
     lived(story)
 
 
+@pytest.mark.parametrize(("real", "next_at"), [(100, 0.1), (1_000, 0.2), (50_000, 5.1), (900_000, 90.1)])
+def test_the_next_waits_for_what_was_really_sent_when_the_estimate_was_wrong(real: int, next_at: float) -> None:
+    async def story() -> None:
+        throttle = capped(cap_gate(10_000.0, burst=0.01), P3, counts_bytes=True)
+        assert await throttle.admit(50, size=1_000.0, again=False) == 1
+        assert now() == pytest.approx(0.1)
+        throttle.settle(1, real)
+        await throttle.admit(50, size=1_000.0, again=False)
+        assert now() == pytest.approx(max(0.1, next_at), abs=0.011)
+
+    lived(story)
+
+
 @pytest.mark.parametrize("counts_bytes", [False, True])
 @pytest.mark.parametrize("strict", [False, True])
 def test_the_top_class_is_bound_only_when_the_cap_is_strict(*, counts_bytes: bool, strict: bool) -> None:
