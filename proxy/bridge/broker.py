@@ -19,6 +19,8 @@ class Address:
     """For events without a `content-type` header of their own."""
     notes: tuple[tuple[str, str], ...] = ()
     """Headers added to every message, `tidegate-reason` of a dead letter for instance."""
+    priority: int = 0
+    """0 to 255, larger goes first in a queue with `x-max-priority`; others pass over it."""
     lenient: bool = False
     """A dead letter: whatever of the event AMQP can't carry is left out instead of refused."""
 
@@ -129,6 +131,33 @@ class QueueState:
     ready: int
     """Messages waiting; not those handed to consumers and not yet acknowledged."""
     consumers: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueInsight:
+    """One queue, as the broker's own statistics tell: some seconds old when they come."""
+
+    ready: int
+    unacked: int
+    """Messages handed to consumers and not yet acknowledged."""
+    acked: int
+    """Acknowledgements since the broker began to count."""
+    delivered_rate: float
+    """Messages a second handed to consumers."""
+    taken_rate: float
+    """Messages a second that are done with: acknowledged, or handed to consumers that never acknowledge."""
+
+
+class QueueInsights(Protocol):
+    """Asks the broker for its statistics."""
+
+    async def ask(self, queues: Collection[str]) -> Mapping[str, QueueInsight | None]:
+        """Return what is known of each queue, None if nothing is. Raises `BrokerError` if unanswered within 2 s."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent, bounded."""
+        ...
 
 
 class DepthMonitor(Protocol):

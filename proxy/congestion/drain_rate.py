@@ -13,6 +13,8 @@ FAST = 0.35
 """Seconds of the two windows."""
 SHORTEST = 0.15
 """Seconds of samples that make a rate."""
+FADING = 10.0
+"""Seconds of a lower drain rate in which a higher one, remembered, is halved: consumers that stand still may return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Drain:
     """Rates in events a second."""
 
     rate: float
-    """What the consumers take, 0 or more; if the queues ran empty meanwhile, what there was to take: a lower bound."""
+    """What the consumers take, 0 or more; if the queues ran empty meanwhile, what they were last seen to be able to."""
     inflow: float
     """What all replicas put in."""
     own: tuple[float, ...]
@@ -36,7 +38,7 @@ class Drain:
     slope: float
     """By how much the queues grew of late; negative while they shrink."""
     is_capacity: bool
-    """The queues never ran empty within the window, so `rate` is all that the consumers can."""
+    """The queues never ran empty within the window, so `rate` is all that the consumers can now."""
 
 
 class DrainRate:
@@ -44,6 +46,9 @@ class DrainRate:
 
     def __init__(self) -> None:
         self._samples: deque[_Sample] = deque()
+        self._capacity = 0.0
+        """What the consumers took when they last had enough, in events a second."""
+        self._estimated_at = 0.0
         self.empty_at: float | None = None
         """When the queues were last seen empty; None if never."""
 
@@ -65,7 +70,13 @@ class DrainRate:
             return None
         slow, fast = self._over(SLOW, others), self._over(FAST, others)
         taken = fast if fast.slope > 0 and fast.rate < slow.rate else slow
-        return Drain(taken.rate, taken.inflow, slow.own, fast.slope, is_capacity=taken.is_capacity)
+        if taken.is_capacity:
+            faded = self._capacity * 0.5 ** ((self._samples[-1].at - self._estimated_at) / FADING)
+            self._capacity = max(taken.rate, faded)
+        self._estimated_at = self._samples[-1].at
+        # What is taken from empty queues is what there was to take: no less can be done than was done before.
+        rate = taken.rate if taken.is_capacity else max(taken.rate, self._capacity)
+        return Drain(rate, taken.inflow, slow.own, fast.slope, is_capacity=taken.is_capacity)
 
     def _over(self, window: float, others: float) -> Drain:
         samples = self._samples

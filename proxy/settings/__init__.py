@@ -5,8 +5,13 @@ from typing import Annotated
 
 from pydantic import Field
 
+<<<<<<< HEAD
 from proxy.settings.broker import BrokerSettings, BrokerTls, Cap, DeadLetter, Policy, Route, RoutingKey
 from proxy.settings.control import DEFAULT_CLASSES, ClassBudget, Detector, PriorityClass, Statistics, Throttling
+=======
+from proxy.settings.broker import BrokerSettings, BrokerTls, DeadLetter, Management, Policy, Route, RoutingKey
+from proxy.settings.control import DEFAULT_CLASSES, Detector, PriorityClass, Statistics, Throttling
+>>>>>>> signals
 from proxy.settings.events import EventType, Traits, TypePattern
 from proxy.settings.files import AdminSettings, MetricLogSettings
 from proxy.settings.limits import Limits
@@ -65,6 +70,7 @@ __all__ = [
     "Limits",
     "LogSecurity",
     "LogSettings",
+    "Management",
     "MetricLogSettings",
     "Part",
     "Policy",
