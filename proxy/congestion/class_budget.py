@@ -78,6 +78,8 @@ class RouteBudget:
             Aimd(settings, is_unlimited=rank < len(thresholds) - 1 and rank == 0) for rank in range(len(thresholds))
         ]
         self._drain = DrainRate()
+        self._confirms = DrainRate()
+        """The same without any depth, for while that is not known: what is confirmed."""
         self._unknown = Drain(0.0, 0.0, (0.0,) * len(thresholds), 0.0, is_capacity=False)
         self._baseline = Baseline()
         self._outcomes: deque[tuple[float, int, int]] = deque()
@@ -98,7 +100,7 @@ class RouteBudget:
     def judge(self, reading: Reading) -> BudgetVerdict:
         """Return the verdict on what was just seen."""
         knows_depth = self._look(reading)
-        estimate = self._drain.estimate(reading.others or 0.0)
+        estimate = (self._drain if knows_depth else self._confirms).estimate(reading.others or 0.0)
         drain = estimate or self._unknown
         sees = knows_depth and estimate is not None and reading.others is not None
         delay = self._delay(reading, drain) if knows_depth and estimate is not None else None
@@ -122,6 +124,7 @@ class RouteBudget:
         self._outcomes.append((reading.at, sum(reading.confirmed), reading.failed))
         while len(self._outcomes) > 1 and self._outcomes[1][0] <= reading.at - FAST:
             self._outcomes.popleft()
+        self._confirms.add(reading.at, 0, reading.confirmed)
         known = [queue for queue in reading.queues if queue is not None and reading.at - queue.at <= queue.fresh_for]
         if len(known) < len(reading.queues):
             return False
@@ -131,11 +134,10 @@ class RouteBudget:
 
     def _delay(self, reading: Reading, drain: Drain) -> float:
         """Return depth over drain rate, and no more than the time since the queues were last seen empty."""
-        ready = sum(queue.ready for queue in reading.queues if queue is not None)
-        if not ready:
+        if not reading.ready:
             return 0.0
         since_empty = inf if self._drain.empty_at is None else reading.at - self._drain.empty_at
-        return min(since_empty, ready / drain.rate if drain.rate else inf)
+        return min(since_empty, reading.ready / drain.rate if drain.rate else inf)
 
     def _must_stop(self, reading: Reading) -> Sign | None:
         if not reading.can_publish:
@@ -146,9 +148,8 @@ class RouteBudget:
         return Sign.UNCONFIRMED if reading.oldest > max(OLDEST, 2 * self._longest) else None
 
     def _hot(self, reading: Reading, delay: float | None, drain: Drain) -> tuple[Sign, tuple[bool, ...]]:
-        ready = sum(queue.ready for queue in reading.queues if queue is not None)
         everything = tuple(True for _ in self._thresholds)
-        if delay is not None and ready >= FEWEST:
+        if delay is not None and reading.ready >= FEWEST:
             if not any(queue.consumers for queue in reading.queues if queue is not None and queue.ready):
                 return Sign.NO_CONSUMERS, everything
             hot = tuple(delay > threshold for threshold in self._thresholds)
@@ -193,6 +194,8 @@ class RouteBudget:
         sees: bool,
         must_stop: bool,
     ) -> int:
+        is_long = delay is not None and delay > RISING * self._thresholds[-1] and reading.ready >= FEWEST
+        is_rising = is_long and drain.slope > 0
         cuts = 0
         for rank, law in enumerate(self._laws):
             threshold = self._thresholds[rank]
@@ -203,7 +206,7 @@ class RouteBudget:
                     is_hot=hot[rank],
                     is_falling=drain.slope < 0,
                     is_cool=delay is not None and delay < COOL * threshold,
-                    is_rising=delay is not None and delay > RISING * self._thresholds[-1] and drain.slope > 0,
+                    is_rising=is_rising,
                     excess=max(0.0, (delay or 0.0) - threshold),
                     target=self._share[rank] * drain.rate,
                     own=sum(drain.own[: rank + 1]),

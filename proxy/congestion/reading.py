@@ -40,3 +40,8 @@ class Reading:
     """By class: whether events had to wait for its level's rate since the last reading."""
     unacked_growing: bool = False
     """Consumers are known to take and not to acknowledge."""
+
+    @property
+    def ready(self) -> int:
+        """Messages waiting in all queues that are known."""
+        return sum(queue.ready for queue in self.queues if queue is not None)
