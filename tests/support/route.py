@@ -1,7 +1,7 @@
 """A route under `class_budget` with everything around it scripted: queues, consumers, a lane, types that send."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import inf
 
 from proxy.bridge.broker import LaneState, QueueState
@@ -27,6 +27,8 @@ class ScriptedRoute:
     def __init__(self, name: str = "r", *, capacity: float = 300.0, has_queue: bool = True) -> None:
         self.capacity = capacity
         self.depth = 0.0
+        self.least_seen = 0
+        """The monitor sees so many messages at least, for as long as this stands."""
         self.bound = inf
         """Events beyond it are nacked."""
         self.state = LaneState.OPEN
@@ -92,7 +94,7 @@ class Rig:
         queues = [route.queue for route in routes if route.controlled.queues]
         self.monitor = ScriptedMonitor(_States(routes))
         self.depths = Depths(self.monitor, queues, tick)
-        control = RouteControl({route.statistics._route: route.controlled for route in routes}, self.depths, tick)
+        control = RouteControl({one.statistics._route: one.controlled for one in routes}, self.depths, None, tick)
         self._tasks = [asyncio.create_task(work) for work in (control.run(), self.depths.run())]
         self._tasks += [asyncio.create_task(route.consume()) for route in routes]
 
@@ -115,9 +117,10 @@ class _States(Mapping[str, QueueState | None]):
         self._by_queue = {route.queue: route for route in routes}
 
     def __getitem__(self, queue: str) -> QueueState:
-        return QueueState(int(self._by_queue[queue].depth), 1)
+        route = self._by_queue[queue]
+        return QueueState(max(int(route.depth), route.least_seen), 1)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._by_queue)
 
     def __len__(self) -> int:

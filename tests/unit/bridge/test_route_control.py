@@ -57,6 +57,21 @@ def test_the_top_class_has_all_it_wants_when_the_lowest_is_held() -> None:
     lived(story)
 
 
+@pytest.mark.parametrize("phase", [number / 5 for number in range(5)])
+@pytest.mark.parametrize("capacity", [50.0, 300.0, 3_000.0])
+def test_a_single_message_seen_in_the_queue_does_not_end_the_slow_start(capacity: float, phase: float) -> None:
+    async def story(_: Rig, route: ScriptedRoute) -> None:
+        route.capacity = capacity
+        await asyncio.sleep(0.2 + phase * 0.05)
+        route.least_seen = 1
+        await asyncio.sleep(0.06)
+        route.least_seen = 0
+        await asyncio.sleep(4)
+        assert await rate_over(route, 5) == pytest.approx(capacity, rel=0.1)
+
+    lived(story)
+
+
 def test_a_burst_may_be_a_twentieth_of_a_second_and_one_event_at_least_when_rates_are_set() -> None:
     async def story(_: Rig, route: ScriptedRoute) -> None:
         await asyncio.sleep(10)
@@ -195,11 +210,3 @@ def test_a_route_keeps_its_rate_when_another_is_stalled_blocked_or_its_queue_is_
         assert well.depth < 0.15 * CAPACITY
 
     lived(story, "well", "stalled", "blocked")
-
-
-def test_control_ends_without_leaving_a_timer_when_it_is_cancelled() -> None:
-    async def story(_: Rig, route: ScriptedRoute) -> None:
-        await asyncio.sleep(2)
-        assert route.gate._waiting
-
-    lived(story)
