@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Mapping
 from math import inf
+from typing import Self
 
 from proxy.bridge.broker import LaneState, QueueState
 from proxy.bridge.budgeted import BudgetedThrottle, Tiers
@@ -101,7 +102,7 @@ class Rig:
     def send(self, route: ScriptedRoute, rank: int, want: int = 100, pause: float = 0.0) -> None:
         self._tasks.append(asyncio.create_task(route.send(rank, want, pause)))
 
-    async def __aenter__(self) -> "Rig":
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -1,7 +1,8 @@
-"""The control tick with gate, monitor and lane: what is seen becomes rates, and what is not seen never makes them grow."""
+"""The control tick with gate, monitor and lane: what is seen becomes rates; what is not never makes them grow."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from math import inf
 
 import pytest
@@ -115,7 +116,7 @@ def test_it_still_cuts_on_nacks_when_it_is_blind() -> None:
         since = route.verdicts[until:]
         assert Sign.NACKS in {verdict.cause for verdict in since}
         assert route.last.rates[2] < before / 2
-        assert all(later.rates[2] <= sooner.rates[2] for sooner, later in zip(since, since[1:], strict=False))
+        assert all(later.rates[2] <= sooner.rates[2] for sooner, later in pairwise(since))
 
     lived(story)
 
