@@ -1,4 +1,4 @@
-"""The command line: `tidegate run | check | report | health`; signals, event loop, exit codes.
+"""The command line: `tidegate run | check | report | simulate | health`; signals, event loop, exit codes.
 
 Exit codes: 0 done, 1 something nobody expected, 2 a mistake the user can mend (one clear message), 128 + n ended at
 once by the second signal n. Results go to stdout, logs to stderr.
@@ -34,6 +34,7 @@ examples:
   tidegate run -c tidegate.yaml          move events until SIGTERM; a second signal stops at once
   tidegate report /var/lib/tidegate --out report
                                          tables, pictures and a page from the metric logs (needs tidegate[reports])
+  tidegate simulate flash-campaign       the same bridge against a model of the broker, in seconds
 
 exit codes: 0 done, 1 unexpected failure, 2 a mistake in settings or arguments
 """
@@ -46,6 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from proxy.reports import command
 
         return command.main(arguments[1:])
+    if arguments[:1] == ["simulate"]:
+        from proxy.simulation import command as simulation
+
+        return simulation.main(arguments[1:])
     options = _parser().parse_args(arguments)
     try:
         code: int = options.command(options)
@@ -75,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     for command in (run, check, health):
         command.add_argument("-c", "--config", type=Path, required=True, metavar="FILE", help="the settings (YAML)")
     commands.add_parser("report", help="analyse metric logs in batch with Spark; see `tidegate report --help`")
+    commands.add_parser("simulate", help="try policies in scenarios, under virtual time; see `tidegate simulate --help`")
     return parser
 
 

@@ -21,12 +21,12 @@ from proxy.bridge.event_log import EventLog
 from proxy.bridge.inbox import Budget
 from proxy.bridge.lease import Lease
 from proxy.bridge.listener import Listener, Surroundings
+from proxy.bridge.others import Others
 from proxy.bridge.pump import Pump
 from proxy.bridge.recorder import Recorder
 from proxy.bridge.tally import Tallies, Tally
-from proxy.bridge.throttle import Throttle
 from proxy.congestion.loop import ControlLoop
-from proxy.congestion.per_type import AimdBatchSize
+from proxy.policies import Policies
 from proxy.settings import EventType, Settings
 from proxy.status import Status
 
@@ -60,9 +60,10 @@ class App:
         self._spawned: list[asyncio.Task[None]] = []
         instance = instance or f"{socket.gethostname()}-{os.getpid()}-{int(wall())}"
         self.recorder = Recorder(settings, write=write, wall=wall, instance=instance)
-        self.control = ControlLoop(list(settings.routes), settings.detector)
-        for route in settings.routes:
-            self.control.observe(route, self.recorder.on_verdict)
+        self.control = ControlLoop(list(settings.routes), len(settings.classes), settings.detector)
+        for name, route in settings.routes.items():
+            if route.policy != "class_budget":
+                self.control.observe(name, self.recorder.on_verdict)
         lease = Lease(settings.log.session_timeout / 2)
         settled = asyncio.Event()
         limits = settings.limits
@@ -83,6 +84,10 @@ class App:
             monitor,
             sorted({queue for route in settings.routes.values() for queue in route.queues}),
             settings.broker.depth_interval,
+        )
+        self._others = Others(log, self._route_of)
+        self._policies = Policies(
+            settings, self.control, lanes, self._others.rate, observers=[self.recorder.on_budget_verdict]
         )
         self.status = Status(self.assignment, lanes, self.depths, self.recorder)
         self._pump = Pump(log, self.assignment)
@@ -122,6 +127,9 @@ class App:
             self._spawn(self._catalog.run(), "catalog")
             self._spawn(self._committer.run(), "committer")
             self._spawn(self._control_clock(), "control clock")
+            if self._policies.reads_others:
+                self._spawn(self._others.run(), "others")
+                self._spawn(self._policies.control(self.depths).run(), "route control")
             self._spawn(self.recorder.run(self._log, self.assignment, self._lanes, self.depths), "recorder")
             await self._stop.wait()
             await self._wind_down(pump)
@@ -167,18 +175,12 @@ class App:
         settings = self._settings
         route = settings.routes[event_type.route]
         rank = settings.rank(event_type.priority)
-        size = AimdBatchSize(settings.classes[event_type.priority]) if route.policy == "per_type" else None
-        tick = settings.throttling.tick
-        # Fractions of the golden ratio spread any number of types evenly over the tick.
-        phase = (len(self.assignment.listeners) * 0.6180339887) % 1.0 * tick
-        throttle = Throttle(tick, size, phase=phase)
-        self.control.observe(event_type.route, throttle.on_verdict)
         listener = Listener(
             event_type,
             rank,
             route,
             lane=self._lanes[event_type.route],
-            throttle=throttle,
+            throttle=self._policies.throttle(event_type),
             statistics=self.control.statistics[event_type.route],
             tallies=Tallies(
                 Tally(),
@@ -189,6 +191,13 @@ class App:
         )
         self.assignment.listeners[event_type.topic] = listener
         self._spawn(listener.run(), f"listener {event_type.name}")
+
+    def _route_of(self, topic: str) -> str | None:
+        """Return the route of a topic; with one route only also of one that this process does not know."""
+        event_type = config.event_type_for(self._settings, topic)
+        if event_type is not None:
+            return event_type.route
+        return next(iter(self._settings.routes)) if len(self._settings.routes) == 1 else None
 
     async def _control_clock(self) -> None:
         """Turn the control loop every interval, or at the times of the cron expression."""

@@ -38,6 +38,7 @@ class Status:
         """Yield the metrics of /metrics."""
         yield self._per_route()
         yield self._verdicts()
+        yield from self._budgets()
         yield self._per_queue()
         yield from self._per_class()
         yield from self._per_type()
@@ -52,7 +53,25 @@ class Status:
         congested = GaugeMetricFamily("tidegate_congested", "Last verdict: 1 congested.", labels=["route", "cause"])
         for name, verdict in self._recorder.verdicts.items():
             congested.add_metric([name, verdict.cause.value], float(bool(verdict.congested)))
+        for name, told in self._recorder.budget_verdicts.items():
+            congested.add_metric([name, told.cause.value], float(bool(told.congested)))
         return congested
+
+    def _budgets(self) -> Iterable[Family]:
+        rates = GaugeMetricFamily(
+            "tidegate_rate_limit_events", "Per second, class and above.", labels=["route", "class"]
+        )
+        delays = GaugeMetricFamily("tidegate_queue_delay_seconds", "Depth over drain rate.", labels=["route"])
+        drains = GaugeMetricFamily("tidegate_drain_rate_events", "Taken by consumers, per second.", labels=["route"])
+        for name, told in self._recorder.budget_verdicts.items():
+            for priority, rate in zip(self._recorder.lags, told.rates, strict=True):
+                rates.add_metric([name, priority], rate)
+            drains.add_metric([name], told.drain.rate)
+            if told.delay is not None:
+                delays.add_metric([name], told.delay)
+        yield rates
+        yield delays
+        yield drains
 
     def _per_queue(self) -> Family:
         ready = GaugeMetricFamily("tidegate_queue_ready_messages", "Waiting in a watched queue.", labels=["queue"])

@@ -63,6 +63,14 @@ class DeadLetters:
         """Whether the type must wait for its dead letters."""
         return self._open >= MOST_OPEN
 
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Dead letters waiting to be sent, and their bytes."""
+        batches = [batch for _, batch in self._waiting]
+        return sum(len(batch.events) for batch in batches), sum(
+            event.size for batch in batches for event in batch.events
+        )
+
     def due(self, now: float) -> float | None:
         """Return when the next one may be sent, `now` or later; None if none waits."""
         return max(now, self._not_before) if self._waiting else None

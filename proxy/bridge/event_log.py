@@ -98,6 +98,17 @@ class EventLog(Protocol):
         """
         ...
 
+    async def progress(self) -> Mapping[Partition, int]:
+        """Return for each partition that this replica does not own how far the group has come in it.
+
+        A count from the log's own beginning, of which only the growth means anything: one for every event committed,
+        and for every gap that was passed. Whatever the group ever committed counts, also in topics that this replica
+        does not read: replicas of one group may read different ones. Left out is what this replica owns, from the
+        assignment to its last commit; nothing is left for a replica that is alone.
+        Raises `LogError` if unanswered within a second. Never delays a commit.
+        """
+        ...
+
     async def stop(self) -> None:
         """Leave the group and close. Commits nothing. Idempotent, bounded."""
         ...

@@ -125,6 +125,11 @@ class PartitionFlow:
             count = max(0, min(self.waiting, self._cap - (self._sent - self.watermark.committed)))
         return min(count, 1) if self._order is Order.STRICT else count
 
+    @property
+    def sends_again(self) -> bool:
+        """Whether the next events to be taken were sent before, in vain."""
+        return bool(self._queue) and self._queue[0].retry
+
     def front_ms(self) -> int | None:
         """Return the timestamp of the next event to be taken; None if none waits or it has none."""
         return self._queue[0].events[self._queue[0].start].timestamp_ms if self._queue else None

@@ -69,6 +69,11 @@ class Inbox:
         self._pressures: set[str] = set()
 
     @property
+    def mean_size(self) -> float:
+        """Bytes of a waiting event on average; 0 if none waits."""
+        return self.bytes / self.events if self.events else 0.0
+
+    @property
     def is_paused(self) -> bool:
         """Whether the log must not fetch for this type now."""
         return bool(self._pressures)
@@ -104,6 +109,10 @@ class Inbox:
     def ready(self, now: float) -> int:
         """Return how many events may be taken now."""
         return sum(flow.ready(now) for flow in self._turns)
+
+    def sends_again(self, now: float) -> bool:
+        """Return whether the events taken next were sent before, in vain."""
+        return next((flow.sends_again for flow in self._turns if flow.ready(now)), False)
 
     def next_ready(self, now: float) -> float | None:
         """Return when the first pausing partition may go on, on the loop's clock; None if none is pausing."""

@@ -112,20 +112,24 @@ class Listener:
             now = clock()
             letters_due = self._dead_letters.due(now)
             if letters_due is not None and letters_due <= now and not self.is_stopped:
+                letters, size = self._dead_letters.waiting
+                await self.throttle.admit_letters(letters, size=size / letters)
                 await self._dead_letters.send()
                 continue
             want = 0 if self.is_stopped or self._dead_letters.is_full else min(self.inbox.ready(now), self._most)
             if not want:
                 await self._idle(now, letters_due)
                 continue
-            granted = await self.throttle.admit(want)
+            again = self.inbox.sends_again(now)
+            granted = await self.throttle.admit(want, size=self.inbox.mean_size, again=again)
             await self._around.lease.held()
             if not self.is_stopped:
                 await self._send(granted, clock())
 
     async def _send(self, granted: int, now: float) -> None:
+        waiting_bytes = self.inbox.bytes
         batches = self.inbox.take(granted, now)
-        self.throttle.give_back(granted - sum(len(batch.events) for batch in batches))
+        self.throttle.settle(sum(len(batch.events) for batch in batches), waiting_bytes - self.inbox.bytes)
         if self.event_type.max_age is not None:
             batches = self._without_expired(batches, self._around.wall() - self.event_type.max_age)
         self._sending = batches
@@ -182,8 +186,7 @@ class Listener:
 
     def on_confirmed(self, events: Sequence[Event], seconds: float | None, overtaken: int) -> None:
         """Count confirmed events."""
-        if seconds is not None:
-            self._statistics.on_confirmed(len(events), seconds)
+        self._statistics.on_confirmed(self._rank, len(events), seconds)
         self.tallies.on_confirmed(events, seconds, overtaken, self._around.wall())
 
     def on_failed(self, outcome: Outcome, count: int, *, congestion: bool) -> float:

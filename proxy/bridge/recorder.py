@@ -5,6 +5,7 @@ The records are those of docs/metric-log.md; every count is of the interval, so 
 
 import asyncio
 from collections.abc import Callable, Mapping
+from math import isinf
 from typing import Any
 
 from proxy.bridge.assignment import Assignment
@@ -14,6 +15,7 @@ from proxy.bridge.event_log import EventLog
 from proxy.bridge.listener import Listener
 from proxy.bridge.tally import Tally
 from proxy.congestion.buckets import DIGITS, HIGHEST_US, LOWEST_US
+from proxy.congestion.class_budget import BudgetVerdict
 from proxy.congestion.detector import Verdict
 from proxy.errors import LogError
 from proxy.model import Partition
@@ -41,7 +43,11 @@ class Recorder:
         self.lags: dict[str, int | None] = dict.fromkeys(settings.classes)
         """Events in the log not yet done with, by class, as last recorded; None if not known."""
         self.verdicts: dict[str, Verdict] = {}
-        """The last one of each route."""
+        """The last one of each route that the statistics collector reports on."""
+        self.budget_verdicts: dict[str, BudgetVerdict] = {}
+        """The last one of each route under `class_budget`."""
+        self._budget_verdicts: dict[str, BudgetVerdict] = {}
+        """... that was recorded."""
         self._settings = settings
         self._write = write
         self._wall = wall
@@ -74,6 +80,35 @@ class Recorder:
             errors=seen.errors,
             samples=seen.samples,
             **_thresholds(thresholds),
+        )
+
+    def on_budget_verdict(self, verdict: BudgetVerdict) -> None:
+        """Record a verdict of a control tick when it says something new, and once per route interval."""
+        before = self._budget_verdicts.get(verdict.route)
+        self.budget_verdicts[verdict.route] = verdict
+        interval = self._settings.metric_log.route_interval
+        said = (verdict.congested, verdict.cause, verdict.hot)
+        is_new = before is None or said != (before.congested, before.cause, before.hot) or verdict.cuts
+        if before is not None and not is_new and verdict.reading.at - before.reading.at < interval:
+            return
+        self._budget_verdicts[verdict.route] = verdict
+        seen, then = verdict.reading, before.reading if before is not None else None
+        errors = seen.failed - (then.failed if then is not None else 0)
+        confirmed = sum(seen.confirmed) - (sum(then.confirmed) if then is not None else 0)
+        classes = list(self._settings.classes)
+        self._record(
+            "verdict",
+            route=verdict.route,
+            congested=verdict.congested,
+            cause=verdict.cause.value,
+            errors=errors,
+            samples=confirmed + errors,
+            cuts=verdict.cuts,
+            hot=[name for name, is_hot in zip(classes, verdict.hot, strict=True) if is_hot],
+            queue_delay_us=None if verdict.delay is None or isinf(verdict.delay) else int(verdict.delay * 1e6),
+            drain_rate=round(verdict.drain.rate, 3),
+            depth=sum(queue.ready for queue in seen.queues if queue is not None) if verdict.delay is not None else None,
+            rates={name: round(rate, 3) for name, rate in zip(classes, verdict.rates, strict=True) if not isinf(rate)},
         )
 
     def on_incident(self, name: str, **fields: object) -> None:

@@ -1,4 +1,4 @@
-"""Turns a batch size into a pace: one batch size of events is released per tick.
+"""How many events of a type may go now: at once, or at the pace of a batch size.
 
 The seed's consumer could not change its batch size either and emulated it by pausing and resuming consumption
 (Zalando, 2024-04-22); here the paced release lets the inbox fill up to its high mark, which pauses the partitions.
@@ -13,6 +13,46 @@ from proxy.congestion.detector import Verdict
 _CARRY = 1 - 1e-9
 
 
+class Throttle(Protocol):
+    """Admits events of one event type; its listener is the only caller, one call at a time."""
+
+    @property
+    def batch_size(self) -> float | None:
+        """Events per tick; None where there is no such thing."""
+        ...
+
+    async def admit(self, want: int, *, size: float, again: bool) -> int:
+        """Wait until at least one event may go; return how many of `want` (> 0) may go now.
+
+        `size` is what an event has on average, in bytes; `again`: they were sent before, in vain.
+        """
+        ...
+
+    def settle(self, events: int, size: int) -> None:
+        """Be told how much of what was admitted last is really sent, in events and bytes."""
+        ...
+
+    async def admit_letters(self, count: int, *, size: float) -> None:
+        """Wait until `count` dead letters may go."""
+        ...
+
+
+class OpenThrottle:
+    """Admits everything at once (`policy: static`)."""
+
+    batch_size = None
+
+    async def admit(self, want: int, *, size: float, again: bool) -> int:  # noqa: ARG002
+        """Return `want`."""
+        return want
+
+    def settle(self, events: int, size: int) -> None:
+        """Do nothing."""
+
+    async def admit_letters(self, count: int, *, size: float) -> None:
+        """Do nothing."""
+
+
 class BatchSize(Protocol):
     """The rule that sets the batch size, `congestion.per_type` for instance."""
 
@@ -24,45 +64,40 @@ class BatchSize(Protocol):
         ...
 
 
-class Throttle:
-    """Admits events of one event type, on average one batch size per tick, never more than one, rounded up, at once.
+class PacedThrottle:
+    """Admits on average one batch size per tick, never more than one, rounded up, at once (`policy: per_type`)."""
 
-    Without a batch size (`policy: static`) everything is admitted at once.
-    """
-
-    def __init__(self, tick: float, size: BatchSize | None, *, phase: float = 0.0) -> None:
+    def __init__(self, tick: float, size: BatchSize, *, phase: float = 0.0) -> None:
         self._tick = tick
         self._size = size
         self._phase = phase
         """Seconds by which the releases are shifted, so that a thousand types do not release in one burst."""
         self._credit = 0.0
+        self._granted = 0
         self._last: int | None = None
         self._grown = asyncio.Event()
 
     @property
-    def batch_size(self) -> float | None:
-        """Events per tick; None under `policy: static`."""
-        return None if self._size is None else self._size.value
+    def batch_size(self) -> float:
+        """Events per tick."""
+        return self._size.value
 
     def on_verdict(self, verdict: Verdict) -> None:
         """Observe the congestion detector."""
-        if self._size is not None:
-            before = self._size.value
-            self._size.on_verdict(verdict)
-            if self._size.value > before:
-                self._grown.set()
+        before = self._size.value
+        self._size.on_verdict(verdict)
+        if self._size.value > before:
+            self._grown.set()
 
-    async def admit(self, want: int) -> int:
-        """Wait until at least one event may go; return how many of `want` (> 0) may go now."""
-        if self._size is None:
-            return want
+    async def admit(self, want: int, *, size: float, again: bool) -> int:  # noqa: ARG002
+        """See `Throttle.admit`."""
         loop = asyncio.get_running_loop()
         while True:
             tick = self._refill(loop.time(), self._size.value)
             if self._credit >= 1:
-                granted = min(want, int(self._credit))
-                self._credit -= granted
-                return granted
+                self._granted = min(want, int(self._credit))
+                self._credit -= self._granted
+                return self._granted
             ticks = math.ceil((1 - self._credit) / self._size.value)
             # A size below one event a tick makes long waits; they end early when it has grown.
             self._grown.clear()
@@ -72,9 +107,13 @@ class Throttle:
             finally:
                 timer.cancel()
 
-    def give_back(self, count: int) -> None:
-        """Return what was admitted and could not be used."""
-        self._credit += count
+    def settle(self, events: int, size: int) -> None:  # noqa: ARG002
+        """Take back what could not be used."""
+        self._credit += self._granted - events
+        self._granted = 0
+
+    async def admit_letters(self, count: int, *, size: float) -> None:
+        """Do nothing: the seed knows no dead letters."""
 
     def _refill(self, now: float, size: float) -> int:
         tick = math.floor((now - self._phase) / self._tick + 1e-9)

@@ -25,20 +25,35 @@ class Statistics:
 
 
 class RouteStatistics:
-    """Counts one route's outcomes until the next report."""
+    """Counts one route's outcomes: since the start for every control tick, and until the next report."""
 
-    def __init__(self, route: str) -> None:
+    def __init__(self, route: str, classes: int) -> None:
+        self.confirmed = [0] * classes
+        """Publications confirmed since the start, by class."""
+        self.failed = 0
+        """Publications nacked or lost since the start."""
         self._route = route
         self._latency = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
         self._errors = 0
+        self._shortest: float | None = None
 
-    def on_confirmed(self, count: int, seconds: float) -> None:
-        """Count `count` publications confirmed `seconds` after they were written."""
-        self._latency.record_value(min(max(int(seconds * 1e6), LOWEST_US), HIGHEST_US), count)
+    def on_confirmed(self, rank: int, count: int, seconds: float | None) -> None:
+        """Count `count` publications of a class confirmed `seconds` after they were written, if that is known."""
+        self.confirmed[rank] += count
+        if seconds is not None:
+            self._latency.record_value(min(max(int(seconds * 1e6), LOWEST_US), HIGHEST_US), count)
+            if self._shortest is None or seconds < self._shortest:
+                self._shortest = seconds
 
     def on_errors(self, count: int) -> None:
         """Count nacked or lost publications."""
         self._errors += count
+        self.failed += count
+
+    def take_shortest(self) -> float | None:
+        """Return the shortest publish latency since this was asked last, in seconds; None if nothing was confirmed."""
+        shortest, self._shortest = self._shortest, None
+        return shortest
 
     def report(self) -> Statistics:
         """Return what happened since the last report, and begin anew."""

@@ -12,8 +12,8 @@ Observer = Callable[[Verdict], None]
 class ControlLoop:
     """Statistics of every route, and who hears the verdicts on it."""
 
-    def __init__(self, routes: list[str], thresholds: Detector) -> None:
-        self.statistics = {route: RouteStatistics(route) for route in routes}
+    def __init__(self, routes: list[str], classes: int, thresholds: Detector) -> None:
+        self.statistics = {route: RouteStatistics(route, classes) for route in routes}
         """Where publications are counted, by route."""
         self._thresholds = thresholds
         self._observers: dict[str, list[Observer]] = {route: [] for route in routes}

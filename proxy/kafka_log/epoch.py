@@ -51,6 +51,7 @@ class Epoch:
         self._membership = Membership(-1, "")
         self._commits = asyncio.Lock()
         self._endings = asyncio.Lock()
+        self._ending: Shares = {}
         self.shares: Shares = {}
 
     def begin(self, assigned: Iterable[TopicPartition]) -> None:
@@ -66,17 +67,24 @@ class Epoch:
     async def end(self) -> None:
         """End the epoch: nothing is owned from now on; return after the final commit, or its failure."""
         shares, self.shares = self.shares, {}
+        if shares:
+            self._ending = shares
         async with self._endings:  # whoever comes second waits for the first one's final commit
-            if not shares:
-                return
-            positions = await self._owner.on_revoked([share.partition for share in shares.values()])
-            final = [share for partition in positions if (share := shares.get(partition)) is not None]
-            for share in final:
-                share.finish(positions[share.partition])
-            try:
-                await self._commit(lambda: final)
-            except LogError as error:
-                _say.warning("final_commit_failed", partitions=len(final), why=str(error), effect="duplicates")
+            if shares:
+                try:
+                    await self._finish(shares)
+                finally:
+                    self._ending = {}
+
+    async def _finish(self, shares: Shares) -> None:
+        positions = await self._owner.on_revoked([share.partition for share in shares.values()])
+        final = [share for partition in positions if (share := shares.get(partition)) is not None]
+        for share in final:
+            share.finish(positions[share.partition])
+        try:
+            await self._commit(lambda: final)
+        except LogError as error:
+            _say.warning("final_commit_failed", partitions=len(final), why=str(error), effect="duplicates")
 
     async def commit(self, positions: Mapping[Partition, Position]) -> None:
         """Commit what is owned of the positions; see `EventLog.commit`."""
@@ -98,6 +106,13 @@ class Epoch:
         except LogError:
             return False
         return True
+
+    async def progress(self) -> dict[Partition, int]:
+        """Return what others committed; what is committed for a share is our doing until after the final commit."""
+        ours = {*self.shares, *self._ending}
+        committed = await self._coordinator.progress()
+        ours |= {*self.shares, *self._ending}
+        return {Partition(*at): offset for at, offset in committed.items() if at not in ours}
 
     async def _commit(self, choose: Callable[[], Collection[Share]]) -> None:
         """Commit what is done of the shares chosen, once it is this commit's turn."""

@@ -149,6 +149,12 @@ class KafkaLog:
             return {}
         return {Partition(*at): max(0, end - heads[at]) for at, end in ends.items()}
 
+    async def progress(self) -> Mapping[Partition, int]:
+        """Ask the group's coordinator for the offsets of all partitions in one request."""
+        if self._stopped:
+            raise LogError("the log has been left")
+        return await self._epoch.progress()
+
     async def stop(self) -> None:
         """Leave the group and close, within 10 s; ends a poll that is under way. Commits nothing."""
         if self._stopped:

@@ -19,6 +19,7 @@ from proxy.errors import AssignmentLostError, LogError
 from proxy.kafka_log.client import Reach
 
 _RETRY_PAUSE = 0.1
+_PROGRESS_SECONDS = 1.0
 _NOWHERE = -1
 _LEFT_OUT = {errors.UnknownTopicOrPartitionError, errors.TopicAuthorizationFailedError}
 """What concerns one topic and not the group."""
@@ -48,12 +49,19 @@ class GroupCoordinator:
     async def committed(self) -> dict[TopicPartition, int]:
         """Return every offset that the group has committed."""
         response = await self._ask(OffsetFetchRequest(self._group, None), _fetch_errors)
-        return {
-            TopicPartition(topic, number): offset
-            for topic, answers in response.topics
-            for number, offset, _, error in answers
-            if offset != _NOWHERE and error == 0
-        }
+        return _offsets(response)
+
+    async def progress(self) -> dict[TopicPartition, int]:
+        """Return the same within a second, over a connection on which no commit waits; the caller says its failures."""
+        request = OffsetFetchRequest(self._group, None)
+        try:
+            async with asyncio.timeout(_PROGRESS_SECONDS):
+                response = await self._answer(request, _fetch_errors, ConnectionGroup.DEFAULT)
+        except TimeoutError as error:
+            raise LogError(f"the group's progress is not told within {_PROGRESS_SECONDS:g} s") from error
+        except errors.KafkaError as error:
+            raise LogError(f"the group's coordinator does not tell its progress: {error}") from error
+        return _offsets(response)
 
     async def commit(self, membership: Membership, offsets: Mapping[TopicPartition, int]) -> frozenset[str]:
         """Commit the offsets in one request; return the topics for which this login may not.
@@ -77,19 +85,7 @@ class GroupCoordinator:
     async def _ask(self, request: Any, errors_of: Callable[[Any], list[int]]) -> Any:
         try:
             async with asyncio.timeout(self._deadline):
-                while True:
-                    try:
-                        response = await self._send(request)
-                        for error in errors_of(response):
-                            raise errors.for_code(error)
-                    except errors.KafkaError as error:
-                        self._node = None
-                        if not error.retriable or type(error) in _FENCED:
-                            raise
-                        await asyncio.sleep(_RETRY_PAUSE)
-                    else:
-                        self._reach.found("group")
-                        return response
+                response = await self._answer(request, errors_of, ConnectionGroup.COORDINATION)
         except TimeoutError as error:
             reason = f"no answer from the group's coordinator within {self._deadline:g} s"
             self._reach.lost("group", reason)
@@ -99,11 +95,34 @@ class GroupCoordinator:
                 raise AssignmentLostError(f"the group has fenced this replica: {error}") from error
             self._reach.lost("group", str(error))
             raise LogError(f"the group's coordinator refuses: {error}") from error
+        self._reach.found("group")
+        return response
 
-    async def _send(self, request: Any) -> Any:
-        if self._node is None:
-            self._node = await self._client.coordinator_lookup(CoordinationType.GROUP, self._group)
-        return await self._client.send(self._node, request, group=ConnectionGroup.COORDINATION)
+    async def _answer(self, request: Any, errors_of: Callable[[Any], list[int]], connection: ConnectionGroup) -> Any:
+        """Ask until there is an answer; raise `KafkaError` where trying again is in vain."""
+        while True:
+            try:
+                if self._node is None:
+                    self._node = await self._client.coordinator_lookup(CoordinationType.GROUP, self._group)
+                response = await self._client.send(self._node, request, group=connection)
+                for error in errors_of(response):
+                    raise errors.for_code(error)
+            except errors.KafkaError as error:
+                self._node = None
+                if not error.retriable or type(error) in _FENCED:
+                    raise
+                await asyncio.sleep(_RETRY_PAUSE)
+            else:
+                return response
+
+
+def _offsets(response: Any) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(topic, number): offset
+        for topic, answers in response.topics
+        for number, offset, _, error in answers
+        if offset != _NOWHERE and error == 0
+    }
 
 
 def _fetch_errors(response: Any) -> list[int]:

@@ -123,6 +123,7 @@ def _analysis(
     try:
         return analyse(spark, files, tables, say), {}
     except (PySparkException, Py4JError) as error:
+        _raise_interrupt(error)
         failure = error
     unreadable = {run: [path for path in paths if not is_readable(path)] for run, paths in files.items()}
     left = {run: [path for path in paths if path not in unreadable[run]] for run, paths in files.items()}
@@ -134,7 +135,17 @@ def _analysis(
     try:
         return analyse(spark, left, tables, say), unreadable
     except (PySparkException, Py4JError) as error:
+        _raise_interrupt(error)
         raise ReportError(_of_spark(error)) from error
+
+
+def _raise_interrupt(error: BaseException) -> None:
+    """Raise the KeyboardInterrupt that an error hides: cleaning up after it fails when Java has ended already."""
+    context: BaseException | None = error
+    while context is not None:
+        if isinstance(context, KeyboardInterrupt):
+            raise context
+        context = context.__context__
 
 
 def _of_spark(error: Exception) -> str:

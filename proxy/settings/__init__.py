@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from proxy.settings.broker import BrokerSettings, BrokerTls, DeadLetter, Policy, Route, RoutingKey
-from proxy.settings.control import DEFAULT_CLASSES, Detector, PriorityClass, Statistics, Throttling
+from proxy.settings.broker import BrokerSettings, BrokerTls, Cap, DeadLetter, Policy, Route, RoutingKey
+from proxy.settings.control import DEFAULT_CLASSES, ClassBudget, Detector, PriorityClass, Statistics, Throttling
 from proxy.settings.events import EventType, Traits, TypePattern
 from proxy.settings.files import AdminSettings, MetricLogSettings
 from proxy.settings.limits import Limits
@@ -24,6 +24,7 @@ class Settings(Part):
         default_factory=lambda: dict(DEFAULT_CLASSES)
     )
     """From the most to the least important."""
+    class_budget: ClassBudget = ClassBudget()
     throttling: Throttling = Throttling()
     statistics: Statistics = Statistics()
     detector: Detector = Detector()
@@ -38,6 +39,14 @@ class Settings(Part):
         return list(self.classes).index(priority)
 
     @cached_property
+    def queue_delays(self) -> tuple[float, ...]:
+        """The classes' thresholds in seconds, the most important class first, never rising from one to the next."""
+        lowest, highest = self.class_budget.lowest_queue_delay, self.class_budget.highest_queue_delay
+        last = len(self.classes) - 1
+        graded = [lowest * (highest / lowest) ** (1 - rank / last) if last else lowest for rank in range(last + 1)]
+        return tuple(own.queue_delay or default for own, default in zip(self.classes.values(), graded, strict=True))
+
+    @cached_property
     def by_topic(self) -> dict[str, EventType]:
         """The event types that name their topic, by topic."""
         return {event_type.topic: event_type for event_type in self.event_types.values()}
@@ -48,6 +57,8 @@ __all__ = [
     "AdminSettings",
     "BrokerSettings",
     "BrokerTls",
+    "Cap",
+    "ClassBudget",
     "DeadLetter",
     "Detector",
     "EventType",

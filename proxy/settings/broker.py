@@ -4,10 +4,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from proxy.settings.parts import Bytes, Count, Host, Part, Seconds, ShortText, Text
+from proxy.settings.parts import Bytes, Count, Host, Number, Part, Seconds, ShortText, Text
 
-Policy = Literal["static", "per_type"]
-"""Congestion control of a route: `static` switches it off (the windows remain), `per_type` is the seed's AIMD."""
+Policy = Literal["static", "per_type", "class_budget"]
+"""Congestion control of a route: `class_budget` a rate per class, found from the queues' delay; `per_type` the seed's
+AIMD, a batch size per event type; `static` none (the windows remain)."""
 
 
 class BrokerTls(Part):
@@ -50,6 +51,30 @@ class BrokerSettings(Part):
         return self
 
 
+class Cap(Part):
+    """What a route may publish at most, in whatever mood its consumers are: exactly one of events and bytes."""
+
+    events: Annotated[Number, Field(ge=0.1, le=10_000_000)] | None = None
+    """Events a second."""
+    bytes: Annotated[Bytes, Field(ge=1, le=1024**4)] | None = None
+    """Bytes (key, value, headers) a second."""
+    burst: Annotated[Seconds, Field(ge=0.01, le=60)] = 0.1
+    """So much of the rate may be saved up, and so much the highest class may overdraw it. Larger: burstier."""
+    strict: bool = False
+    """Bind the highest class, too, which otherwise passes at once and is only subtracted."""
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.events is None) == (self.bytes is None):
+            raise ValueError("give exactly one of events, bytes")
+        return self
+
+    @property
+    def rate(self) -> float:
+        """Tokens a second: events or bytes."""
+        return float(self.events if self.events is not None else self.bytes or 0)
+
+
 class Route(Part):
     """One way into the broker, with a publishing connection and an in-flight window of its own."""
 
@@ -57,7 +82,9 @@ class Route(Part):
     """`""` is the default exchange: the routing key names the queue."""
     queues: Annotated[tuple[ShortText, ...], Field(max_length=1_000)] = ()
     """The queues this route is judged by; AMQP can't list bindings."""
-    policy: Policy = "per_type"
+    policy: Policy = "class_budget"
+    cap: Cap | None = None
+    """A hard limit beside the policy; None: none."""
     in_flight_events: Annotated[Count, Field(le=100_000)] = 200
     """Events sent and not yet confirmed. Larger: more throughput over long links, more latency when saturated."""
     in_flight_bytes: Annotated[Bytes, Field(ge=1, le=16 * 1024**3)] = 8 * 1024**2

@@ -22,6 +22,11 @@ class PriorityClass(Part):
     """The batch size never falls below; larger: less starvation, less relief for the broker."""
     ceiling: Annotated[Number, Field(ge=0.001, le=1_000_000)] = 5_000.0
     """The batch size never rises above; smaller: a shorter way back after a long calm."""
+    queue_delay: Annotated[Seconds, Field(ge=0.005, le=600)] | None = None
+    """`class_budget`: how long the route's queues may make an event wait before this class and those below slow down.
+
+    Larger: the class gives way later. None: between the two of `class_budget`, by its place.
+    """
 
     @model_validator(mode="after")
     def _floor_is_below_ceiling(self) -> Self:
@@ -35,6 +40,31 @@ DEFAULT_CLASSES = {
     "P2": PriorityClass(increase=10, decrease=0.6),
     "P3": PriorityClass(increase=5, decrease=0.4),
 }
+
+
+class ClassBudget(Part):
+    """`policy: class_budget`: one rate per class and route, found from the queues' delay (docs/design/0008)."""
+
+    tick: Annotated[Seconds, Field(ge=0.01, le=1)] = 0.05
+    """How often every route is judged. Larger: longer queues after every change."""
+    lowest_queue_delay: Annotated[Seconds, Field(ge=0.005, le=600)] = 0.08
+    """Threshold of the least important class. Larger: longer queues; smaller: consumers may idle for a moment."""
+    highest_queue_delay: Annotated[Seconds, Field(ge=0.005, le=600)] = 0.5
+    """Threshold of the most important class; those between lie in equal ratios."""
+    growth: Annotated[Number, Field(ge=0.01, le=1)] = 0.12
+    """Added to a rate per second, as a share of the drain rate. Larger: quicker use of new capacity, more cuts."""
+    cut: Annotated[Number, Field(ge=0.1, le=0.99)] = 0.92
+    """A cut lands on this share of the drain rate. Smaller: shorter queues, consumers may idle for a moment."""
+    lowest_share: Annotated[Number, Field(ge=0, le=0.5)] = 0.02
+    """Share of the drain rate that the least important class as a whole gets whatever comes above it."""
+    start_rate: Annotated[Number, Field(ge=1, le=1_000_000)] = 20.0
+    """Events a second with which a rate starts; it doubles every 0.5 s until a queue forms."""
+
+    @model_validator(mode="after")
+    def _thresholds_are_graded(self) -> Self:
+        if self.lowest_queue_delay > self.highest_queue_delay:
+            raise ValueError("lowest_queue_delay <= highest_queue_delay must hold: the least important yields first")
+        return self
 
 
 class Throttling(Part):

@@ -16,6 +16,7 @@ _say = structlog.get_logger("tidegate.memory_log")
 
 _HEARTBEATS_PER_SESSION = 6
 _ANSWER_SECONDS = 5.0
+_PROGRESS_SECONDS = 1.0
 
 
 @dataclass(slots=True, eq=False)
@@ -41,6 +42,7 @@ class MemoryLog:
         self._group = cluster.group(settings.group)
         self._topics: frozenset[str] = frozenset()
         self._shares: dict[Partition, _Share] = {}
+        self._ending: dict[Partition, _Share] = {}
         self._generation = -1
         self._stirred = asyncio.Event()
         self._fresh: dict[Partition, None] = {}
@@ -132,6 +134,13 @@ class MemoryLog:
                 lags[partition] = max(0, track.end - head)
         return lags
 
+    async def progress(self) -> Mapping[Partition, int]:
+        """Return what the group has committed, but for what this member owns or has not yet committed last."""
+        ours = {*self._shares, *self._ending}
+        await self._ask(_PROGRESS_SECONDS)
+        ours |= {*self._shares, *self._ending}
+        return {partition: offset for partition, offset in self._group.committed.items() if partition not in ours}
+
     async def stop(self) -> None:
         """Leave the group if the log answers."""
         if self._stopped:
@@ -160,12 +169,12 @@ class MemoryLog:
     def _owned(self, partitions: Iterable[Partition]) -> list[_Share]:
         return [share for partition in partitions if (share := self._shares.get(partition)) is not None]
 
-    async def _ask(self) -> None:
+    async def _ask(self, seconds: float = _ANSWER_SECONDS) -> None:
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
+            async with asyncio.timeout(seconds):
                 await self._cluster.round_trip(self._name)
         except TimeoutError as error:
-            raise LogError(f"the log did not answer within {_ANSWER_SECONDS:g} s") from error
+            raise LogError(f"the log did not answer within {seconds:g} s") from error
 
     def _fetch(self) -> dict[Partition, list[Event]]:
         taken: dict[Partition, list[Event]] = {}
@@ -254,15 +263,19 @@ class MemoryLog:
 
     async def _end_epoch(self) -> None:
         shares, self._shares = self._shares, {}
+        if shares:
+            self._ending = shares
         async with self._endings:
             if not shares:
                 return
-            positions = await self._owner.on_revoked(list(shares))
-            self._finish(shares, positions)
             try:
+                positions = await self._owner.on_revoked(list(shares))
+                self._finish(shares, positions)
                 await self._commit(shares, positions, is_final=True)
             except LogError as error:
                 _say.warning("final_commit_failed", why=str(error), effect="duplicates")
+            finally:
+                self._ending = {}
 
     def _finish(self, shares: Mapping[Partition, _Share], positions: Mapping[Partition, Position]) -> None:
         for partition, position in positions.items():

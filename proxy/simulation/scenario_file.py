@@ -13,10 +13,13 @@ from proxy.config.items import Item, Mistakes, listing
 from proxy.config.words import nearest, validate
 from proxy.errors import SettingsError
 from proxy.settings import DEFAULT_CLASSES, Settings
-from proxy.simulation.scenario import Scenario
+from proxy.simulation.scenario import Rate, Scenario
 
 SHIPPED = Path(__file__).with_name("scenarios")
 """The scenarios that come with the package."""
+
+UNLOADED_SHARE = 0.2
+UNLOADED_SECONDS = 30.0
 
 OF_CLASS = ("consumed_p50", "consumed_p99", "consumed_max", "bridge_p50", "bridge_p99", "goodput", "share")
 OF_ALL = ("use", "queue_delay_p50", "queue_delay_p99", "queue_delay_max", "nack_ratio", "sent_ratio", "lost")
@@ -92,6 +95,27 @@ def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hos
         for route in routes.values():
             route["in_flight_bytes"] = "20MiB"
     return _merged(given, scenario.settings)
+
+
+def unloaded(scenario: Scenario) -> Scenario:
+    """Return what ranges count from: the top class alone, at a fifth of the capacity, with nothing happening."""
+    top = scenario.classes[0]
+    streams = {name: stream for name, stream in scenario.streams.items() if stream.priority == top}
+    alone = {}
+    for name, stream in streams.items():
+        route = scenario.routes[scenario.route_of(name)]
+        reached = route.sends.get(top, route.queues)
+        rate = UNLOADED_SHARE * min(scenario.queues[queue].capacity for queue in reached) / len(streams)
+        alone[name] = stream.model_copy(update={"rate": Rate(constant=rate)})
+    return scenario.model_copy(
+        update={
+            "streams": alone,
+            "events": (),
+            "replicas": ((),),
+            "seconds": UNLOADED_SECONDS,
+            "warm_up": UNLOADED_SECONDS / 6,
+        }
+    )
 
 
 def bindings(scenario: Scenario, route: str) -> dict[str, tuple[str, ...]]:

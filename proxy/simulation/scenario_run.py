@@ -208,6 +208,8 @@ class _Run:
             case "monitor_lost":
                 broker.is_monitored = False
                 return lambda: setattr(broker, "is_monitored", True)
+            case "management_lost":
+                return lambda: None  # the model has no management API to lose
             case "log_lost":
                 self._cluster.go_down()
                 return self._cluster.come_up

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from tests.contract.log_adapters import (
     World,
     poll_until,
     receive,
+    until,
 )
 
 Join = Callable[..., Awaitable[tuple[EventLog, Owner]]]
@@ -403,6 +405,53 @@ class EventLogContract:
         await receive(log, owner, 10)
         assert owner.values(Partition(topic, 1)) == numbered(10)
         assert Partition(topic, 0) not in owner.received
+
+    async def test_progress_tells_what_others_commit_in_whatever_topics_when_they_share_the_group(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        other = f"{topic}.other"
+        ours, theirs = Partition(topic, 0), Partition(other, 0)
+        for name in (topic, other):
+            await world.create(name)
+            await world.produce(name, numbered(30))
+        first, owner = await join()
+        await receive(first, owner, 30)
+        assert await first.progress() == {}
+        second, another = await join(topics=frozenset({other}))
+
+        async def poll_both() -> bool:
+            owner.take(await first.poll(0.02))
+            another.take(await second.poll(0.02))
+            return owner.owned == {ours} and len(another.received.get(theirs, [])) == 30
+
+        await until(poll_both)
+        counts = []
+        for done in (4, 14, 29):
+            await second.commit({theirs: another.received[theirs][done].position})
+            await first.commit({ours: owner.received[ours][done].position})
+            progress = await first.progress()
+            assert set(progress) == {theirs}
+            counts.append(progress[theirs])
+        assert [later - earlier for earlier, later in pairwise(counts)] == [10, 15]
+
+    async def test_the_last_commit_of_an_assignment_counts_as_nobody_elses_progress_when_it_comes_late(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(10))
+        log, owner = await join()
+        await receive(log, owner, 10)
+        await log.commit({partition: owner.received[partition][3].position})
+        owner.finish()
+        owner.revoking = asyncio.Event()
+        leaving = asyncio.ensure_future(log.subscribe(frozenset()))
+        async with asyncio.timeout(DEADLINE):
+            assert await log.progress() == {}
+            assert await log.progress() == {}, "asked when the revocation had surely begun"
+            owner.revoking.set()
+            await leaving
+        assert set(await log.progress()) == {partition}
 
     async def test_stopping_again_does_nothing_when_the_log_is_stopped(
         self, world: World, topic: str, join: Join

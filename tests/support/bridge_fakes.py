@@ -98,6 +98,9 @@ class ScriptedLog:
         """Of every partition; None: the log can't tell."""
         self.lag_delay = 0.0
         self.commit_delay = 0.0
+        self.others: dict[Partition, int] = {}
+        """How far the group has come in what this replica does not own."""
+        self.asked_for_progress = 0
         self.start_delay = 0.0
         self.stop_delay = 0.0
         self.poll_failure: Exception | None = None
@@ -151,6 +154,12 @@ class ScriptedLog:
         self._fail()
         await asyncio.sleep(self.lag_delay)
         return {} if self.lag is None else dict.fromkeys(done, self.lag)
+
+    async def progress(self) -> Mapping[Partition, int]:
+        self.asked_for_progress += 1
+        self._fail()
+        await asyncio.sleep(0.01)
+        return dict(self.others)
 
     async def stop(self) -> None:
         self.stops += 1

@@ -11,7 +11,7 @@ from proxy.bridge.lease import Lease
 from proxy.bridge.listener import Listener, Surroundings
 from proxy.bridge.pump import Pump
 from proxy.bridge.tally import Tallies, Tally
-from proxy.bridge.throttle import Throttle
+from proxy.bridge.throttle import OpenThrottle, PacedThrottle
 from proxy.congestion.collector import RouteStatistics
 from proxy.congestion.per_type import AimdBatchSize
 from proxy.model import Event
@@ -50,13 +50,15 @@ class World:
             }
         )
         self.tally, self.class_tally, self.route_tally = Tally(), Tally(), Tally()
-        self.statistics = RouteStatistics("r")
+        self.statistics = RouteStatistics("r", 3)
         self.listener = Listener(
             event_type,
             0,
             Route(exchange="x"),
             lane=self.lane,
-            throttle=Throttle(0.1, AimdBatchSize(DEFAULT_CLASSES["P1"]) if policy == "per_type" else None),
+            throttle=PacedThrottle(0.1, AimdBatchSize(DEFAULT_CLASSES["P1"]))
+            if policy == "per_type"
+            else OpenThrottle(),
             statistics=self.statistics,
             tallies=Tallies(self.tally, self.class_tally, self.route_tally),
             around=Surroundings(

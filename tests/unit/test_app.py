@@ -278,4 +278,20 @@ def test_metrics_tell_routes_queues_classes_and_types_of_now() -> None:
         }
         assert told == expected
 
-    ran(story, routes={"r": Route(exchange="x", queues=("q1",))})
+    ran(story, routes={"r": Route(exchange="x", policy="per_type", queues=("q1",))})
+
+
+def test_metrics_tell_rates_delay_and_drain_when_a_route_has_a_class_budget() -> None:
+    async def story(process: Process) -> None:
+        await asyncio.sleep(1.5)
+        told = {
+            (sample.name, *sample.labels.values()): sample.value
+            for family in process.app.status.families()
+            for sample in family.samples
+        }
+        assert told["tidegate_rate_limit_events", "r", "P1"] == float("inf")
+        assert told["tidegate_rate_limit_events", "r", "P3"] == 20
+        assert told["tidegate_drain_rate_events", "r"] == 0
+        assert ("tidegate_queue_delay_seconds", "r") in told
+
+    ran(story, routes={"r": Route(exchange="x", policy="class_budget", queues=("q1",))})

@@ -144,7 +144,7 @@ def test_the_summary_counts_types_per_route_and_class_when_there_are_some(files:
     text = config.describe(files.load(HEAD + "event_types: {a: {}, b: {class: P1, route: pushes}, c: {}}\n"))
     assert "class    1. P1: +15 x0.8 from 1 to 5000, 1 types" in text
     assert "class    2. P2: +10 x0.6 from 1 to 5000, 2 types" in text
-    assert "route    mails: events, mail, per_type, in flight 200 events / 8MiB, 2 types" in text
+    assert "route    mails: events, mail, class_budget, in flight 200 events / 8MiB, 2 types" in text
     assert "commit   every 500ms, 5000 ahead per partition" in text
 
 

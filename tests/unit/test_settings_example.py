@@ -21,6 +21,7 @@ EXAMPLE = FOLDER / "tidegate.yaml"
 KEY = re.compile(r"(?P<indent> *)(?P<left_out>#?)(?P<key>[A-Za-z_][A-Za-z0-9_-]*):(?: (?P<value>.*))?")
 TOLD_OTHERWISE = {
     "statistics.interval": duration_text(Statistics().period or 0),
+    "classes.*.queue_delay": "by place between class_budget.lowest_queue_delay and highest_queue_delay",
     "event_types.*.topic": "the name of the entry",
     "event_types.*.pattern": "none",
 }

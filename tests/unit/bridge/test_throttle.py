@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from proxy.bridge.throttle import Throttle
+from proxy.bridge.throttle import OpenThrottle, PacedThrottle
 from proxy.congestion.collector import Statistics
 from proxy.congestion.detector import Cause, Verdict
 from proxy.congestion.per_type import AimdBatchSize
@@ -30,10 +30,10 @@ def admitted(size: float, seconds: float, *, want: int = 10**6) -> list[tuple[fl
 
     async def ask() -> list[tuple[float, int]]:
         loop = asyncio.get_running_loop()
-        throttle = Throttle(TICK, Fixed(size))
+        throttle = PacedThrottle(TICK, Fixed(size))
         seen = []
         while loop.time() < seconds:
-            granted = await throttle.admit(want)
+            granted = await throttle.admit(want, size=1.0, again=False)
             seen.append((loop.time(), granted))
         return [entry for entry in seen if entry[0] < seconds - 1e-6]
 
@@ -49,36 +49,36 @@ def test_one_batch_size_is_admitted_per_tick_on_average_when_more_is_wanted(size
 @pytest.mark.parametrize("size", [0.25, 1.5, 15.0])
 def test_never_more_than_one_batch_size_is_admitted_at_once_when_it_was_idle_before(size: float) -> None:
     async def ask() -> int:
-        throttle = Throttle(TICK, Fixed(size))
-        await throttle.admit(1)
+        throttle = PacedThrottle(TICK, Fixed(size))
+        await throttle.admit(1, size=1.0, again=False)
         await asyncio.sleep(60)
-        return await throttle.admit(10**6)
+        return await throttle.admit(10**6, size=1.0, again=False)
 
     assert virtual_time.run(ask()) < size + 1
 
 
 def test_everything_is_admitted_at_once_when_control_is_off() -> None:
     async def ask() -> tuple[int, float]:
-        return await Throttle(TICK, None).admit(12345), asyncio.get_running_loop().time()
+        return await OpenThrottle().admit(12345, size=1.0, again=False), asyncio.get_running_loop().time()
 
     assert virtual_time.run(ask()) == (12345, 0.0)
 
 
 def test_what_could_not_be_used_may_go_later_when_it_is_given_back() -> None:
     async def ask() -> tuple[int, float]:
-        throttle = Throttle(TICK, Fixed(5))
-        first = await throttle.admit(5)
-        throttle.give_back(first)
-        return await throttle.admit(5), asyncio.get_running_loop().time()
+        throttle = PacedThrottle(TICK, Fixed(5))
+        await throttle.admit(5, size=1.0, again=False)
+        throttle.settle(0, 0)
+        return await throttle.admit(5, size=1.0, again=False), asyncio.get_running_loop().time()
 
     assert virtual_time.run(ask()) == (5, 0.0)
 
 
 def test_releases_fall_on_shifted_ticks_when_a_phase_is_given() -> None:
     async def ask() -> float:
-        throttle = Throttle(TICK, Fixed(5), phase=0.03)
-        await throttle.admit(5)
-        await throttle.admit(5)
+        throttle = PacedThrottle(TICK, Fixed(5), phase=0.03)
+        await throttle.admit(5, size=1.0, again=False)
+        await throttle.admit(5, size=1.0, again=False)
         return asyncio.get_running_loop().time()
 
     assert virtual_time.run(ask()) == pytest.approx(0.03)
@@ -87,11 +87,11 @@ def test_releases_fall_on_shifted_ticks_when_a_phase_is_given() -> None:
 def test_a_grown_batch_size_is_used_at_once_when_a_small_one_made_it_wait_for_long() -> None:
     async def ask() -> float:
         size = AimdBatchSize(PriorityClass(increase=5, decrease=0.01, floor=0.001))
-        throttle = Throttle(TICK, size)
+        throttle = PacedThrottle(TICK, size)
         for congested in (True, True, True):
             throttle.on_verdict(Verdict("r", congested, Cause.NONE, Statistics("r", 0, 0, None)))
         assert throttle.batch_size == 0.001
-        waiting = asyncio.create_task(throttle.admit(10))
+        waiting = asyncio.create_task(throttle.admit(10, size=1.0, again=False))
         await asyncio.sleep(1)
         throttle.on_verdict(Verdict("r", congested=False, cause=Cause.NONE, statistics=Statistics("r", 0, 0, None)))
         assert await waiting == 6  # 5.001, rounded up
@@ -103,9 +103,9 @@ def test_a_grown_batch_size_is_used_at_once_when_a_small_one_made_it_wait_for_lo
 def test_the_wait_is_as_long_as_before_when_the_batch_size_shrinks_meanwhile() -> None:
     async def ask() -> float:
         size = Fixed(2.0)
-        throttle = Throttle(TICK, size)
-        await throttle.admit(2)
-        waiting = asyncio.create_task(throttle.admit(2))
+        throttle = PacedThrottle(TICK, size)
+        await throttle.admit(2, size=1.0, again=False)
+        waiting = asyncio.create_task(throttle.admit(2, size=1.0, again=False))
         await asyncio.sleep(0.05)
         size.value = 0.25
         assert await waiting == 1

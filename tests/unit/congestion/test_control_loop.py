@@ -71,8 +71,8 @@ def test_a_more_important_type_is_never_smaller_when_both_hear_the_same(verdicts
 
 
 def test_nacks_never_lower_the_latency_when_they_come_faster_than_acks() -> None:
-    statistics = RouteStatistics("r")
-    statistics.on_confirmed(10, 0.080)
+    statistics = RouteStatistics("r", 1)
+    statistics.on_confirmed(0, 10, 0.080)
     statistics.on_errors(1000)
     report = statistics.report()
     assert report.p50 == pytest.approx(0.080, rel=0.01)
@@ -80,18 +80,18 @@ def test_nacks_never_lower_the_latency_when_they_come_faster_than_acks() -> None
 
 
 def test_a_report_starts_from_nothing_when_one_was_made_before() -> None:
-    statistics = RouteStatistics("r")
-    statistics.on_confirmed(10, 0.080)
+    statistics = RouteStatistics("r", 1)
+    statistics.on_confirmed(0, 10, 0.080)
     statistics.report()
     assert statistics.report() == Statistics("r", 0, 0, None)
 
 
 def test_every_observer_of_a_route_hears_its_verdict_and_no_other_when_the_loop_turns() -> None:
-    loop = ControlLoop(["a", "b"], THRESHOLDS)
+    loop = ControlLoop(["a", "b"], 1, THRESHOLDS)
     heard: list[tuple[str, str, bool | None]] = []
     loop.observe("a", lambda v: heard.append(("first", v.route, v.congested)))
     loop.observe("a", lambda v: heard.append(("second", v.route, v.congested)))
     loop.observe("b", lambda v: heard.append(("other", v.route, v.congested)))
-    loop.statistics["a"].on_confirmed(10, 0.2)
+    loop.statistics["a"].on_confirmed(0, 10, 0.2)
     loop.turn()
     assert heard == [("first", "a", True), ("second", "a", True), ("other", "b", None)]

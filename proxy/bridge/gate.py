@@ -1,0 +1,75 @@
+"""Waiting for tokens: the futures and the one timer around a divider."""
+
+import asyncio
+from collections.abc import Iterable
+
+from proxy.congestion.divider import Divider, Ticket
+
+
+class Gate:
+    """Lets callers wait for what a divider grants. Made inside a running loop."""
+
+    def __init__(self, divider: Divider) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._divider = divider
+        self._waiting: dict[Ticket, asyncio.Future[None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def passed(self, tier: int, size: float) -> None:
+        """Wait until `size` tokens are granted. If cancelled, nothing is taken."""
+        ticket, others = self._divider.request(tier, size, self._loop.time())
+        self._tell(others)
+        if ticket.granted:
+            return
+        told = self._loop.create_future()
+        self._waiting[ticket] = told
+        self._arm()
+        try:
+            await told
+        except asyncio.CancelledError:
+            self._waiting.pop(ticket, None)
+            self._tell(self._divider.cancel(ticket, self._loop.time()))
+            raise
+
+    def refill(self, tier: int) -> float:
+        """Return the tokens of one refill; infinite where the tier has no limit."""
+        return self._divider.refill(tier)
+
+    def give_back(self, tier: int, size: float) -> None:
+        """Return tokens that were granted and not used; negative: take more."""
+        self._divider.give_back(tier, size)
+
+    def set_rate(self, pool: int, rate: float, burst: float) -> None:
+        """Change a pool's rate, in tokens a second; see `Divider.set_rate`."""
+        self._tell(self._divider.set_rate(pool, rate, burst, self._loop.time()))
+        self._arm()
+
+    def set_trickle(self, rate: float, burst: float) -> None:
+        """Change what the lowest tier gets at least; see `Divider.set_trickle`."""
+        self._tell(self._divider.set_trickle(rate, burst, self._loop.time()))
+        self._arm()
+
+    def has_waited(self, tier: int) -> bool:
+        """Return whether anyone of the tier has waited since this was asked last, or waits now."""
+        return self._divider.has_waited(tier)
+
+    def _tell(self, granted: Iterable[Ticket]) -> None:
+        for ticket in granted:
+            told = self._waiting.pop(ticket, None)
+            if told is not None and not told.done():
+                told.set_result(None)
+
+    def _arm(self) -> None:
+        """Have the divider asked again when it can grant next."""
+        due = self._divider.next_due()
+        if self._timer is not None:
+            if due is not None and self._timer.when() == due and not self._timer.cancelled():
+                return
+            self._timer.cancel()
+        self._timer = None if due is None else self._loop.call_at(due, self._turn)
+
+    def _turn(self) -> None:
+        self._timer = None
+        # A timer may fire a little early; the refill it stands for is due all the same.
+        self._tell(self._divider.advance(self._loop.time()))
+        self._arm()

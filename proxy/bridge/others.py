@@ -1,0 +1,105 @@
+"""How many events a second the other replicas of the group get confirmed, from what the group has committed.
+
+They publish into the same queues, so the rate at which the consumers take is the sum over all of them. A replica knows
+its own confirms at once; of the others it sees only committed offsets, a commit interval old.
+"""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from proxy.bridge.event_log import EventLog
+from proxy.errors import LogError
+from proxy.model import Partition
+
+_say = structlog.get_logger("tidegate.others")
+
+PAUSE = 1.0
+"""Seconds between two questions while others are at work; one answer with 3,000 partitions costs 9 ms of CPU."""
+IDLE_PAUSE = 5.0
+"""... and while no count of another's has changed for `IDLE_AFTER` seconds: this replica is alone, or as good as."""
+IDLE_AFTER = 60.0
+WINDOW = 3.5
+"""Seconds over which the rate is taken: three questions. Commits come in lumps of one commit interval, 0.5 s unless set
+otherwise: between two questions lie one, two or three of each replica's, so one second alone would be wrong by half."""
+_ENDS = 2
+"""Samples that a rate needs."""
+STALE_AFTER = 10.0
+"""A rate from samples older than this is not known; longer than `IDLE_PAUSE` and one question that failed."""
+
+
+class OthersRate:
+    """Rates by route, from samples of `EventLog.progress`; pure.
+
+    Only a partition that is somebody else's in two consecutive samples counts between them, so one that comes, goes or
+    changes hands makes no spike, and a count that falls (a topic made anew) counts as nothing. Offsets without events,
+    of transactions and compaction, do count.
+    """
+
+    def __init__(self, route_of: Callable[[str], str | None], window: float = WINDOW) -> None:
+        """Make one; `route_of` names the route of a topic, None for one that belongs to none."""
+        self._route_of = route_of
+        self._window = window
+        self._last: Mapping[Partition, int] = {}
+        self._totals: defaultdict[str, int] = defaultdict(int)
+        self._history: deque[tuple[float, dict[str, int]]] = deque()
+        self._moved_at: float | None = None
+
+    def add(self, now: float, counts: Mapping[Partition, int]) -> None:
+        """Take a sample; `now` must not fall."""
+        for partition, count in counts.items():
+            before = self._last.get(partition)
+            if count == before:
+                continue
+            self._moved_at = now  # or became somebody else's just now: a rebalance
+            route = self._route_of(partition.topic)
+            if before is not None and route is not None:
+                self._totals[route] += max(0, count - before)
+        self._last = counts
+        self._history.append((now, dict(self._totals)))
+        while len(self._history) > _ENDS and self._history[0][0] < now - self._window:
+            self._history.popleft()
+
+    def rate(self, route: str, now: float) -> float | None:
+        """Return the others' events a second on the route; None if two samples, the last less than 10 s old, lack."""
+        if len(self._history) < _ENDS or now - self._history[-1][0] > STALE_AFTER:
+            return None
+        (since, before), (until, after) = self._history[0], self._history[-1]
+        return (after.get(route, 0) - before.get(route, 0)) / (until - since) if until > since else None
+
+    def pause(self, now: float) -> float:
+        """Return how many seconds to wait before the next sample."""
+        if len(self._history) < _ENDS:
+            return PAUSE
+        is_idle = self._moved_at is None or now - self._moved_at > IDLE_AFTER
+        return IDLE_PAUSE if is_idle else PAUSE
+
+
+class Others:
+    """Asks the log for the group's progress at the pace that is worth it."""
+
+    def __init__(self, log: EventLog, route_of: Callable[[str], str | None]) -> None:
+        self._log = log
+        self._rates = OthersRate(route_of)
+        self._is_blind = False
+
+    def rate(self, route: str) -> float | None:
+        """Return the events a second that other replicas get confirmed on the route; None if that is not known now."""
+        return self._rates.rate(route, asyncio.get_running_loop().time())
+
+    async def run(self) -> None:
+        """Ask until cancelled; a failure is said once until the next success."""
+        now = asyncio.get_running_loop().time
+        while True:
+            try:
+                counts = await self._log.progress()
+            except LogError as error:
+                if not self._is_blind:
+                    _say.warning("others_unknown", why=str(error), effect="other replicas' share is not known")
+                self._is_blind = True
+            else:
+                self._is_blind = False
+                self._rates.add(now(), counts)
+            await asyncio.sleep(self._rates.pause(now()))

@@ -1,0 +1,250 @@
+"""Who gets a rate: a token bucket with tiers, served by (tier, arrival).
+
+Source of the rules: AutoMQ's asynchronous network limiter ("Rate limiting practices in AutoMQ"): refill every 10 ms;
+tier 0 only subtracts; lower tiers queue; what is larger than a refill sets refills aside until it is whole.
+With one pool it is that limiter. With one pool per tier (docs/design/0008) pool k counts the tokens of tiers 0 to k, so
+that a tier's limit binds it and everything below, and nothing above. A token is whatever the caller counts: an event, a
+byte.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from math import ceil, floor, inf
+
+PERIOD = 0.01
+"""Seconds between two refills."""
+_DUST = 1e-9
+"""Less than this is rounding, not a token."""
+
+
+class FullError(Exception):
+    """As many requests wait as may."""
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """One request for tokens."""
+
+    tier: int
+    size: float
+    reserve: float = 0.0
+    """Tokens set aside for it so far."""
+    granted: bool = False
+
+
+@dataclass(slots=True)
+class _Pool:
+    rate: float
+    """Tokens a second; infinite: no limit."""
+    burst: float
+    balance: float
+
+    def refill(self, periods: int) -> None:
+        if self.rate != inf:
+            self.balance = min(self.burst, self.balance + periods * self.rate * PERIOD)
+
+    def take(self, size: float) -> None:
+        if self.rate != inf:
+            self.balance = max(-self.burst, self.balance - size)
+
+    def give(self, size: float) -> None:
+        if self.rate != inf:
+            self.balance = min(self.burst, self.balance + size)
+
+
+@dataclass(slots=True)
+class _Trickle:
+    """What the lowest tier as a whole gets at least, whoever waits above it."""
+
+    rate: float = 0.0
+    burst: float = 0.0
+    balance: float = 0.0
+
+
+@dataclass(slots=True)
+class _Tier:
+    waiting: deque[Ticket] = field(default_factory=deque)
+    has_waited: bool = False
+
+
+class Divider:
+    """Grants tokens. Every method is handed `now`, in seconds, never falling.
+
+    `pools` is 1 or the number of tiers. `strict` binds tier 0 by its pool, too. At most `most_waiting` requests wait.
+    """
+
+    def __init__(
+        self, *, tiers: int, pools: int = 1, strict: bool = False, most_waiting: int = 100_000, now: float = 0.0
+    ) -> None:
+        assert pools in {1, tiers}
+        self._pools = [_Pool(inf, inf, 0.0) for _ in range(pools)]
+        self._trickle = _Trickle()
+        self._tiers = [_Tier() for _ in range(tiers)]
+        self._strict = strict
+        self._most_waiting = most_waiting
+        self._waiting = 0
+        self._refills = floor(now / PERIOD + _DUST)
+
+    def set_rate(self, pool: int, rate: float, burst: float, now: float) -> list[Ticket]:
+        """Refill a pool by `rate` tokens a second from the next refill on; debts and reserves stay.
+
+        `rate` may be infinite, `burst` bounds stock and debt. Return what is granted by now.
+        """
+        granted = self.advance(now)
+        at = self._pools[pool]
+        if at.rate == inf:
+            at.balance = min(burst, rate * PERIOD)
+        at.rate, at.burst = rate, burst
+        at.balance = max(-burst, min(burst, at.balance)) if rate != inf else 0.0
+        if rate == inf:
+            self._serve(granted)
+        return granted
+
+    def set_trickle(self, rate: float, burst: float, now: float) -> list[Ticket]:
+        """Give the lowest tier as a whole at least `rate` tokens a second while it waits; return what is granted."""
+        granted = self.advance(now)
+        self._trickle.rate, self._trickle.burst = rate, burst
+        return granted
+
+    def request(self, tier: int, size: float, now: float) -> tuple[Ticket, list[Ticket]]:
+        """Ask for `size` tokens; return the ticket, granted or waiting, and others granted by now.
+
+        Raises `FullError` if too many wait.
+        """
+        granted = self.advance(now)
+        ticket = Ticket(tier, size)
+        if self._passes(tier) or (not self._anyone_before(tier) and self._stock(tier) >= size - _DUST):
+            ticket.granted = True
+            self._debit(tier, size)
+            return ticket, granted
+        if self._waiting >= self._most_waiting:
+            raise FullError(f"{self._waiting} requests wait already")
+        place = self._tiers[tier]
+        place.waiting.append(ticket)
+        place.has_waited = True
+        self._waiting += 1
+        self._serve(granted)
+        if ticket.granted:
+            granted.remove(ticket)
+        return ticket, granted
+
+    def cancel(self, ticket: Ticket, now: float) -> list[Ticket]:
+        """Take back a request that waits: what was set aside for it goes back; return what is granted by that."""
+        granted = self.advance(now)
+        if ticket.granted:
+            self.give_back(ticket.tier, ticket.size)
+            return [other for other in granted if other is not ticket]
+        self._tiers[ticket.tier].waiting.remove(ticket)
+        self._waiting -= 1
+        self.give_back(ticket.tier, ticket.reserve)
+        self._serve(granted)
+        return granted
+
+    def give_back(self, tier: int, size: float) -> None:
+        """Return tokens that were granted and not used; negative: take more."""
+        for pool in self._pools[self._pool_of(tier) :]:
+            pool.give(size)
+
+    def advance(self, now: float) -> list[Ticket]:
+        """Refill up to now and return what is granted by it, in order."""
+        due = floor(now / PERIOD + _DUST) - self._refills
+        granted: list[Ticket] = []
+        while due > 0 and self._waiting:
+            # One by one: a stall of the caller must not turn refills that were waited for into a full bucket.
+            self._refill(1)
+            due -= 1
+            self._serve(granted)
+        if due > 0:
+            self._refill(due)
+        return granted
+
+    def next_due(self) -> float | None:
+        """Return when `advance` can grant again, at the earliest; None if nobody waits, or for nothing that comes."""
+        times = [time for tier in range(len(self._tiers)) if (time := self._due(tier)) is not None]
+        return min(times, default=None)
+
+    def refill(self, tier: int) -> float:
+        """Return the tokens of one refill; infinite where the tier has no limit."""
+        return self._pools[self._pool_of(tier)].rate * PERIOD
+
+    def has_waited(self, tier: int) -> bool:
+        """Return whether anyone of the tier has waited since this was asked last, or waits now."""
+        place = self._tiers[tier]
+        has_waited, place.has_waited = place.has_waited, bool(place.waiting)
+        return has_waited
+
+    def waiting(self, tier: int) -> int:
+        """Return how many requests of the tier wait."""
+        return len(self._tiers[tier].waiting)
+
+    def _pool_of(self, tier: int) -> int:
+        return min(tier, len(self._pools) - 1)
+
+    def _passes(self, tier: int) -> bool:
+        """Return whether the tier only subtracts and never waits."""
+        is_bypass = tier == 0 and not self._strict and len(self._pools) == 1
+        return is_bypass or self._pools[self._pool_of(tier)].rate == inf
+
+    def _stock(self, tier: int) -> float:
+        return self._pools[self._pool_of(tier)].balance
+
+    def _anyone_before(self, tier: int) -> bool:
+        return any(place.waiting for place in self._tiers[: tier + 1])
+
+    def _debit(self, tier: int, size: float) -> None:
+        for pool in self._pools[self._pool_of(tier) :]:
+            pool.take(size)
+
+    def _refill(self, periods: int) -> None:
+        self._refills += periods
+        for pool in self._pools:
+            pool.refill(periods)
+        trickle = self._trickle
+        if self._tiers[-1].waiting:
+            trickle.balance = min(trickle.burst, trickle.balance + periods * trickle.rate * PERIOD)
+
+    def _serve(self, granted: list[Ticket]) -> None:
+        """Complete requests from the head for as long as their pools have tokens."""
+        for tier, place in enumerate(self._tiers):
+            pool = self._pools[self._pool_of(tier)]
+            while place.waiting:
+                head = place.waiting[0]
+                part = head.size - head.reserve if pool.rate == inf else min(head.size - head.reserve, pool.balance)
+                if part > 0:
+                    head.reserve += part
+                    self._debit(tier, part)
+                if head.reserve < head.size - _DUST:
+                    self._serve_trickle(granted)
+                    return
+                self._grant(place, granted)
+
+    def _serve_trickle(self, granted: list[Ticket]) -> None:
+        place, trickle = self._tiers[-1], self._trickle
+        while place.waiting and trickle.balance > _DUST:
+            head = place.waiting[0]
+            part = min(head.size - head.reserve, trickle.balance)
+            trickle.balance -= part
+            head.reserve += part
+            self._debit(len(self._tiers) - 1, part)
+            if head.reserve >= head.size - _DUST:
+                self._grant(place, granted)
+
+    def _grant(self, place: _Tier, granted: list[Ticket]) -> None:
+        head = place.waiting.popleft()
+        self._waiting -= 1
+        head.granted = True
+        granted.append(head)
+
+    def _due(self, tier: int) -> float | None:
+        """Return when the head of a tier can be whole if nobody comes before it."""
+        if not self._tiers[tier].waiting:
+            return None
+        head = self._tiers[tier].waiting[0]
+        pool = self._pools[self._pool_of(tier)]
+        periods = inf
+        if pool.rate > 0 and not self._anyone_before(tier - 1):
+            periods = (head.size - head.reserve - pool.balance) / (pool.rate * PERIOD)
+        if tier == len(self._tiers) - 1 and self._trickle.rate > 0:
+            missing = head.size - head.reserve - self._trickle.balance
+            periods = min(periods, missing / (self._trickle.rate * PERIOD))
+        return None if periods == inf else (self._refills + max(1, ceil(periods - _DUST))) * PERIOD

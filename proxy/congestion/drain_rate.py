@@ -1,0 +1,88 @@
+"""How fast the consumers take: what all replicas confirmed, less what the queues grew by (design decision 13).
+
+Two windows: one second, steady; and a fast one, which takes over while the queues grow, so that a capacity that falls
+is known before a second of it is wasted.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from itertools import islice
+
+SLOW = 1.0
+FAST = 0.35
+"""Seconds of the two windows."""
+_TWO = 2
+"""Samples that make a rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    at: float
+    ready: int
+    confirmed: tuple[int, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Rates in events a second."""
+
+    rate: float
+    """What the consumers take, 0 or more; if the queues ran empty meanwhile, what there was to take: a lower bound."""
+    inflow: float
+    """What all replicas put in."""
+    own: tuple[float, ...]
+    """What this replica put in, by class."""
+    slope: float
+    """By how much the queues grew of late; negative while they shrink."""
+    is_capacity: bool
+    """The queues never ran empty within the window, so `rate` is all that the consumers can."""
+
+
+class DrainRate:
+    """Estimates from samples taken when the depth was read."""
+
+    def __init__(self, classes: int) -> None:
+        self._samples: deque[_Sample] = deque()
+        self._nothing = Drain(0.0, 0.0, (0.0,) * classes, 0.0, is_capacity=False)
+        self.empty_at: float | None = None
+        """When the queues were last seen empty; None if never."""
+
+    def add(self, at: float, ready: int, confirmed: tuple[int, ...]) -> None:
+        """Take in the depth of all queues and the own confirms so far, by class, both of the time `at`."""
+        if not ready:
+            self.empty_at = at
+        if self._samples and at <= self._samples[-1].at:
+            return
+        self._samples.append(_Sample(at, ready, confirmed, sum(confirmed)))
+        while len(self._samples) > _TWO and self._samples[1].at <= at - SLOW:
+            self._samples.popleft()
+
+    def forget(self) -> None:
+        """Begin anew: the depth was unknown in between."""
+        self._samples.clear()
+
+    def estimate(self, others: float) -> Drain:
+        """Return the rates now; `others` is what other replicas confirm, in events a second."""
+        if len(self._samples) < _TWO:
+            return self._nothing
+        slow, fast = self._over(SLOW, others), self._over(FAST, others)
+        taken = fast if fast.slope > 0 and fast.rate < slow.rate else slow
+        return Drain(taken.rate, taken.inflow, slow.own, fast.slope, is_capacity=taken.is_capacity)
+
+    def _over(self, window: float, others: float) -> Drain:
+        samples = self._samples
+        last = samples[-1]
+        count = sum(1 for sample in samples if sample.at >= last.at - window - 1e-9)
+        start = len(samples) - max(_TWO, count)
+        first = samples[start]
+        seconds = last.at - first.at
+        slope = (last.ready - first.ready) / seconds
+        inflow = (last.total - first.total) / seconds + others
+        return Drain(
+            max(0.0, inflow - slope),
+            inflow,
+            tuple((now - then) / seconds for now, then in zip(last.confirmed, first.confirmed, strict=True)),
+            slope,
+            is_capacity=all(sample.ready for sample in islice(samples, start + 1, None)),
+        )

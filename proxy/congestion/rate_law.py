@@ -1,0 +1,144 @@
+"""How many events a second a level may send: AIMD as TCP learned it, without a unit of its own (design decision 13).
+
+Sources: Chiu and Jain 1989 for additive increase and multiplicative decrease; RFC 5681 for slow start and its
+threshold; RFC 2861 for growing only what is used. A cut lands on a share of the *measured drain rate* instead of on a
+share of the own rate, so that one cut is right whatever the rate was.
+"""
+
+from dataclasses import dataclass
+from math import inf
+from typing import Protocol
+
+from proxy.settings import ClassBudget
+
+DOUBLING = 0.5
+"""Seconds in which slow start doubles the rate."""
+FEEDBACK = 0.1
+"""Seconds until a cut shows in the depth; not before then the next one."""
+RETURN = 1.0
+"""Share of what is missing to the last good rate that comes back per second, beside the growth."""
+COOL_SHARE = 0.98
+"""Share of the drain rate to which a level returns at once when its queue is short again."""
+DRAINING = 1.0
+"""Seconds of delay above the threshold at which a cut lands on nothing: the queue is only drained."""
+PROBE = 1.0
+"""Events a second that a cut leaves, so that a route without a depth notices when the broker takes events again."""
+RESUME_SHARE = 0.25
+"""Share of the last good rate to start with after a stop."""
+KEPT_SHARE = 0.05
+"""A drain rate below this share of the last good rate is a stall, and no new good rate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """What one tick means for one level."""
+
+    now: float
+    must_stop: bool = False
+    is_hot: bool = False
+    """Its threshold is passed."""
+    is_falling: bool = False
+    """The queues are getting shorter."""
+    is_cool: bool = True
+    """The delay is far below its threshold."""
+    is_rising: bool = False
+    """The first signs of a queue."""
+    excess: float = 0.0
+    """Seconds of queue delay above its threshold."""
+    target: float = 0.0
+    """The level's own share of the drain rate, in events a second."""
+    drain: float = 0.0
+    """What the consumers take from all replicas, in events a second."""
+    is_used: bool = False
+    """Events had to wait for this level's rate."""
+    sees: bool = True
+    """Everything needed to grow is known."""
+
+
+class RateLaw(Protocol):
+    """Finds the rate of one level."""
+
+    @property
+    def rate(self) -> float:
+        """Events a second; infinite: no limit yet."""
+        ...
+
+    def on_tick(self, level: Level) -> bool:
+        """Take in one tick; return whether it was a cut."""
+        ...
+
+
+class Aimd:
+    """Grows by a share of the drain rate per second, cuts to a share of the drain rate.
+
+    Example, `growth` 0.12 and `cut` 0.92, drain rate 300/s, sole replica: hot at 320/s, cut to 276/s; cool again,
+    294/s; from there 36/s more each second.
+    """
+
+    def __init__(self, settings: ClassBudget, *, is_unlimited: bool) -> None:
+        self.rate = inf if is_unlimited else settings.start_rate
+        """Events a second."""
+        self._settings = settings
+        self._good = 0.0
+        self._slow_start_end = inf
+        self._cut_at = -inf
+        self._last: float | None = None
+        self._is_stopped = False
+        self._is_recovering = False
+        """From a cut until the queue is short again nothing grows."""
+
+    def on_tick(self, level: Level) -> bool:
+        """See `RateLaw.on_tick`."""
+        elapsed = 0.0 if self._last is None else level.now - self._last
+        self._last = level.now
+        if self.rate == inf and (level.must_stop or not level.is_hot):
+            return False
+        if level.must_stop:
+            self._stop()
+            return False
+        self._resume()
+        if level.is_hot:
+            return self._on_hot(level)
+        if self._is_recovering:
+            if not level.is_cool or not level.sees:
+                return False
+            self._is_recovering = False
+            self.rate = max(self.rate, COOL_SHARE * level.target)
+        if level.is_used and level.sees:
+            self._grow(level, elapsed)
+        return False
+
+    def _stop(self) -> None:
+        if not self._is_stopped:
+            self._is_stopped = True
+            self._good = max(self._good, self.rate)
+            self.rate = 0.0
+
+    def _resume(self) -> None:
+        if self._is_stopped:
+            self._is_stopped = False
+            self._slow_start_end = self._good / 2
+            self.rate = max(min(self._good, self._settings.start_rate), RESUME_SHARE * self._good)
+
+    def _on_hot(self, level: Level) -> bool:
+        is_first = not self._is_recovering
+        self._is_recovering = True
+        if not is_first and (level.is_falling or level.now - self._cut_at < FEEDBACK):
+            return False
+        landing = max(0.0, self._settings.cut - level.excess / DRAINING) * level.target
+        if level.target >= KEPT_SHARE * self._good:
+            self._good = level.target
+        self._slow_start_end = self._good / 2
+        self._cut_at = level.now
+        before = self.rate
+        self.rate = min(self.rate, max(landing, PROBE))
+        return self.rate < before
+
+    def _grow(self, level: Level, elapsed: float) -> None:
+        if self.rate < self._slow_start_end:
+            if not level.is_rising:
+                self.rate *= 2 ** (elapsed / DOUBLING)
+                return
+            self._slow_start_end = self.rate
+        missing = max(0.0, self._good - self.rate)
+        self.rate += (self._settings.growth * max(level.drain, self.rate) + RETURN * missing) * elapsed

@@ -1,0 +1,42 @@
+"""What one control tick saw of one route: the only thing the control loop ever judges by."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class QueueReading:
+    """One watched queue, as last seen."""
+
+    ready: int
+    """Messages waiting; not those handed to consumers."""
+    consumers: int
+    at: float
+    """When it was seen, in seconds on the caller's clock."""
+    fresh_for: float
+    """Seconds for which this counts as known: three polls."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Counts are since the start of the process and never fall; times are seconds on the caller's clock."""
+
+    at: float
+    queues: tuple[QueueReading | None, ...] = ()
+    """None: not known, or it does not exist. Empty: the route names none and is steered by nacks and latency."""
+    confirmed: tuple[int, ...]
+    """Own events confirmed, by class, the most important first."""
+    failed: int = 0
+    """Own events nacked, or lost with a deadline or a connection."""
+    others: float | None = 0.0
+    """Events a second that other replicas confirm; None: not known."""
+    can_publish: bool = True
+    """The connection is open and not blocked."""
+    oldest: float = 0.0
+    """Seconds since the oldest unconfirmed event was written."""
+    latency: float | None = None
+    """Shortest write to confirm since the last reading, in seconds; None if nothing was confirmed."""
+    in_flight: int = 0
+    waited: tuple[bool, ...]
+    """By class: whether events had to wait for its level's rate since the last reading."""
+    unacked_growing: bool | None = None
+    """Consumers take without acknowledging; None: not known."""
