@@ -135,7 +135,11 @@ class DepthMonitor(Protocol):
     """Asks for the state of queues over a connection of its own."""
 
     async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
-        """Return each queue's state, None for one that does not exist. Raises `BrokerError` if unanswered in time."""
+        """Return each queue's state, None for one that does not exist; all at once, within a second.
+
+        Left out are queues that were not come to because too many others do not exist.
+        Raises `BrokerError` if unanswered in time.
+        """
         ...
 
     async def close(self) -> None:

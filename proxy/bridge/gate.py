@@ -13,7 +13,9 @@ class Gate:
         self._loop = asyncio.get_running_loop()
         self._divider = divider
         self._waiting: dict[Ticket, asyncio.Future[None]] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._due: float | None = None
+        """For when the timer is set."""
 
     async def passed(self, tier: int, size: float) -> None:
         """Wait until `size` tokens are granted. If cancelled, nothing is taken."""
@@ -62,14 +64,14 @@ class Gate:
     def _arm(self) -> None:
         """Have the divider asked again when it can grant next."""
         due = self._divider.next_due()
+        if due == self._due:
+            return
         if self._timer is not None:
-            if due is not None and self._timer.when() == due and not self._timer.cancelled():
-                return
             self._timer.cancel()
+        self._due = due
         self._timer = None if due is None else self._loop.call_at(due, self._turn)
 
     def _turn(self) -> None:
-        self._timer = None
-        # A timer may fire a little early; the refill it stands for is due all the same.
+        self._timer = self._due = None
         self._tell(self._divider.advance(self._loop.time()))
         self._arm()

@@ -101,6 +101,7 @@ class Recorder:
             route=verdict.route,
             congested=verdict.congested,
             cause=verdict.cause.value,
+            p50_us=None,
             errors=errors,
             samples=confirmed + errors,
             cuts=verdict.cuts,

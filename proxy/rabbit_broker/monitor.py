@@ -19,7 +19,9 @@ from proxy.publish_lane.login import Login, Logins, speaking
 POLL_DEADLINE = 1.0
 """Seconds for one poll, connecting included."""
 MISSING_INTERVAL = 1.0
-"""Seconds before a queue that did not exist is asked for again: every such question costs a channel."""
+"""Seconds before a queue that did not exist is asked for again: every such question costs a channel ..."""
+MISSING_PER_POLL = 4
+"""... and so many channels may be spent in one poll; queues known to exist are asked for first."""
 
 
 class RabbitMonitor:
@@ -31,15 +33,19 @@ class RabbitMonitor:
         self._login: Login | None = None
         self._channel: Channel | None = None
         self._missing: dict[str, float] = {}
+        self._questions: dict[str, bytes] = {}
+        """On the wire, for this channel."""
 
     async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
         """Ask for every queue; see `DepthMonitor.poll`."""
-        states: dict[str, QueueState | None] = dict.fromkeys(queues)
         now = asyncio.get_running_loop().time()
-        asked = [queue for queue in states if self._missing.get(queue, now) <= now]
+        states: dict[str, QueueState | None] = {queue: None for queue in queues if queue in self._missing}
+        asked = [queue for queue in queues if queue not in states]
+        asked += [queue for queue in states if self._missing[queue] <= now]
+        missing = 0
         try:
             async with asyncio.timeout(POLL_DEADLINE):
-                while asked:
+                while asked and missing < MISSING_PER_POLL:
                     login = await self._connected()
                     with speaking(login.host):
                         found = await self._ask(login, asked)
@@ -47,7 +53,9 @@ class RabbitMonitor:
                     for queue in found:
                         self._missing.pop(queue, None)
                     if len(found) < len(asked):
+                        states[asked[len(found)]] = None
                         self._missing[asked[len(found)]] = now + MISSING_INTERVAL
+                        missing += 1
                     asked = asked[len(found) + 1 :]
         except TimeoutError:
             await self._end(gracefully=False)
@@ -57,7 +65,7 @@ class RabbitMonitor:
         except BaseException:
             await self._end(gracefully=False)
             raise
-        return states
+        return {queue: states[queue] for queue in queues if queue in states}
 
     async def close(self) -> None:
         """Close the connection."""
@@ -80,10 +88,11 @@ class RabbitMonitor:
             opened = await login.underlay.channel(publisher_confirms=False, frame_buffer_size=0)
             assert isinstance(opened, Channel)
             self._channel = opened
+            self._questions.clear()
         channel = self._channel
         closing = channel.closing
-        questions = [commands.Queue.Declare(queue=queue, passive=True) for queue in queues]
-        await channel.write_queue.put(ChannelFrame.marshall(channel.number, questions))
+        questions = b"".join(self._question(channel.number, queue) for queue in queues)
+        await channel.write_queue.put(ChannelFrame(payload=questions, should_close=False))
         states: dict[str, QueueState] = {}
         for queue in queues:
             answer = await _first(channel.rpc_frames, closing)
@@ -94,6 +103,13 @@ class RabbitMonitor:
                 break
             states[queue] = QueueState(answer.message_count or 0, answer.consumer_count or 0)
         return states
+
+    def _question(self, channel: int, queue: str) -> bytes:
+        question = self._questions.get(queue)
+        if question is None:
+            declare = commands.Queue.Declare(queue=queue, passive=True)
+            question = self._questions[queue] = ChannelFrame.marshall(channel, [declare]).payload
+        return question
 
 
 async def _first(

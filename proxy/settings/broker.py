@@ -41,8 +41,12 @@ class BrokerSettings(Part):
     """Pause before the second attempt to connect; it doubles up to `backoff_limit`."""
     backoff_limit: Annotated[Seconds, Field(ge=0.01, le=600)] = 2.0
     """Larger: a returning broker is found later; smaller: more attempts against one that is down."""
-    depth_interval: Annotated[Seconds, Field(ge=0.01, le=60)] = 0.1
-    """How often the routes' queues are asked for their depth, on a connection of its own. Smaller: more requests."""
+    depth_interval: Annotated[Seconds, Field(ge=0.01, le=60)] = 0.05
+    """How often queues in use are asked for their depth, on a connection of its own. Larger: a queue that fills is
+    noticed later; smaller: more CPU."""
+    depth_polls: Annotated[Count, Field(le=100_000)] = 1_000
+    """Questions for a depth a second, all queues together; beyond it idle ones are asked less often.
+    Larger: idle queues that fill are noticed sooner; smaller: less CPU with many queues."""
 
     @model_validator(mode="after")
     def _backoff_is_below_its_limit(self) -> Self:

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
@@ -14,7 +15,8 @@ import aiormq
 import pytest
 
 from load.stack import Stack
-from proxy.bridge.broker import LaneState
+from proxy.bridge.broker import LaneState, QueueState
+from proxy.bridge.depths import Depths
 from proxy.errors import BrokerError, RefusedLoginError, SettingsError
 from proxy.model import Event, Outcome, Reason
 from proxy.publish_lane import PublishLane
@@ -315,6 +317,49 @@ async def test_many_queues_are_polled_at_once_with_consumers_and_gaps(world: Rab
     assert [name for name, state in states.items() if state is None] == ["missing.1", "missing.2"]
     assert [state.consumers for name, state in states.items() if state] == [int(n == 3) for n in range(30)]
     await monitor.close()
+
+
+async def test_a_queue_in_use_is_seen_at_once_when_many_others_do_not_exist(world: RabbitWorld) -> None:
+    queue = await world.queue()
+    absent = [f"absent.{uuid4().hex[:8]}" for _ in range(200)]
+    monitor = world.monitor()
+    seen: dict[str, QueueState | None] = {}
+    async with asyncio.timeout(20):
+        while len(seen) < 201:
+            states = await monitor.poll([*absent, queue] if queue not in seen else [*absent[::-1], queue])
+            assert queue not in seen or states[queue] == QueueState(0, 0)
+            seen |= states
+    assert {name for name, state in seen.items() if state} == {queue}
+    await world.channel.declare_queue(absent[0], auto_delete=True)
+    async with asyncio.timeout(5):
+        while (await monitor.poll([queue, absent[0]]))[absent[0]] is None:
+            pass
+    await monitor.close()
+
+
+async def test_a_thousand_watched_queues_cost_less_than_a_thirtieth_of_a_core_when_twenty_are_in_use(
+    world: RabbitWorld,
+) -> None:
+    names = [f"many.{uuid4().hex[:8]}" for _ in range(1000)]
+    await asyncio.gather(*(world.channel.declare_queue(name) for name in names))
+    for name in names[:20]:
+        await world.channel.default_exchange.publish(aio_pika.Message(b"one"), name)
+    settings = world.settings
+    depths = Depths(world.monitor(), names, settings.depth_interval, settings.depth_polls)
+    running = asyncio.create_task(depths.run())
+    try:
+        await until(lambda: len(depths.known()) == 1000)
+        before, began = time.process_time(), time.monotonic()
+        await asyncio.sleep(4)
+        share = (time.process_time() - before) / (time.monotonic() - began)
+        now = asyncio.get_running_loop().time()
+        ages = [now - seen.at for name in names[:20] if (seen := depths.seen(name)) is not None]
+        assert max(ages) < 3 * settings.depth_interval
+        assert share <= 0.03
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await asyncio.gather(*(world.channel.queue_delete(name) for name in names))
 
 
 async def test_exchange_queues_and_bindings_exist_when_a_route_declares_them(world: RabbitWorld, bench: Bench) -> None:

@@ -176,15 +176,18 @@ class ScriptedMonitor:
     def __init__(self, states: Mapping[str, QueueState | None]) -> None:
         self.states = states
         self.failure: BrokerError | None = None
+        self.left_out: Collection[str] = ()
+        """Queues not come to."""
+        self.delay = 0.001
         self.polls = 0
         self.is_closed = False
 
     async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(self.delay)
         self.polls += 1
         if self.failure is not None:
             raise self.failure
-        return {queue: self.states.get(queue) for queue in queues}
+        return {queue: self.states.get(queue) for queue in queues if queue not in self.left_out}
 
     async def close(self) -> None:
         self.is_closed = True

@@ -216,7 +216,7 @@ def test_start_incident_and_stop_are_recorded_with_schema_time_and_instance() ->
         start, incident, stop = recorded.records[0], recorded.records[1], recorded.records[-1]
         assert all((one["v"], one["at_ms"], one["instance"]) == (1, 50_000, "i") for one in recorded.records)
         assert (start["kind"], start["version"], start["classes"]) == ("start", "1.2.3", ["P1", "P2", "P3"])
-        assert start["routes"] == {"r": {"policy": "per_type", "queues": ["q1", "q2"]}}
+        assert start["routes"] == {"r": {"policy": "class_budget", "queues": ["q1", "q2"]}}
         assert (incident["kind"], incident["name"], incident["count"]) == ("incident", "truncated", 4)
         assert (stop["kind"], stop["confirmed"], stop["dead_lettered"], stop["unresolved"]) == ("stop", 3, 0, 2)
 
