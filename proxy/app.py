@@ -84,6 +84,7 @@ class App:
             monitor,
             sorted({queue for route in settings.routes.values() for queue in route.queues}),
             settings.broker.depth_interval,
+            settings.broker.depth_polls,
         )
         self._others = Others(log, self._route_of)
         self._policies = Policies(

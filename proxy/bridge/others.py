@@ -63,9 +63,11 @@ class OthersRate:
             self._history.popleft()
 
     def rate(self, route: str, now: float) -> float | None:
-        """Return the others' events a second on the route; None if two samples, the last less than 10 s old, lack."""
-        if len(self._history) < _ENDS or now - self._history[-1][0] > STALE_AFTER:
+        """Return the others' events a second on the route; None if it is not known: fewer than two samples, or old."""
+        if not self._history or now - self._history[-1][0] > STALE_AFTER:
             return None
+        if len(self._history) < _ENDS:
+            return None if self._last else 0.0  # nobody else has anything
         (since, before), (until, after) = self._history[0], self._history[-1]
         return (after.get(route, 0) - before.get(route, 0)) / (until - since) if until > since else None
 

@@ -77,12 +77,12 @@ class RouteBudget:
         self._laws: list[RateLaw] = [
             Aimd(settings, is_unlimited=rank < len(thresholds) - 1 and rank == 0) for rank in range(len(thresholds))
         ]
-        self._drain = DrainRate(len(thresholds))
+        self._drain = DrainRate()
+        self._unknown = Drain(0.0, 0.0, (0.0,) * len(thresholds), 0.0, is_capacity=False)
         self._baseline = Baseline()
         self._outcomes: deque[tuple[float, int, int]] = deque()
         self._share = tuple(0.0 for _ in thresholds)
         """Of all that all replicas sent, by level, when anything was."""
-        self._knows_depth = False
         self._oldest = 0.0
         self._longest = 0.0
         self._suspicious_since: float | None = None
@@ -97,9 +97,11 @@ class RouteBudget:
 
     def judge(self, reading: Reading) -> BudgetVerdict:
         """Return the verdict on what was just seen."""
-        sees = self._look(reading)
-        drain = self._drain.estimate(reading.others or 0.0)
-        delay = self._delay(reading, drain) if self._knows_depth else None
+        knows_depth = self._look(reading)
+        estimate = self._drain.estimate(reading.others or 0.0)
+        drain = estimate or self._unknown
+        sees = knows_depth and estimate is not None and reading.others is not None
+        delay = self._delay(reading, drain) if knows_depth and estimate is not None else None
         must_stop = self._must_stop(reading)
         cause, hot = self._hot(reading, delay, drain)
         if must_stop is not None:
@@ -115,20 +117,17 @@ class RouteBudget:
     # -- signs --------------------------------------------------------------------------------------------------------
 
     def _look(self, reading: Reading) -> bool:
-        """Take the reading in; return whether everything that makes a rate grow is known."""
+        """Take the reading in; return whether the depth is known."""
         self._baseline.add(reading.at, reading.latency, reading.in_flight)
         self._outcomes.append((reading.at, sum(reading.confirmed), reading.failed))
         while len(self._outcomes) > 1 and self._outcomes[1][0] <= reading.at - FAST:
             self._outcomes.popleft()
         known = [queue for queue in reading.queues if queue is not None and reading.at - queue.at <= queue.fresh_for]
         if len(known) < len(reading.queues):
-            self._drain.forget()
-            self._knows_depth = False
             return False
-        self._knows_depth = True
         at = max((queue.at for queue in known), default=reading.at)
         self._drain.add(at, sum(queue.ready for queue in known), reading.confirmed)
-        return reading.others is not None
+        return True
 
     def _delay(self, reading: Reading, drain: Drain) -> float:
         """Return depth over drain rate, and no more than the time since the queues were last seen empty."""

@@ -11,8 +11,8 @@ from itertools import islice
 SLOW = 1.0
 FAST = 0.35
 """Seconds of the two windows."""
-_TWO = 2
-"""Samples that make a rate."""
+SHORTEST = 0.15
+"""Seconds of samples that make a rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,8 @@ class Drain:
 class DrainRate:
     """Estimates from samples taken when the depth was read."""
 
-    def __init__(self, classes: int) -> None:
+    def __init__(self) -> None:
         self._samples: deque[_Sample] = deque()
-        self._nothing = Drain(0.0, 0.0, (0.0,) * classes, 0.0, is_capacity=False)
         self.empty_at: float | None = None
         """When the queues were last seen empty; None if never."""
 
@@ -54,18 +53,16 @@ class DrainRate:
             self.empty_at = at
         if self._samples and at <= self._samples[-1].at:
             return
+        if self._samples and at - self._samples[-1].at > SLOW:
+            self._samples.clear()  # the depth was unknown for long
         self._samples.append(_Sample(at, ready, confirmed, sum(confirmed)))
-        while len(self._samples) > _TWO and self._samples[1].at <= at - SLOW:
+        while len(self._samples) > 1 and self._samples[1].at <= at - SLOW:
             self._samples.popleft()
 
-    def forget(self) -> None:
-        """Begin anew: the depth was unknown in between."""
-        self._samples.clear()
-
-    def estimate(self, others: float) -> Drain:
-        """Return the rates now; `others` is what other replicas confirm, in events a second."""
-        if len(self._samples) < _TWO:
-            return self._nothing
+    def estimate(self, others: float) -> Drain | None:
+        """Return the rates now, None if not enough was seen; `others` is what other replicas confirm, a second."""
+        if not self._samples or self._samples[-1].at - self._samples[0].at < SHORTEST:
+            return None
         slow, fast = self._over(SLOW, others), self._over(FAST, others)
         taken = fast if fast.slope > 0 and fast.rate < slow.rate else slow
         return Drain(taken.rate, taken.inflow, slow.own, fast.slope, is_capacity=taken.is_capacity)
@@ -74,7 +71,7 @@ class DrainRate:
         samples = self._samples
         last = samples[-1]
         count = sum(1 for sample in samples if sample.at >= last.at - window - 1e-9)
-        start = len(samples) - max(_TWO, count)
+        start = len(samples) - max(2, count)
         first = samples[start]
         seconds = last.at - first.at
         slope = (last.ready - first.ready) / seconds

@@ -290,7 +290,7 @@ def test_metrics_tell_rates_delay_and_drain_when_a_route_has_a_class_budget() ->
             for sample in family.samples
         }
         assert told["tidegate_rate_limit_events", "r", "P1"] == float("inf")
-        assert told["tidegate_rate_limit_events", "r", "P3"] == 20
+        assert told["tidegate_rate_limit_events", "r", "P3"] == 50
         assert told["tidegate_drain_rate_events", "r"] == 0
         assert ("tidegate_queue_delay_seconds", "r") in told
 
