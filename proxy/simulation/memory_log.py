@@ -195,6 +195,9 @@ class MemoryLog:
                 _say.error("log_restarted", partition=str(partition))
                 share.began = share.done = share.next = track.first
             events, share.next = track.since(share.next, self._cluster.chance.randint(1, self._cluster.fetch_events))
+            if events and len(events) * events[0].size > self._settings.fetch_bytes:
+                events = events[: max(1, self._settings.fetch_bytes // events[0].size)]
+                share.next = offset_of(events[-1].position) + 1
             if events:
                 taken[partition] = list(events)
             if share.next == track.end:
