@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from load.control.calibration import busy_share
-from load.control.happenings import impossible
+from load.control.happenings import for_real, impossible, left_out
 from load.control.offer import PRELOAD_BYTES, preload_bytes
 from load.control.run import Result, Run
 from load.stack import Stack
@@ -33,6 +33,8 @@ class Compared:
     unloaded: Result | None = None
     skipped: str | None = None
     """Why it was not run."""
+    left_out: Sequence[str] = ()
+    """What of it did not happen, and why."""
 
     def figures(self, policy: str) -> Figures:
         """Return the figures of one run."""
@@ -42,7 +44,7 @@ class Compared:
         """Return every expectation that is judged on real brokers, with what came of it."""
         unloaded = self._unloaded_figures()
         figures = self.figures(policy)
-        return [figures.judge(one, unloaded) for one in self.scenario.expect if one.only != "sim"]
+        return [figures.judge(one, unloaded) for one in self.scenario.expect]
 
     def unloaded_value(self, figure: str) -> float | None:
         """Return a figure of the run without load; None if there was none."""
@@ -90,12 +92,13 @@ class Comparison:
         if why is not None:
             say(f"{scenario.name}: skipped, {why}")
             return Compared(scenario, skipped=why)
+        missing, scenario = left_out(scenario), for_real(scenario)
         scales = {name: await self._scale(queue, scenario.seed) for name, queue in scenario.queues.items()}
         unloaded = None
-        if any(one.plus_unloaded and one.only != "sim" for one in scenario.expect):
+        if any(one.plus_unloaded for one in scenario.expect):
             unloaded = await self._run(scenario_file.unloaded(scenario), "static", "unloaded", scales)
         results = {policy: await self._run(scenario, policy, policy, scales) for policy in self._policies}
-        return Compared(scenario, scales, results, unloaded)
+        return Compared(scenario, scales, results, unloaded, left_out=missing)
 
     async def _scale(self, queue: Queue, seed: int) -> float:
         """Return what such consumers take of a full queue, measured once."""
@@ -136,6 +139,7 @@ def document(compared: Compared) -> dict[str, Any]:
         "full_queue_share": dict(compared.scales),
         "unloaded": {name: compared.unloaded_value(name) for name in (f"{top}.consumed_p50", f"{top}.consumed_p99")},
         "policies": runs,
+        "left_out": list(compared.left_out),
         "faults": compared.faults(),
     }
 

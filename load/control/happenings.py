@@ -12,6 +12,7 @@ from load.control.services import Services
 from load.stack import Stack
 from load.terminal import say
 from load.wire import Wire, WireError
+from proxy.simulation import scenario_file
 from proxy.simulation.scenario import Autoscale, Happening, Scenario
 
 IMPOSSIBLE = {
@@ -31,7 +32,26 @@ def impossible(scenario: Scenario) -> str | None:
     """Return why a scenario can't run on real brokers; None if it can."""
     if scenario.only == "sim":
         return "it is marked as one for the simulation"
-    return next((f"{one.what}: {IMPOSSIBLE[one.what]}" for one in scenario.events if one.what in IMPOSSIBLE), None)
+    if scenario.events and all(one.what in IMPOSSIBLE for one in scenario.events):
+        return "; ".join(left_out(scenario))
+    return None
+
+
+def left_out(scenario: Scenario) -> list[str]:
+    """Return, in words, what of a scenario can't happen on real brokers, and why."""
+    return [f"{one.name} ({one.what}): {IMPOSSIBLE[one.what]}" for one in scenario.events if one.what in IMPOSSIBLE]
+
+
+def for_real(scenario: Scenario) -> Scenario:
+    """Return the scenario with what can happen on real brokers, and what can then be expected of it there."""
+    events = tuple(one for one in scenario.events if one.what not in IMPOSSIBLE)
+    figures = set(scenario_file.figures(scenario.model_copy(update={"events": events})))
+    expect = tuple(
+        one
+        for one in scenario.expect
+        if one.only != "sim" and (one.figure in figures or one.figure.startswith("told."))
+    )
+    return scenario.model_copy(update={"events": events, "expect": expect})
 
 
 @dataclass

@@ -48,6 +48,16 @@ class Record:
             if mark is not None and mark not in given_back:
                 self.on_stored(queue, mark)
 
+    def totals(self) -> dict[str, Counter[str]]:
+        """Return what was produced and consumed so far, by class."""
+        of_class = {name: stream.priority for name, stream in self.scenario.streams.items()}
+        found: dict[str, Counter[str]] = {"produced": Counter(), "consumed": Counter()}
+        for name, counts in self.trace.offered.items():
+            found["produced"][of_class[name]] += sum(counts.bins)
+        for name, times in self.trace.consumed.items():
+            found["consumed"][of_class[name]] += len(times.at)
+        return found
+
     def on_begun(self, queue: str, instant: float, mark: Mark | None) -> None:
         """Take in that a consumer began to work on an event."""
         at = instant - self.start

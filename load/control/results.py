@@ -73,7 +73,7 @@ def text(compared: Compared) -> str:
 
 def remarks(compared: Compared) -> list[str]:
     """Return what one must know to read a scenario's figures."""
-    found = []
+    found = [f"did not happen: {one}" for one in compared.left_out]
     top = compared.scenario.classes[0]
     if compared.unloaded is not None:
         p50, p99 = (compared.unloaded_value(f"{top}.consumed_{part}") for part in ("p50", "p99"))

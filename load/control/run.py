@@ -186,6 +186,8 @@ class Run:
                         task.result()
                 for tail in replicas.tails:
                     glance.take(tail.poll())
+                for what, counts in self._record.totals().items():
+                    glance.count(what, dict.fromkeys(self._scenario.classes, 0) | counts, time.monotonic())
                 progress.show(max(0.0, passed))
 
     async def _look(self, start: float, happenings: Happenings) -> None:
