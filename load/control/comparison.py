@@ -38,7 +38,7 @@ class Compared:
 
     def figures(self, policy: str) -> Figures:
         """Return the figures of one run."""
-        return Figures(self.scenario, self.results[policy].trace)
+        return Figures(self.results[policy].scenario, self.results[policy].trace)
 
     def judged(self, policy: str) -> list[Judged]:
         """Return every expectation that is judged on real brokers, with what came of it."""
@@ -70,7 +70,7 @@ class Compared:
     def _unloaded_figures(self) -> Figures | None:
         if self.unloaded is None:
             return None
-        return Figures(scenario_file.unloaded(self.scenario), self.unloaded.trace)
+        return Figures(self.unloaded.scenario, self.unloaded.trace)
 
 
 class Comparison:

@@ -42,11 +42,6 @@ class Generator:
     _open: set["asyncio.Future[Any]"] = field(default_factory=set)
     _producer: AIOKafkaProducer | None = None
 
-    @property
-    def ends(self) -> dict[tuple[str, int], int]:
-        """Return how many events each partition holds, by topic and partition."""
-        return {(self.topics[topic].name, part): count for (topic, part), count in self._numbers.items()}
-
     async def start(self) -> None:
         """Connect, and learn where every topic is: else its first event would wait for it."""
         self._producer = producer_for(self.kafka)

@@ -75,6 +75,16 @@ class Happenings:
         self.foreign_rate: dict[str, float] = dict.fromkeys(self.scenario.queues, 0.0)
         self.scalings: list[float] = []
         self._down = False
+        self._took: dict[str, float] = {}
+        """Seconds that events really lasted, where they take the time they need."""
+
+    @property
+    def happened(self) -> Scenario:
+        """The scenario with its events as they were."""
+        events = (
+            one.model_copy(update={"seconds": self._took.get(one.name, one.seconds)}) for one in self.scenario.events
+        )
+        return self.scenario.model_copy(update={"events": tuple(events)})
 
     @property
     def are_arranged(self) -> bool:
@@ -97,13 +107,17 @@ class Happenings:
 
     async def run(self) -> None:
         """Let everything happen."""
-        async with asyncio.TaskGroup() as tasks:
-            for event in self.scenario.events:
-                tasks.create_task(self._happen(event))
-            for name, queue in self.scenario.queues.items():
-                tasks.create_task(self._stay_connected(name))
-                if queue.autoscale is not None:
-                    tasks.create_task(self._autoscale(name, queue.autoscale, queue.consumers))
+        everything = [self._happen(event) for event in self.scenario.events]
+        for name, queue in self.scenario.queues.items():
+            everything.append(self._stay_connected(name))
+            if queue.autoscale is not None:
+                everything.append(self._autoscale(name, queue.autoscale, queue.consumers))
+        tasks = [asyncio.create_task(work) for work in everything]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
 
     async def _happen(self, event: Happening) -> None:
         await asyncio.sleep(self.start + event.at - time.monotonic())
@@ -121,6 +135,7 @@ class Happenings:
                 await self._until_end(event)
                 await asyncio.to_thread(self.stack.start_rabbitmq)
                 self._down = False
+                self._took[event.name] = time.monotonic() - self.start - event.at
             case "log_lost":
                 await self._stall_log(event)
             case "monitor_lost":

@@ -36,12 +36,15 @@ ARRANGE_SECONDS = 4.0
 SHOW_SECONDS = 0.5
 MOST_PRIORITIES = 10
 TOPICS_AT_ONCE = 50
+LEAVE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Result:
     """What one run left."""
 
+    scenario: Scenario
+    """As it happened: a broker takes the time it needs to start."""
     trace: Trace
     worst_lateness: float
     """Seconds by which the generator was late at worst."""
@@ -120,7 +123,9 @@ class Run:
             for topic in self._topics:
                 await kafka.delete(topic.name)
         cpu = replicas.cpu / self._scenario.seconds
-        return Result(self._record.trace, generator.worst_lateness, generator.failed, cpu, machine_load)
+        return Result(
+            happenings.happened, self._record.trace, generator.worst_lateness, generator.failed, cpu, machine_load
+        )
 
     def _declare(self) -> None:
         with Wire(self._stack.amqp_port) as wire:
@@ -209,6 +214,12 @@ class Run:
         """Take what is left in the queues into account: it was stored, although nobody has worked on it."""
         with Wire(self._stack.amqp_port) as wire:
             for name, queue in self._queues.items():
+                # What the consumers held is back in the queue once it knows that they have gone.
+                deadline = time.monotonic() + LEAVE_SECONDS
+                while wire.count(queue).consumers:
+                    if time.monotonic() > deadline:
+                        raise WireError(f"{queue} still has consumers after {LEAVE_SECONDS:.0f} s")
+                    time.sleep(SAMPLE)
                 left = [decode(delivery.body) for delivery in wire.drain(queue, wire.count(queue).ready)]
                 self._record.on_left(name, left, self._services[name].given_back)
 

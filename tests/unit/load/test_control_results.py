@@ -32,7 +32,7 @@ def result(waited: float, ready: int, *, lost: int = 0, lateness: float = 0.0, f
     for tick in range(200):
         trace.queues["work"].append(QueueSample(tick * 0.05, ready, 0, 100.0, 0.0))
         trace.consumed["orders"].add(tick * 0.05, waited)
-    return Result(trace, lateness, failed, 0.1, 2.5)
+    return Result(SCENARIO, trace, lateness, failed, 0.1, 2.5)
 
 
 def compared(**decisive: float) -> Compared:

@@ -134,9 +134,7 @@ class TestOffer:
         assert {one.partition for one in campaign} == {0, 1, 2}
 
     def test_only_the_active_types_have_events_and_give_way_to_the_next(self) -> None:
-        few = scenario(
-            streams={"orders": Stream(priority="P1", rate=20.0, types=6, active=2, rotation=5.0)}
-        )
+        few = scenario(streams={"orders": Stream(priority="P1", rate=20.0, types=6, active=2, rotation=5.0)})
         due = list(offer.schedule(few))
 
         assert {one.topic for one in due if one.at < 5} == {0, 1}
