@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,10 @@ DECISIVE = "class_budget"
 """The policy whose misses count; the others are shown beside it."""
 LATE_SECONDS = 1.0
 """A generator that handed events over later than this after their due instant could not keep its schedule."""
+
+UNDISTURBED = 0.06
+"""Seconds that the top class's P99 may take without load; more tells of the machine, not of Tidegate."""
+UNLOADED_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -94,11 +99,26 @@ class Comparison:
             return Compared(scenario, skipped=why)
         missing, scenario = left_out(scenario), for_real(scenario)
         scales = {name: await self._scale(queue, scenario.seed) for name, queue in scenario.queues.items()}
-        unloaded = None
-        if any(one.plus_unloaded for one in scenario.expect):
-            unloaded = await self._run(scenario_file.unloaded(scenario), "static", "unloaded", scales)
+        needs_unloaded = any(one.plus_unloaded for one in scenario.expect)
+        unloaded = await self._unloaded(scenario, scales) if needs_unloaded else None
         results = {policy: await self._run(scenario, policy, policy, scales) for policy in self._policies}
         return Compared(scenario, scales, results, unloaded, left_out=missing)
+
+    async def _unloaded(self, scenario: Scenario, scales: Mapping[str, float]) -> Result:
+        """Run the top class alone, again if something else kept the machine busy; return the quickest run."""
+        figure = f"{scenario.classes[0]}.consumed_p99"
+        alone = scenario_file.unloaded(scenario)
+        best, least = None, inf
+        for attempt in range(1, UNLOADED_ATTEMPTS + 1):
+            result = await self._run(alone, "static", f"unloaded-{attempt}", scales)
+            p99 = Figures(alone, result.trace).value(figure) or 0.0
+            if best is None or p99 < least:
+                best, least = result, p99
+            if least <= UNDISTURBED:
+                break
+            say(f"  P99 {p99:.3f} s without load: the machine was busy elsewhere")
+        assert best is not None
+        return best
 
     async def _scale(self, queue: Queue, seed: int) -> float:
         """Return what such consumers take of a full queue, measured once."""
