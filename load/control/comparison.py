@@ -23,7 +23,10 @@ LATE_SECONDS = 1.0
 
 UNDISTURBED = 0.06
 """Seconds that the top class's P99 may take without load; more tells of the machine, not of Tidegate."""
-UNLOADED_ATTEMPTS = 3
+FULLY_BUSY = 0.99
+"""Share of their time that consumers work on a full queue, if nothing but RabbitMQ keeps them waiting."""
+ATTEMPTS = 3
+"""A measurement is repeated so often where it did not come up to these two."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ class Comparison:
         figure = f"{scenario.classes[0]}.consumed_p99"
         alone = scenario_file.unloaded(scenario)
         best, least = None, inf
-        for attempt in range(1, UNLOADED_ATTEMPTS + 1):
+        for attempt in range(1, ATTEMPTS + 1):
             result = await self._run(alone, "static", f"unloaded-{attempt}", scales)
             p99 = Figures(alone, result.trace).value(figure) or 0.0
             if best is None or p99 < least:
@@ -126,7 +129,12 @@ class Comparison:
         key = f"{sorted(told.items())}"
         if key not in self._scales:
             say(f"what {queue.consumers} consumers of {queue.capacity:g}/s take of a full queue")
-            self._scales[key] = await busy_share(self._stack, queue, seed=seed)
+            share = 0.0
+            for _ in range(ATTEMPTS):  # what kept the machine busy elsewhere would flatter every use
+                share = max(share, await busy_share(self._stack, queue, seed=seed))
+                if share >= FULLY_BUSY:
+                    break
+            self._scales[key] = share
         return self._scales[key]
 
     async def _run(self, scenario: Scenario, policy: str, called: str, scales: Mapping[str, float]) -> Result:
