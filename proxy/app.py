@@ -73,6 +73,7 @@ class App:
             lease=lease,
             budget=Budget(limits.inboxes_bytes, len(settings.classes)),
             limits=limits,
+            classes=len(settings.classes),
             dead_letter_lane=dead_letter_lane,
             settled=settled,
             wall=wall,

@@ -32,6 +32,8 @@ class Surroundings:
     lease: Lease
     budget: Budget
     limits: Limits
+    classes: int
+    """How many there are."""
     dead_letter_lane: Lane
     settled: asyncio.Event
     """Set whenever a flow has nothing out any more."""
@@ -63,7 +65,12 @@ class Listener:
         self.is_stopped = False
         """An event could not be delivered and had nowhere to go; nothing more is sent until the next start."""
         self._rank = rank
-        self._address = Address(route.exchange, event_type.routing_key, event_type.content_type)
+        self._address = Address(
+            route.exchange,
+            event_type.routing_key,
+            event_type.content_type,
+            priority=min(255, around.classes - 1 - rank),
+        )
         self._most = route.in_flight_events
         self._lane = lane
         self._statistics = statistics

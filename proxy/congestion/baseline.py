@@ -22,7 +22,7 @@ class Baseline:
     def __init__(self) -> None:
         self._began: float | None = None
         self._shortest: float | None = None
-        self._most_in_flight = 0
+        self._in_flight = 0
         self._normal: deque[tuple[float, int, float]] = deque()
         """When, bits of the events in flight, shortest latency."""
         self.is_slow = False
@@ -31,16 +31,15 @@ class Baseline:
         """Take in the shortest latency since the last call, in seconds; None if nothing was confirmed."""
         if self._began is None:
             self._began = now
-        if latency is not None:
-            self._shortest = latency if self._shortest is None else min(self._shortest, latency)
-            self._most_in_flight = max(self._most_in_flight, in_flight)
+        if latency is not None and (self._shortest is None or latency < self._shortest):
+            self._shortest, self._in_flight = latency, in_flight
         if now - self._began < INTERVAL:
             return
         if self._shortest is None:
             self.is_slow = False
         else:
-            self._judge(now, self._shortest, self._most_in_flight.bit_length())
-        self._began, self._shortest, self._most_in_flight = now, None, 0
+            self._judge(now, self._shortest, self._in_flight.bit_length())
+        self._began, self._shortest = now, None
 
     def _judge(self, now: float, shortest: float, fullness: int) -> None:
         while self._normal and self._normal[0][0] < now - MEMORY:

@@ -28,7 +28,7 @@ class Drain:
     """Rates in events a second."""
 
     rate: float
-    """What the consumers take, 0 or more; if the queues ran empty meanwhile, what there was to take: a lower bound."""
+    """What the consumers take, 0 or more; if the queues ran empty meanwhile, what they were last seen to be able to."""
     inflow: float
     """What all replicas put in."""
     own: tuple[float, ...]
@@ -36,7 +36,7 @@ class Drain:
     slope: float
     """By how much the queues grew of late; negative while they shrink."""
     is_capacity: bool
-    """The queues never ran empty within the window, so `rate` is all that the consumers can."""
+    """The queues never ran empty within the window, so `rate` is all that the consumers can now."""
 
 
 class DrainRate:
@@ -44,6 +44,8 @@ class DrainRate:
 
     def __init__(self) -> None:
         self._samples: deque[_Sample] = deque()
+        self._capacity = 0.0
+        """What the consumers took when they last had enough, in events a second."""
         self.empty_at: float | None = None
         """When the queues were last seen empty; None if never."""
 
@@ -65,7 +67,11 @@ class DrainRate:
             return None
         slow, fast = self._over(SLOW, others), self._over(FAST, others)
         taken = fast if fast.slope > 0 and fast.rate < slow.rate else slow
-        return Drain(taken.rate, taken.inflow, slow.own, fast.slope, is_capacity=taken.is_capacity)
+        if taken.is_capacity:
+            self._capacity = taken.rate
+        # What is taken from empty queues is what there was to take: no less can be done than was done before.
+        rate = taken.rate if taken.is_capacity else max(taken.rate, self._capacity)
+        return Drain(rate, taken.inflow, slow.own, fast.slope, is_capacity=taken.is_capacity)
 
     def _over(self, window: float, others: float) -> Drain:
         samples = self._samples

@@ -84,6 +84,8 @@ class Aimd:
         self._cut_at = -inf
         self._last: float | None = None
         self._is_stopped = False
+        self._before = self.rate
+        """The rate when the route had to stop."""
         self._is_recovering = False
         """From a cut until the queue is short again nothing grows."""
 
@@ -91,12 +93,12 @@ class Aimd:
         """See `RateLaw.on_tick`."""
         elapsed = 0.0 if self._last is None else level.now - self._last
         self._last = level.now
-        if self.rate == inf and (level.must_stop or not level.is_hot):
-            return False
         if level.must_stop:
             self._stop()
             return False
-        self._resume()
+        self._resume(level)
+        if self.rate == inf and not level.is_hot:
+            return False
         if level.is_hot:
             return self._on_hot(level)
         if self._is_recovering:
@@ -111,14 +113,20 @@ class Aimd:
     def _stop(self) -> None:
         if not self._is_stopped:
             self._is_stopped = True
-            self._good = max(self._good, self.rate)
+            self._before = self.rate
             self.rate = 0.0
 
-    def _resume(self) -> None:
-        if self._is_stopped:
-            self._is_stopped = False
-            self._slow_start_end = self._good / 2
-            self.rate = max(min(self._good, self._settings.start_rate), RESUME_SHARE * self._good)
+    def _resume(self, level: Level) -> None:
+        """Begin again after a stop: what waited for it must not all come at once."""
+        if not self._is_stopped:
+            return
+        self._is_stopped = False
+        if self._before == inf:
+            self.rate = level.drain or inf
+            return
+        self._good = max(self._good, self._before)
+        self._slow_start_end = self._good / 2
+        self.rate = max(min(self._good, self._settings.start_rate), RESUME_SHARE * self._good)
 
     def _on_hot(self, level: Level) -> bool:
         is_first = not self._is_recovering

@@ -15,6 +15,7 @@ How a record of the log becomes a message:
                               a repeated name: one array A of its values in order;
                               `CC`, `BCC`, `x-...`, `tidegate-...` get the prefix `log.`, as they have a meaning here
     topic-partition-position  property `message_id`; the BLAKE2 digest of it if it is longer than 255 bytes
+    the address's priority    property `priority`, for queues with `x-max-priority`
     the address's notes       headers (S)
 
 Every message is persistent and mandatory. What does not fit raises `UnfitError`; at a lenient address (dead letters) it
@@ -56,9 +57,11 @@ _PUBLISH = b"\x00\x3c\x00\x28\x00\x00"
 _MANDATORY = b"\x01"
 _PERSISTENT = b"\x02"
 _CLASS_AND_WEIGHT = b"\x00\x3c\x00\x00"
-_FLAGS = b"\xb0\x80"
-"""Content type, headers, delivery mode, message id."""
-_FLAGS_WITH_TIMESTAMP = b"\xb0\xc0"
+_FLAGS = b"\xb8\x80"
+"""Content type, headers, delivery mode, priority, message id."""
+_FLAGS_WITH_TIMESTAMP = b"\xb8\xc0"
+_BEFORE_ID = 3
+"""Bytes of delivery mode, priority and the id's length."""
 _SHAPES = 64
 """Shapes kept per envelope; beyond it they are made anew."""
 _start = struct.Struct(">BHI")
@@ -112,6 +115,7 @@ class Envelope:
         self._content_type = short_string(address.content_type, "content type")
         constant = address.routing_key.constant
         self._method = None if constant is None else self._publish(short_string(constant, "routing key"))
+        self._mode = _PERSISTENT + bytes((address.priority,))
         self._id_prefix = f"{partition}-".encode(errors="replace")
         self._origin = b"".join(
             (
@@ -146,7 +150,7 @@ class Envelope:
         shape = self._shapes.get((len(place), mime)) or self._shape(len(place), mime)
         start, middle, origin, identity, table, beside = shape
         table += len(own)
-        if table + beside > self._header_max or len(identity) + len(place) > SHORT_STRING + 2:
+        if table + beside > self._header_max or len(identity) + len(place) > SHORT_STRING + _BEFORE_ID:
             return self._encode_any(event)
         return b"".join(
             (
@@ -174,7 +178,7 @@ class Envelope:
     def _shape(self, digits: int, mime: bytes) -> _Shape:
         if len(self._shapes) >= _SHAPES:
             self._shapes.clear()
-        identity = _PERSISTENT + bytes((min(len(self._id_prefix) + digits, SHORT_STRING),)) + self._id_prefix
+        identity = self._mode + bytes((min(len(self._id_prefix) + digits, SHORT_STRING),)) + self._id_prefix
         origin = self._origin + _POSITION_FIELD + _length(digits)
         shape = _Shape(
             struct.Struct(f">3sI4sQ2s{len(mime)}sI{len(origin)}s{digits}s{len(_TIMESTAMP_FIELD)}sq"),
@@ -205,7 +209,7 @@ class Envelope:
             raise UnfitError(Reason.TOO_MANY_HEADERS, many)
         body = event.value or b""
         table = b"".join((self._table_start(event), *remarks, log_fields(event.headers)))
-        tail = _PERSISTENT + short_string(message_id(self._partition, event), "message id")
+        tail = self._mode + short_string(message_id(self._partition, event), "message id")
         flags = _FLAGS
         if event.timestamp_ms is not None and event.timestamp_ms >= 0:
             flags = _FLAGS_WITH_TIMESTAMP

@@ -66,6 +66,7 @@ class World:
                 lease=self.lease,
                 budget=self.budget,
                 limits=self.limits,
+                classes=3,
                 dead_letter_lane=self.dead_lane,
                 settled=settled,
                 wall=lambda: loop.time() + WALL_OFFSET,

@@ -51,7 +51,9 @@ def read(data: bytes, channel: int = 7) -> Message:
 
 def envelope(routing_key: RoutingKey = CONSTANT, partition: Partition = PARTITION, **changes: Any) -> Envelope:
     given = {"channel": 7, "frame_max": FRAME_MAX, "event_bytes": 1024**2, "headers": 64} | changes
-    options = {name: given.pop(name) for name in ("notes", "lenient", "exchange", "content_type") if name in given}
+    options = {
+        name: given.pop(name) for name in ("notes", "lenient", "priority", "exchange", "content_type") if name in given
+    }
     address = Address(**{"exchange": "ex", "content_type": "text/plain"} | options, routing_key=routing_key)
     return Envelope(address, partition, **given)
 
@@ -94,6 +96,12 @@ def expected_headers(record: Event) -> dict[str, list[Any]]:
         special = name in {"CC", "BCC"} or name.startswith(("x-", "tidegate-"))
         found.setdefault(f"log.{name}" if special else name, []).append(as_field(value))
     return found
+
+
+@pytest.mark.parametrize("priority", [0, 2, 255])
+@pytest.mark.parametrize("value", [b"v", None])
+def test_the_message_has_the_address_s_priority_when_it_is_of_any_shape(priority: int, value: bytes | None) -> None:
+    assert read(envelope(priority=priority).encode(event(value=value))).properties.priority == priority
 
 
 @given(records)

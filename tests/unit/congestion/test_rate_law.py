@@ -1,0 +1,134 @@
+"""One level's rate: when it grows, when it is cut, where a cut lands."""
+
+from dataclasses import replace
+from math import inf
+
+import pytest
+
+from proxy.congestion.rate_law import COOL_SHARE, DOUBLING, FEEDBACK, PROBE, Aimd, Level
+from proxy.settings import ClassBudget
+
+SETTINGS = ClassBudget(growth=0.1, cut=0.9, start_rate=50)
+CALM = Level(now=0.0, target=300.0, drain=300.0, is_used=True)
+HOT = replace(CALM, is_hot=True, is_cool=False)
+
+
+def law(*, is_unlimited: bool = False) -> Aimd:
+    return Aimd(SETTINGS, is_unlimited=is_unlimited)
+
+
+def after(aimd: Aimd, level: Level, start: float, seconds: float, tick: float = 0.05) -> float:
+    """Let the same be seen for some seconds; return the rate at the end."""
+    for step in range(round(seconds / tick) + 1):
+        aimd.on_tick(replace(level, now=start + step * tick))
+    return aimd.rate
+
+
+def cut_down() -> Aimd:
+    """Return a law in its steady state just after a cut to 270/s at 0 s, cool again."""
+    aimd = law()
+    aimd.rate = 1000.0
+    aimd.on_tick(replace(HOT, now=0.0))
+    return aimd
+
+
+def test_it_doubles_in_half_a_second_when_no_queue_was_ever_seen() -> None:
+    aimd = law()
+    assert after(aimd, CALM, 0.0, 4 * DOUBLING) == pytest.approx(50 * 2**4)
+
+
+def test_slow_start_ends_when_the_first_queue_is_rising() -> None:
+    aimd = law()
+    before = after(aimd, CALM, 0.0, DOUBLING)
+    assert after(aimd, replace(CALM, is_rising=True), DOUBLING, 1.0) < 1.5 * before
+
+
+def test_it_does_not_grow_when_nobody_waited_for_it() -> None:
+    assert after(law(), replace(CALM, is_used=False), 0.0, 10.0) == 50
+
+
+def test_it_does_not_grow_when_something_needed_is_unknown() -> None:
+    assert after(law(), replace(CALM, sees=False), 0.0, 10.0) == 50
+
+
+@pytest.mark.parametrize("rate", [271.0, 400.0, 100_000.0])
+def test_a_cut_lands_on_the_share_of_the_drain_rate_when_the_rate_was_anything_above(rate: float) -> None:
+    aimd = law()
+    aimd.rate = rate
+    assert aimd.on_tick(HOT)
+    assert aimd.rate == pytest.approx(270)
+
+
+def test_a_cut_lands_lower_when_the_delay_is_far_above_its_threshold() -> None:
+    aimd = law()
+    aimd.rate = 400.0
+    aimd.on_tick(replace(HOT, excess=0.5))
+    assert aimd.rate == pytest.approx(120)
+
+
+def test_nothing_but_the_probe_is_left_when_the_delay_is_a_second_above() -> None:
+    aimd = law()
+    aimd.rate = 400.0
+    aimd.on_tick(replace(HOT, excess=1.0))
+    assert aimd.rate == PROBE
+
+
+def test_the_next_cut_waits_when_the_feedback_is_not_there_yet() -> None:
+    aimd = law()
+    aimd.rate = 400.0
+    aimd.on_tick(HOT)
+    assert not aimd.on_tick(replace(HOT, now=FEEDBACK / 2, target=100.0))
+    assert aimd.on_tick(replace(HOT, now=FEEDBACK, target=100.0))
+    assert aimd.rate == pytest.approx(90)
+
+
+def test_nothing_is_cut_again_when_the_queue_is_falling() -> None:
+    aimd = cut_down()
+    assert after(aimd, replace(HOT, is_falling=True, target=100.0), 0.05, 2.0) == pytest.approx(270)
+
+
+def test_it_stays_when_it_is_neither_hot_nor_cool_after_a_cut() -> None:
+    aimd = cut_down()
+    assert after(aimd, replace(CALM, is_cool=False), 0.05, 2.0) == pytest.approx(270)
+
+
+def test_it_returns_at_once_to_just_under_the_drain_rate_when_the_queue_is_short_again() -> None:
+    aimd = cut_down()
+    aimd.on_tick(replace(CALM, now=0.05, is_used=False))
+    assert aimd.rate == pytest.approx(COOL_SHARE * 300)
+
+
+def test_growth_is_a_share_of_the_drain_rate_when_it_is_steady() -> None:
+    aimd = cut_down()
+    aimd.on_tick(replace(CALM, now=0.05, is_used=False))
+    grown = after(aimd, CALM, 0.05, 1.0) - COOL_SHARE * 300
+    assert grown == pytest.approx(0.1 * 300, rel=0.25)  # and a little more towards the last good rate
+
+
+def test_the_top_level_has_no_limit_until_it_is_hot() -> None:
+    aimd = law(is_unlimited=True)
+    assert after(aimd, CALM, 0.0, 1.0) == inf
+    aimd.on_tick(replace(HOT, now=1.2))
+    assert aimd.rate == pytest.approx(270)
+
+
+def test_the_top_level_begins_with_what_the_consumers_can_take_when_the_route_had_to_stop() -> None:
+    aimd = law(is_unlimited=True)
+    assert after(aimd, replace(CALM, must_stop=True), 0.0, 1.0) == 0
+    assert after(aimd, replace(CALM, is_used=False), 1.1, 1.0) == 300
+
+
+def test_nothing_is_sent_when_the_route_must_stop_and_the_last_good_rate_returns_within_five_seconds_after() -> None:
+    aimd = cut_down()
+    aimd.on_tick(replace(CALM, now=0.05))
+    assert after(aimd, replace(CALM, must_stop=True), 0.1, 30.0) == 0
+    resumed = after(aimd, CALM, 30.2, 0.0)
+    assert 0 < resumed < 0.5 * 300
+    assert after(aimd, CALM, 30.2, 5.0) > 0.95 * 300
+
+
+def test_a_stall_does_not_become_the_last_good_rate_when_the_drain_rate_falls_to_nothing() -> None:
+    aimd = cut_down()
+    aimd.on_tick(replace(HOT, now=1.0, target=0.0))
+    assert aimd.rate == PROBE
+    assert after(aimd, replace(CALM, target=0.0), 1.1, 6.0) > 200  # slow start, then quickly towards 300/s
