@@ -175,8 +175,10 @@ class Recorder:
             )
 
     def _record_classes(self, interval: float, assignment: Assignment, lags: Mapping[Partition, int] | None) -> None:
-        for name in self._settings.classes:
-            listeners = [one for one in assignment.listeners.values() if one.event_type.priority == name]
+        by_class: dict[str, list[Listener]] = {name: [] for name in self._settings.classes}
+        for one in assignment.listeners.values():
+            by_class[one.event_type.priority].append(one)
+        for name, listeners in by_class.items():
             sizes = [size for one in listeners if (size := one.throttle.batch_size) is not None]
             tally = self.class_tallies[name].take()
             self.lags[name] = _lag(listeners, lags)
@@ -199,9 +201,9 @@ class Recorder:
         now = asyncio.get_running_loop().time()
         interval, self._types_recorded_at = now - self._types_recorded_at, now
         for listener in assignment.listeners.values():
-            tally = listener.tallies.own.take()
-            if tally.is_empty and not listener.inbox.events:
+            if listener.tallies.own.is_empty and not listener.inbox.events:
                 continue
+            tally = listener.tallies.own.take()
             kind = listener.event_type
             self._record(
                 "type",
@@ -228,10 +230,11 @@ class Recorder:
             return None
 
     def _waiting(self, listeners: list[Listener]) -> Record:
-        oldest = [stamp for one in listeners if (stamp := one.inbox.oldest_ms()) is not None]
+        busy = [one.inbox for one in listeners if one.inbox.events]
+        oldest = [stamp for inbox in busy if (stamp := inbox.oldest_ms()) is not None]
         age = max(0.0, self._wall() - min(oldest) / 1000) if oldest else None
         return {
-            "waiting": sum(one.inbox.events for one in listeners),
+            "waiting": sum(inbox.events for inbox in busy),
             "lag_age_s": None if age is None else round(age, 3),
         }
 
@@ -262,10 +265,16 @@ def _buckets(counts: Mapping[int, int]) -> dict[str, int]:
 
 
 def _lag(listeners: list[Listener], lags: Mapping[Partition, int] | None) -> int | None:
-    partitions = [partition for one in listeners for partition in one.inbox.flows]
-    if lags is None or any(partition not in lags for partition in partitions):
+    if lags is None:
         return None
-    return sum(lags[partition] for partition in partitions)
+    total = 0
+    for one in listeners:
+        for partition in one.inbox.flows:
+            lag = lags.get(partition)
+            if lag is None:
+                return None
+            total += lag
+    return total
 
 
 def _thresholds(detector: Detector) -> Record:

@@ -207,7 +207,8 @@ class Figures:
                 return False
             ours = sum(max(0.0, sample.capacity - sample.foreign) for sample in looks) / max(1, len(looks))
             admitted = self._trace.admitted[queue].between(since, until)
-            if abs(admitted - ours * (until - since)) > NEAR * ours * (until - since):
+            full = sum(sample.capacity for sample in looks) / max(1, len(looks))
+            if abs(admitted - ours * (until - since)) > NEAR * full * (until - since):
                 return False
         return True
 

@@ -6,7 +6,7 @@ nothing of depth.
 """
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -145,7 +145,7 @@ class ModelBroker:
         """Note that a connection was closed."""
         self._wires.pop(wire, None)
 
-    def store(self, batch: Batch, events: Collection[Event], now: float) -> list[bool]:
+    def store(self, batch: Batch, events: Sequence[Event], now: float) -> list[bool]:
         """Route and store events of one batch; return which were taken, as confirms tell it."""
         stream = self.streams[batch.partition.topic]
         lead = self.leads[batch.address.exchange, batch.address.routing_key.constant or ""]

@@ -1,6 +1,7 @@
 """Who offers what, when: the streams of a scenario, written into the log by an open schedule.
 
-Every `LINGER` the events due since the last time are written together, as producers do; they are due at that instant.
+Whenever its `linger` is over, what a stream owes is written to one of its partitions, whose turn it is, as producers that
+batch do; it is due at that instant.
 """
 
 import asyncio
@@ -12,9 +13,10 @@ from proxy.simulation.model_broker import Seen
 from proxy.simulation.scenario import Rate, Scenario, Stream
 from proxy.simulation.trace import Trace
 
-LINGER = 0.01
+TICK = 0.01
+"""Seconds between two looks at who has to write."""
 _TOP_UP_TICKS = 5
-"""How often what is endless is topped up, in `LINGER` ..."""
+"""How often what is endless is topped up, in ticks ..."""
 AHEAD_SECONDS = 2.0
 AHEAD_LEAST = 50
 """... to so many seconds of the capacity behind it, but at least so many events a partition."""
@@ -55,6 +57,7 @@ class Offer:
             Partition(f"{name}-{kind}", number) for kind in range(stream.types) for number in range(stream.partitions)
         ]
         self._active = (stream.active or stream.types) * stream.partitions
+        self._ticks = round(stream.linger / TICK)
         self._owed = 0.0
         self._turn = 0
         self._ahead = max(AHEAD_LEAST, round(AHEAD_SECONDS * capacity / len(self._partitions)))
@@ -66,21 +69,21 @@ class Offer:
         """Whether it is topped up instead of written by schedule."""
         return self._stream.rate.endless is not None
 
-    def write(self, second: float, wall_ms: int) -> None:
-        """Write what has become due in the last `LINGER`."""
-        self._owed += rate_at(self._stream.rate, second - LINGER / 2) * LINGER
+    def write(self, tick: int, wall_ms: int) -> None:
+        """Write what has become due since the last time."""
+        if tick % self._ticks:
+            return
+        second, linger = tick * TICK, self._ticks * TICK
+        self._owed += rate_at(self._stream.rate, second - linger / 2) * linger
         due = int(self._owed + 1e-9)
         if not due:
             return
         self._owed -= due
-        self._counts.add(second - LINGER / 2, due)
+        self._counts.add(second - TICK / 2, due)
         first = int(second / self._stream.rotation) * self._active if self._stream.active else 0
-        takers = min(due, self._active)
-        for place in range(takers):
-            at = (first + (self._turn + place) % self._active) % len(self._partitions)
-            count = due // takers + (place < due % takers)
-            self._cluster.produce_alike(self._partitions[at], count, value=self._value, timestamp_ms=wall_ms)
-        self._turn = (self._turn + takers) % self._active
+        at = (first + self._turn % self._active) % len(self._partitions)
+        self._turn += 1
+        self._cluster.produce_alike(self._partitions[at], due, value=self._value, timestamp_ms=wall_ms)
 
     def top_up(self, second: float, wall_ms: int, seen: dict[Partition, Seen]) -> None:
         """Write so much that every partition has enough ahead of what the queues took."""
@@ -116,12 +119,12 @@ class Offers:
         loop = asyncio.get_running_loop()
         start = loop.time()
         committed = self._cluster.group(self._scenario.name).committed
-        for tick in range(1, round(self._scenario.seconds / LINGER) + 1):
-            second = tick * LINGER
+        for tick in range(1, round(self._scenario.seconds / TICK) + 1):
+            second = tick * TICK
             await asyncio.sleep(start + second - loop.time())
             wall_ms = round((epoch + second) * 1000)
             for one in self._scheduled:
-                one.write(second, wall_ms)
+                one.write(tick, wall_ms)
             if tick % _TOP_UP_TICKS == 0:
                 for one in self._endless:
                     one.top_up(second, wall_ms, seen)

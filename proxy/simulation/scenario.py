@@ -147,6 +147,8 @@ class Stream(Part):
     rotation: Annotated[Seconds, Field(ge=1, le=86_400)] = 10.0
     partitions: Annotated[Count, Field(le=100)] = 1
     """Of each topic."""
+    linger: Annotated[Seconds, Field(ge=0.01, le=10)] = 0.01
+    """How long its producer collects events before it writes them, to one partition; they are due when written."""
     size: Annotated[Bytes, Field(ge=1, le=16 * 1024**2)] = 256
     """Bytes of an event's value."""
     route: Name | None = None

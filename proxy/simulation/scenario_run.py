@@ -1,6 +1,7 @@
 """Runs a scenario: production bridges under virtual time, an in-memory log, the broker model, and what happens to them."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -22,13 +23,20 @@ EPOCH = 1_700_000_000
 SAMPLE = 0.05
 """Seconds between two looks at the queues."""
 FOREIGN_TICK = 0.01
+_GC_THRESHOLDS = (100_000, 50, 100)
+"""As in production: what piles up are tuples without cycles."""
 SETTLE = 0.5
 """Seconds before the first event, in which replicas connect and join; they are in no figure."""
 
 
 def simulate(scenario: Scenario, policy: str) -> Trace:
     """Run the scenario once. Raises `SettingsError` if the policy or the settings can't be used."""
-    return virtual_time.run(_Run(scenario, policy).live())
+    thresholds = gc.get_threshold()
+    gc.set_threshold(*_GC_THRESHOLDS)
+    try:
+        return virtual_time.run(_Run(scenario, policy).live())
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 @dataclass(slots=True)
