@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     for command in (run, check, health):
         command.add_argument("-c", "--config", type=Path, required=True, metavar="FILE", help="the settings (YAML)")
     commands.add_parser("report", help="analyse metric logs in batch with Spark; see `tidegate report --help`")
-    commands.add_parser("simulate", help="try policies in scenarios, under virtual time; see `tidegate simulate --help`")
+    commands.add_parser("simulate", help="try policies in scenarios; see `tidegate simulate --help`")
     return parser
 
 

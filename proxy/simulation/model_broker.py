@@ -78,7 +78,6 @@ class ModelBroker:
         self.is_stalled = False
         """It reads nothing and does not say so, as while it pages out."""
         self.is_monitored = True
-        """Its monitors are answered."""
         self._trace = trace
         self._begins = begins
         self._epoch = epoch
@@ -112,6 +111,10 @@ class ModelBroker:
         self.is_blocked, self.is_stalled = blocked, stalled
         for wire in list(self._wires):
             wire.read_on()
+
+    def set_monitored(self, *, on: bool) -> None:
+        """Answer monitors or not."""
+        self.is_monitored = on
 
     def stop(self) -> None:
         """Go down: connections are lost, messages stay, what consumers held goes back."""

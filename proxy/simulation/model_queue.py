@@ -1,6 +1,6 @@
 """A queue with its consumers, as measured on RabbitMQ: bound, prefetch in front, work that takes its time.
 
-It has no timers: `advance` works off everything that happened until now, in its order. Latency does not depend on depth;
+It has no timers: `advance` works off everything that happened until now, in its order. Latency knows nothing of depth;
 consumers hold prefetched messages that nobody can overtake any more, and depth counts the others only.
 """
 

@@ -1,7 +1,7 @@
 """Who offers what, when: the streams of a scenario, written into the log by an open schedule.
 
-Whenever its `linger` is over, what a stream owes is written to one of its partitions, whose turn it is, as producers that
-batch do; it is due at that instant.
+Whenever its `linger` is over, what a stream owes is written to one of its partitions, whose turn it is, as by producers
+that batch; it is due at that instant.
 """
 
 import asyncio
