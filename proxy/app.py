@@ -13,12 +13,13 @@ from croniter import croniter
 from proxy import __version__, config
 from proxy.admin import Admin
 from proxy.bridge.assignment import Assignment
-from proxy.bridge.broker import DepthMonitor, Lane
+from proxy.bridge.broker import DepthMonitor, Lane, QueueInsights
 from proxy.bridge.catalog import Catalog
 from proxy.bridge.committer import Committer
 from proxy.bridge.depths import Depths
 from proxy.bridge.event_log import EventLog
 from proxy.bridge.inbox import Budget
+from proxy.bridge.insights import Insights
 from proxy.bridge.lease import Lease
 from proxy.bridge.listener import Listener, Surroundings
 from proxy.bridge.others import Others
@@ -50,6 +51,7 @@ class App:
         write: Callable[[Mapping[str, Any]], None],
         wall: Callable[[], float] = time.time,
         instance: str | None = None,
+        insights: QueueInsights | None = None,
     ) -> None:
         self._settings = settings
         self._log = log
@@ -81,13 +83,18 @@ class App:
         )
         grace = min(limits.drain_deadline, settings.log.session_timeout / 2)
         self.assignment = Assignment(lease, settled, lambda: grace, incident)
+        queues = sorted({queue for route in settings.routes.values() for queue in route.queues})
         self.depths = Depths(
             monitor,
-            sorted({queue for route in settings.routes.values() for queue in route.queues}),
+            queues,
             settings.broker.depth_interval,
             settings.broker.depth_polls,
         )
         self._others = Others(log, self._route_of)
+        management = settings.broker.management
+        self._insights = (
+            None if insights is None or management is None else Insights(insights, queues, management.interval)
+        )
         self._policies = Policies(
             settings, self.control, lanes, self._others.rate, observers=[self.recorder.on_budget_verdict]
         )
@@ -131,7 +138,9 @@ class App:
             self._spawn(self._control_clock(), "control clock")
             if self._policies.reads_others:
                 self._spawn(self._others.run(), "others")
-                self._spawn(self._policies.control(self.depths).run(), "route control")
+                self._spawn(self._policies.control(self.depths, self._insights).run(), "route control")
+            if self._insights is not None:
+                self._spawn(self._insights.run(), "insights")
             self._spawn(self.recorder.run(self._log, self.assignment, self._lanes, self.depths), "recorder")
             await self._stop.wait()
             await self._wind_down(pump)
@@ -240,6 +249,7 @@ async def serve(settings: Settings, stopping: Callable[[Callable[[], None]], Non
         broker.monitor(),
         write=metric_log.write,
         instance=instance,
+        insights=broker.insights(),
     )
     stopping(app.stop)
     admin = Admin(settings.admin, status=app.status.ready, families=app.status.families)

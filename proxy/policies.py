@@ -7,6 +7,7 @@ from proxy.bridge.broker import Lane
 from proxy.bridge.budgeted import BudgetedThrottle, CappedThrottle, Tiers
 from proxy.bridge.depths import Depths
 from proxy.bridge.gate import Gate
+from proxy.bridge.insights import Insights
 from proxy.bridge.route_control import ControlledRoute, Observer, RouteControl
 from proxy.bridge.throttle import OpenThrottle, PacedThrottle, Throttle
 from proxy.congestion.class_budget import RouteBudget
@@ -46,9 +47,9 @@ class Policies:
         """Whether any route is controlled by what all replicas do."""
         return bool(self._controlled)
 
-    def control(self, depths: Depths) -> RouteControl:
+    def control(self, depths: Depths, insights: Insights | None) -> RouteControl:
         """Return the control of all routes under `class_budget`."""
-        return RouteControl(self._controlled, depths, self._settings.class_budget.tick)
+        return RouteControl(self._controlled, depths, insights, self._settings.class_budget.tick)
 
     def throttle(self, event_type: EventType) -> Throttle:
         """Return a new throttle for an event type."""

@@ -13,6 +13,8 @@ from load.stack.terminal import tail
 
 ROLE = "rabbitmq"
 PORTS = ("amqp", "rabbitmq_dist", "epmd")
+MANAGEMENT = "management"
+"""Name of one more port: a node that is given it serves RabbitMQ's HTTP API there, at the price of a slower start."""
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
 TOOL_SECONDS = 60.0
@@ -27,6 +29,10 @@ log.file.rotation.size = 10485760
 log.file.rotation.count = 2
 log.console = false
 disk_free_limit.absolute = 200MB
+"""
+MANAGEMENT_SETTINGS = """\
+management.tcp.ip = 127.0.0.1
+management.tcp.port = {management}
 """
 
 
@@ -54,9 +60,11 @@ class RabbitmqNode:
         """Start the node and return the script that runs it; `await_ready` tells the node's own process."""
         for folder in ("home", "mnesia", "logs", "schema", "generated"):
             (self.data / folder).mkdir(parents=True, exist_ok=True)
-        self._settings.write_text(SETTINGS.format(amqp=self.ports["amqp"], log=self.log))
+        managed = MANAGEMENT in self.ports
+        settings = SETTINGS + (MANAGEMENT_SETTINGS if managed else "")
+        self._settings.write_text(settings.format(log=self.log, **self.ports))
         (self.data / "advanced.config").write_text("[].\n")
-        (self.data / "plugins").write_text("[].\n")
+        (self.data / "plugins").write_text("[rabbitmq_management].\n" if managed else "[].\n")
         self._pid_file.unlink(missing_ok=True)
         return spawn([str(self.sbin / "rabbitmq-server")], env=self._env(), output=self.data / "output")
 

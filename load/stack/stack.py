@@ -11,7 +11,7 @@ from typing import Self
 
 from load.stack import containers, kafka_node, packages, ports, rabbitmq_node
 from load.stack.containers import ContainerNode
-from load.stack.errors import AlreadyUpError, StackError
+from load.stack.errors import AlreadyUpError, SetupError, StackError
 from load.stack.kafka_node import KafkaNode
 from load.stack.leftovers import clear, clear_abandoned, is_up
 from load.stack.node import Kafka, Node, Rabbitmq
@@ -41,17 +41,21 @@ class Stack:
         heap: str = "1g",
         *,
         owned: bool | None = None,
+        management: bool = False,
     ) -> Self:
         """Start a stack and return once both nodes answer in their own protocol.
 
         Without a name it gets one of its own and belongs to this process: should that end without `down`, the next
         `up` of the project cleans up (`owned` says otherwise). `data` is a folder, new or empty. `heap` is Kafka's,
-        such as 512m. What an earlier stack of this name left behind is removed first.
+        such as 512m. `management` adds RabbitMQ's HTTP API. What an earlier stack of this name left behind is removed
+        first.
         Raises AlreadyUpError when one runs, SetupError when the machine lacks something, StackError when a node fails.
         """
         owner = identity(os.getpid()) if (name is None if owned is None else owned) else None
         home = home_of(name or f"own-{os.getpid()}-{secrets.token_hex(3)}")
         in_containers = packages.lacks_java_for_good() and containers.engine_answers()
+        if management and in_containers:
+            raise SetupError("the containers' RabbitMQ has no management API; the machine needs a Java of its own")
         software = None if in_containers else packages.provide(Path(rabbitmq_sbin) if rabbitmq_sbin else None)
         clear_abandoned()
         with locked(home):
@@ -59,7 +63,8 @@ class Stack:
                 raise AlreadyUpError(f"stack {home.name} is up already; take it down first, or use another name")
             clear(home)
             folder = _empty_folder(Path(data).resolve()) if data else home / "data"
-            return cls._started(State(home.name, home, folder, {}, software, owner=owner, heap=heap))
+            state = State(home.name, home, folder, {}, software, owner=owner, heap=heap)
+            return cls._started(state, (rabbitmq_node.MANAGEMENT,) if management else ())
 
     @classmethod
     def named(cls, name: str) -> Self:
@@ -123,6 +128,14 @@ class Stack:
     def amqp(self) -> str:
         """RabbitMQ's URL."""
         return f"amqp://guest:guest@127.0.0.1:{self.amqp_port}/%2f"
+
+    @property
+    def management(self) -> str:
+        """RabbitMQ's HTTP API, user guest. Raises StackError if the stack was brought up without it."""
+        port = self._state.ports.get(rabbitmq_node.MANAGEMENT)
+        if port is None:
+            raise StackError(f"stack {self.name} has no management API; bring it up with management=True")
+        return f"http://127.0.0.1:{port}"
 
     @property
     def versions(self) -> dict[str, str]:
@@ -206,11 +219,11 @@ class Stack:
         )
 
     @classmethod
-    def _started(cls, state: State) -> Self:
+    def _started(cls, state: State, more_ports: tuple[str, ...]) -> Self:
         """Start both nodes on free ports; should another process take one of these meanwhile, on others."""
         attempt = 1
         while True:
-            state = replace(state, ports=ports.choose((*kafka_node.PORTS, *rabbitmq_node.PORTS)))
+            state = replace(state, ports=ports.choose((*kafka_node.PORTS, *rabbitmq_node.PORTS, *more_ports)))
             state.save()
             stack = cls(state)
             try:

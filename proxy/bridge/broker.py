@@ -133,6 +133,33 @@ class QueueState:
     consumers: int
 
 
+@dataclass(frozen=True, slots=True)
+class QueueInsight:
+    """One queue, as the broker's own statistics tell: some seconds old when they come."""
+
+    ready: int
+    unacked: int
+    """Messages handed to consumers and not yet acknowledged."""
+    acked: int
+    """Acknowledgements since the broker began to count."""
+    delivered_rate: float
+    """Messages a second handed to consumers."""
+    taken_rate: float
+    """Messages a second that are done with: acknowledged, or handed to consumers that never acknowledge."""
+
+
+class QueueInsights(Protocol):
+    """Asks the broker for its statistics."""
+
+    async def ask(self, queues: Collection[str]) -> Mapping[str, QueueInsight | None]:
+        """Return what is known of each queue, None if nothing is. Raises `BrokerError` if unanswered within 2 s."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent, bounded."""
+        ...
+
+
 class DepthMonitor(Protocol):
     """Asks for the state of queues over a connection of its own."""
 

@@ -98,9 +98,13 @@ class CappedThrottle:
 
     async def admit_letters(self, count: int, *, size: float) -> None:
         """Take tokens like events that go again."""
-        await self._inner.admit_letters(count, size=size)
         tokens = count * size if self._counts_bytes else count
         await pass_in_time(self._gate, self._tiers.again, tokens, again=True)
+        try:
+            await self._inner.admit_letters(count, size=size)
+        except asyncio.CancelledError:
+            self._gate.give_back(self._tiers.again, tokens)
+            raise
 
 
 async def pass_in_time(gate: Gate, tier: int, tokens: float, *, again: bool) -> None:

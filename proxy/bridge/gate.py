@@ -31,6 +31,7 @@ class Gate:
         except asyncio.CancelledError:
             self._waiting.pop(ticket, None)
             self._tell(self._divider.cancel(ticket, self._loop.time()))
+            self._arm()
             raise
 
     def refill(self, tier: int) -> float:
@@ -40,6 +41,7 @@ class Gate:
     def give_back(self, tier: int, size: float) -> None:
         """Return tokens that were granted and not used; negative: take more."""
         self._divider.give_back(tier, size)
+        self._arm()
 
     def set_rate(self, pool: int, rate: float, burst: float) -> None:
         """Change a pool's rate, in tokens a second; see `Divider.set_rate`."""

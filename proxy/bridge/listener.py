@@ -128,22 +128,23 @@ class Listener:
                 await self._idle(now, letters_due)
                 continue
             again = self.inbox.sends_again(now)
-            granted = await self.throttle.admit(want, size=self.inbox.mean_size, again=again)
-            await self._around.lease.held()
-            if not self.is_stopped:
-                await self._send(granted, clock())
+            await self._send(await self.throttle.admit(want, size=self.inbox.mean_size, again=again))
 
-    async def _send(self, granted: int, now: float) -> None:
-        waiting_bytes = self.inbox.bytes
-        batches = self.inbox.take(granted, now)
-        self.throttle.settle(sum(len(batch.events) for batch in batches), waiting_bytes - self.inbox.bytes)
-        if self.event_type.max_age is not None:
-            batches = self._without_expired(batches, self._around.wall() - self.event_type.max_age)
-        self._sending = batches
+    async def _send(self, granted: int) -> None:
+        batches: list[Batch] = []
         try:
+            await self._around.lease.held()
+            if self.is_stopped:
+                return
+            batches = self.inbox.take(granted, asyncio.get_running_loop().time())
+            if self.event_type.max_age is not None:
+                batches = self._without_expired(batches, self._around.wall() - self.event_type.max_age)
+            self._sending = batches
             await self._lane.publish(batches)
         finally:
             self._sending = []
+            written = [event.size for batch in batches for event in batch.events[: batch.done]]
+            self.throttle.settle(len(written), sum(written))
             self.inbox.settle(batches)
 
     async def _idle(self, now: float, letters_due: float | None) -> None:

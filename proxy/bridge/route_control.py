@@ -9,6 +9,7 @@ from math import inf
 from proxy.bridge.broker import Lane, LaneState
 from proxy.bridge.depths import Depths
 from proxy.bridge.gate import Gate
+from proxy.bridge.insights import Insights
 from proxy.congestion.class_budget import BudgetVerdict, RouteBudget
 from proxy.congestion.collector import RouteStatistics
 from proxy.congestion.reading import QueueReading, Reading
@@ -38,9 +39,9 @@ class ControlledRoute:
         """Begin with the rates that the law begins with."""
         self._set_rates(self.budget.rates)
 
-    def turn(self, now: float, depths: Depths) -> None:
+    def turn(self, now: float, depths: Depths, insights: Insights | None) -> None:
         """Read once, judge, set."""
-        verdict = self.budget.judge(self._read(now, depths))
+        verdict = self.budget.judge(self._read(now, depths, insights))
         self._set_rates(verdict.rates)
         self.gate.set_trickle(verdict.trickle, max(1.0, self.gate.refill(len(verdict.rates) - 1)))
         for observer in self.observers:
@@ -50,7 +51,7 @@ class ControlledRoute:
         for level, rate in enumerate(rates):
             self.gate.set_rate(level, rate, inf if rate == inf else max(1.0, rate * BURST))
 
-    def _read(self, now: float, depths: Depths) -> Reading:
+    def _read(self, now: float, depths: Depths, insights: Insights | None) -> Reading:
         confirmed = tuple(self.statistics.confirmed)
         return Reading(
             at=now,
@@ -63,15 +64,19 @@ class ControlledRoute:
             latency=self.statistics.take_shortest(),
             in_flight=self.lane.in_flight,
             waited=tuple(self.gate.has_waited(rank) for rank in range(len(confirmed))),
+            unacked_growing=insights is not None and any(insights.is_growing(queue) for queue in self.queues),
         )
 
 
 class RouteControl:
     """Turns all routes right after the depths were read; every tick or two if they are not."""
 
-    def __init__(self, routes: Mapping[str, ControlledRoute], depths: Depths, tick: float) -> None:
+    def __init__(
+        self, routes: Mapping[str, ControlledRoute], depths: Depths, insights: Insights | None, tick: float
+    ) -> None:
         self._routes = routes
         self._depths = depths
+        self._insights = insights
         self._tick = tick
         self._polled = asyncio.Event()
 
@@ -86,7 +91,7 @@ class RouteControl:
                     await self._polled.wait()
             self._polled.clear()
             for route in self._routes.values():
-                route.turn(clock(), self._depths)
+                route.turn(clock(), self._depths, self._insights)
 
 
 def _seen(queue: str, depths: Depths) -> QueueReading | None:

@@ -9,7 +9,7 @@ from proxy.config.yaml_file import UnreadableError, read, read_text
 INCLUDED_KEYS = ("routes", "classes", "event_types")
 """What an included file may add to."""
 INCLUDED_FILES = 1_000
-SECRETS = (("broker", "password"), ("log", "security", "password"))
+SECRETS = (("broker", "password"), ("broker", "management", "password"), ("log", "security", "password"))
 """Settings that may be given as `{file: PATH}` and are never quoted."""
 
 

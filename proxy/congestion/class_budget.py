@@ -206,6 +206,7 @@ class RouteBudget:
                     is_rising=delay is not None and delay > RISING * self._thresholds[-1] and drain.slope > 0,
                     excess=max(0.0, (delay or 0.0) - threshold),
                     target=self._share[rank] * drain.rate,
+                    own=sum(drain.own[: rank + 1]),
                     drain=drain.rate,
                     is_used=reading.waited[rank],
                     sees=sees,

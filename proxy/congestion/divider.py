@@ -40,7 +40,7 @@ class _Pool:
     balance: float
 
     def refill(self, periods: int) -> None:
-        if self.rate != inf:
+        if self.rate != inf and self.balance < self.burst:
             self.balance = min(self.burst, self.balance + periods * self.rate * PERIOD)
 
     def take(self, size: float) -> None:
@@ -48,8 +48,9 @@ class _Pool:
             self.balance = max(-self.burst, self.balance - size)
 
     def give(self, size: float) -> None:
+        # Beyond the burst, too: it was waited for, refill by refill, and would be lost to the rate.
         if self.rate != inf:
-            self.balance = min(self.burst, self.balance + size)
+            self.balance += size
 
 
 @dataclass(slots=True)

@@ -13,6 +13,8 @@ FAST = 0.35
 """Seconds of the two windows."""
 SHORTEST = 0.15
 """Seconds of samples that make a rate."""
+FADING = 10.0
+"""Seconds of a lower drain rate in which a higher one, remembered, is halved: consumers that stand still may return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class DrainRate:
         self._samples: deque[_Sample] = deque()
         self._capacity = 0.0
         """What the consumers took when they last had enough, in events a second."""
+        self._estimated_at = 0.0
         self.empty_at: float | None = None
         """When the queues were last seen empty; None if never."""
 
@@ -68,7 +71,9 @@ class DrainRate:
         slow, fast = self._over(SLOW, others), self._over(FAST, others)
         taken = fast if fast.slope > 0 and fast.rate < slow.rate else slow
         if taken.is_capacity:
-            self._capacity = taken.rate
+            faded = self._capacity * 0.5 ** ((self._samples[-1].at - self._estimated_at) / FADING)
+            self._capacity = max(taken.rate, faded)
+        self._estimated_at = self._samples[-1].at
         # What is taken from empty queues is what there was to take: no less can be done than was done before.
         rate = taken.rate if taken.is_capacity else max(taken.rate, self._capacity)
         return Drain(rate, taken.inflow, slow.own, fast.slope, is_capacity=taken.is_capacity)

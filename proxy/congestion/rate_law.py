@@ -15,6 +15,8 @@ DOUBLING = 0.5
 """Seconds in which slow start doubles the rate."""
 FEEDBACK = 0.1
 """Seconds until a cut shows in the depth; not before then the next one."""
+PATIENCE = 0.5
+"""Seconds after the last sign of a long queue for which a level waits for a short one before it grows again."""
 RETURN = 1.0
 """Share of what is missing to the last good rate that comes back per second, beside the growth."""
 COOL_SHARE = 0.98
@@ -47,6 +49,8 @@ class Level:
     """Seconds of queue delay above its threshold."""
     target: float = 0.0
     """The level's own share of the drain rate, in events a second."""
+    own: float = 0.0
+    """What this replica sends of the level's classes, in events a second."""
     drain: float = 0.0
     """What the consumers take from all replicas, in events a second."""
     is_used: bool = False
@@ -82,6 +86,7 @@ class Aimd:
         self._good = 0.0
         self._slow_start_end = inf
         self._cut_at = -inf
+        self._hot_at = -inf
         self._last: float | None = None
         self._is_stopped = False
         self._before = self.rate
@@ -101,11 +106,14 @@ class Aimd:
             return False
         if level.is_hot:
             return self._on_hot(level)
+        if self._is_recovering and level.sees:
+            if level.is_cool:
+                self.rate = max(self.rate, COOL_SHARE * level.target)
+            self._is_recovering = not level.is_cool and level.now - self._hot_at < PATIENCE
         if self._is_recovering:
-            if not level.is_cool or not level.sees:
-                return False
-            self._is_recovering = False
-            self.rate = max(self.rate, COOL_SHARE * level.target)
+            return False
+        if level.sees and level.is_cool:
+            self.rate = max(self.rate, level.own)  # the classes above may send without asking: so much does no harm
         if level.is_used and level.sees:
             self._grow(level, elapsed)
         return False
@@ -130,6 +138,7 @@ class Aimd:
 
     def _on_hot(self, level: Level) -> bool:
         is_first = not self._is_recovering
+        self._hot_at = level.now
         self._is_recovering = True
         if not is_first and (level.is_falling or level.now - self._cut_at < FEEDBACK):
             return False

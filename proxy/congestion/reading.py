@@ -38,5 +38,5 @@ class Reading:
     in_flight: int = 0
     waited: tuple[bool, ...]
     """By class: whether events had to wait for its level's rate since the last reading."""
-    unacked_growing: bool | None = None
-    """Consumers take without acknowledging; None: not known."""
+    unacked_growing: bool = False
+    """Consumers are known to take and not to acknowledge."""

@@ -84,7 +84,7 @@ class Logins:
 
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
-        self._tls = None if settings.tls is None else _tls_context(settings.tls)
+        self._tls = None if settings.tls is None else tls_context(settings.tls)
         for client in ("aio_pika", "aiormq"):
             # They log tracebacks at every outage; lanes and monitor say each change of state once.
             logging.getLogger(client).setLevel(logging.CRITICAL + 1)
@@ -157,7 +157,8 @@ async def _close(connection: aio_pika.Connection, transport: _Cuttable, *, grace
     await asyncio.gather(closing, return_exceptions=True)
 
 
-def _tls_context(tls: BrokerTls) -> ssl.SSLContext:
+def tls_context(tls: BrokerTls) -> ssl.SSLContext:
+    """Return what `broker.tls` asks for. Raises `SettingsError` if a certificate can't be read."""
     try:
         context = ssl.create_default_context(cafile=tls.ca_file)
         if tls.certificate_file is not None:

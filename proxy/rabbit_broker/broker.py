@@ -12,6 +12,7 @@ from aiormq.exceptions import AMQPChannelError
 from proxy.publish_lane import PublishLane
 from proxy.publish_lane.connection import RabbitConnector
 from proxy.publish_lane.login import Login, Logins, speaking
+from proxy.rabbit_broker.management import RabbitManagement
 from proxy.rabbit_broker.monitor import RabbitMonitor
 from proxy.settings import BrokerSettings, Limits, Route
 
@@ -56,6 +57,11 @@ class RabbitBroker:
     def monitor(self) -> RabbitMonitor:
         """Return a new monitor."""
         return RabbitMonitor(self._logins)
+
+    def insights(self) -> RabbitManagement | None:
+        """Return the broker's own statistics if the settings name a management API."""
+        management = self._settings.management
+        return None if management is None else RabbitManagement(self._settings, management)
 
     def _lane(self, shared: Sequence[str], routes: Mapping[str, Route]) -> PublishLane:
         name = ", ".join(shared)

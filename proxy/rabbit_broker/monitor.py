@@ -4,6 +4,7 @@ The broker blocks and slows only connections that publish, so this one answers w
 """
 
 import asyncio
+import struct
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ from aiormq import Channel
 from aiormq.abc import ChannelFrame
 from aiormq.exceptions import AMQPChannelError
 from pamqp import commands
+from pamqp.constants import FRAME_END_CHAR, FRAME_METHOD
 
 from proxy.bridge.broker import QueueState
 from proxy.errors import BrokerError, RefusedLoginError
@@ -22,6 +24,9 @@ MISSING_INTERVAL = 1.0
 """Seconds before a queue that did not exist is asked for again: every such question costs a channel ..."""
 MISSING_PER_POLL = 4
 """... and so many channels may be spent in one poll; queues known to exist are asked for first."""
+_QUEUE_DECLARE = (50, 10)
+_PASSIVE = b"\x01"
+_NO_ARGUMENTS = bytes(4)
 
 
 class RabbitMonitor:
@@ -107,9 +112,15 @@ class RabbitMonitor:
     def _question(self, channel: int, queue: str) -> bytes:
         question = self._questions.get(queue)
         if question is None:
-            declare = commands.Queue.Declare(queue=queue, passive=True)
-            question = self._questions[queue] = ChannelFrame.marshall(channel, [declare]).payload
+            question = self._questions[queue] = _passive_declare(channel, queue)
         return question
+
+
+def _passive_declare(channel: int, queue: str) -> bytes:
+    """Return the frame; made here because the client refuses names that RabbitMQ takes, with a space for instance."""
+    name = queue.encode()
+    method = struct.pack(">HHHB", *_QUEUE_DECLARE, 0, len(name)) + name + _PASSIVE + _NO_ARGUMENTS
+    return struct.pack(">BHI", FRAME_METHOD, channel, len(method)) + method + FRAME_END_CHAR
 
 
 async def _first(

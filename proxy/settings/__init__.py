@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from proxy.settings.broker import BrokerSettings, BrokerTls, Cap, DeadLetter, Policy, Route, RoutingKey
+from proxy.settings.broker import BrokerSettings, BrokerTls, Cap, DeadLetter, Management, Policy, Route, RoutingKey
 from proxy.settings.control import DEFAULT_CLASSES, ClassBudget, Detector, PriorityClass, Statistics, Throttling
 from proxy.settings.events import EventType, Traits, TypePattern
 from proxy.settings.files import AdminSettings, MetricLogSettings
@@ -65,6 +65,7 @@ __all__ = [
     "Limits",
     "LogSecurity",
     "LogSettings",
+    "Management",
     "MetricLogSettings",
     "Part",
     "Policy",

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from proxy.settings.parts import Bytes, Count, Host, Number, Part, Seconds, ShortText, Text
+from proxy.settings.parts import Allowed, Bytes, Count, Host, Number, Part, Seconds, ShortText, Text
 
 Policy = Literal["static", "per_type", "class_budget"]
 """Congestion control of a route: `class_budget` a rate per class, found from the queues' delay; `per_type` the seed's
@@ -23,6 +23,28 @@ class BrokerTls(Part):
     def _certificate_is_complete(self) -> Self:
         if (self.certificate_file is None) != (self.key_file is None):
             raise ValueError("certificate_file and key_file go together")
+        return self
+
+
+class Management(Part):
+    """RabbitMQ's management API, whose statistics show what consumers hold unacknowledged; present means used."""
+
+    url: Annotated[
+        str,
+        Field(pattern=r"^https?://[^\s/?#@]+(/[^\s?#@]*)?$", max_length=1024),
+        Allowed("http://host:port or https://host:port, perhaps with a path"),
+    ]
+    """With https the certificate must be one that `broker.tls` trusts, or the system if there is no `broker.tls`."""
+    username: ShortText | None = None
+    """The broker's if not given; needs the tag `management`."""
+    password: SecretStr | None = None
+    interval: Annotated[Seconds, Field(ge=1, le=300)] = 1.0
+    """Larger: fewer requests, and stalled consumers are noticed later; RabbitMQ's own figures take up to 14 s."""
+
+    @model_validator(mode="after")
+    def _login_is_complete(self) -> Self:
+        if (self.username is None) != (self.password is None):
+            raise ValueError("username and password go together; without them those of the broker are used")
         return self
 
 
@@ -47,6 +69,7 @@ class BrokerSettings(Part):
     depth_polls: Annotated[Count, Field(le=100_000)] = 1_000
     """Questions for a depth a second, all queues together; beyond it idle ones are asked less often.
     Larger: idle queues that fill are noticed sooner; smaller: less CPU with many queues."""
+    management: Management | None = None
 
     @model_validator(mode="after")
     def _backoff_is_below_its_limit(self) -> Self:

@@ -55,7 +55,7 @@ class ClassBudget(Part):
     """Added to a rate per second, as a share of the drain rate. Larger: quicker use of new capacity, more cuts."""
     cut: Annotated[Number, Field(ge=0.1, le=0.99)] = 0.92
     """A cut lands on this share of the drain rate. Smaller: shorter queues, consumers may idle for a moment."""
-    lowest_share: Annotated[Number, Field(ge=0, le=0.5)] = 0.02
+    lowest_share: Annotated[Number, Field(ge=0, le=0.5)] = 0.025
     """Share of the drain rate that the least important class as a whole gets whatever comes above it."""
     start_rate: Annotated[Number, Field(ge=1, le=1_000_000)] = 50.0
     """Events a second with which a rate starts; it doubles every 0.5 s until a queue forms."""

@@ -16,6 +16,7 @@ _HOST = re.compile(
     r"(?:\[(?P<address>[^\[\]]{2,64})\]|(?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,252})):(?P<port>[0-9]{1,5})"
 )
 _PORTS = 65_535
+_SHORT_BYTES = 255
 
 HOST_FORM = "host:port with a port from 1 to 65535, an IPv6 address in brackets: kafka-1:9092, [2001:db8::1]:9092"
 LISTEN_FORM = "host:port, an IPv6 address in brackets: 127.0.0.1:8080; port 0 takes a free one"
@@ -98,6 +99,12 @@ def _host(text: str) -> str:
     return text
 
 
+def _short(text: str) -> str:
+    if len(text.encode()) > _SHORT_BYTES:
+        raise ValueError("is longer than 255 bytes in UTF-8")
+    return text
+
+
 def _listen(text: str) -> str:
     split_host(text)
     return text
@@ -125,5 +132,5 @@ Listen = Annotated[str, AfterValidator(_listen), Allowed(LISTEN_FORM)]
 """Where to accept connections."""
 Text = Annotated[str, Field(min_length=1, max_length=1024)]
 """Any text but none."""
-ShortText = Annotated[str, Field(min_length=1, max_length=255)]
+ShortText = Annotated[str, Field(min_length=1, max_length=_SHORT_BYTES), AfterValidator(_short)]
 """A name that AMQP must carry in one short string."""

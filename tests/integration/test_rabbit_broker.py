@@ -319,6 +319,18 @@ async def test_many_queues_are_polled_at_once_with_consumers_and_gaps(world: Rab
     await monitor.close()
 
 
+async def test_a_queue_is_watched_when_its_name_is_one_that_the_client_refuses(world: RabbitWorld) -> None:
+    name = f"Größe & Co. {uuid4().hex[:8]}"
+    world.stack.rabbitmqctl(
+        "eval",
+        f'rabbit_amqqueue:declare(rabbit_misc:r(<<"/">>, queue, <<"{name}"/utf8>>), '
+        'false, false, [], none, <<"test">>).',
+    )
+    monitor = world.monitor()
+    assert await monitor.poll([name, f"{name}?"]) == {name: QueueState(0, 0), f"{name}?": None}
+    await monitor.close()
+
+
 async def test_a_queue_in_use_is_seen_at_once_when_many_others_do_not_exist(world: RabbitWorld) -> None:
     queue = await world.queue()
     absent = [f"absent.{uuid4().hex[:8]}" for _ in range(200)]

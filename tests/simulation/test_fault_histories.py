@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from proxy.app import App
-from proxy.settings import EventType, Limits, LogSettings, Route, RoutingKey, Settings
+from proxy.settings import Cap, EventType, Limits, LogSettings, Policy, Route, RoutingKey, Settings
 from proxy.settings.broker import BrokerSettings
 from proxy.simulation import virtual_time
 from proxy.simulation.memory_broker import MemoryBroker
@@ -29,11 +29,11 @@ CALM_DEADLINE = 300.0
 """Virtual seconds after the last fault within which everything must have arrived."""
 
 
-def settings(policy: str) -> Settings:
+def settings(policy: Policy, cap: Cap | None) -> Settings:
     return Settings(
         log=LogSettings(hosts=["memory:1"], group="g", session_timeout=6, topic_check_interval=1),
         broker=BrokerSettings(hosts=["memory:1"]),
-        routes={"r": Route(exchange="", queues=("q",), policy=policy, in_flight_events=40)},
+        routes={"r": Route(exchange="", queues=("q",), policy=policy, cap=cap, in_flight_events=40)},
         event_types={
             order: EventType(
                 name=order, topic=order, priority="P2", route="r", routing_key=RoutingKey(constant="q"), order=order
@@ -56,7 +56,9 @@ class History:
         self.queue = self.broker.declare_queue("q", bound=30)
         self.delivered: list[tuple[str, int, int]] = []
         self.faults: list[str] = []
-        self._settings = settings(self.chance.choice(["static", "per_type"]))
+        self.policy = self.chance.choice(["static", "per_type", "class_budget"])
+        self.cap = self.chance.choice([None, Cap(events=200), Cap(bytes=1_000, strict=True)])
+        self._settings = settings(self.policy, self.cap)
         self._replicas: dict[str, tuple[App, MemoryLog, asyncio.Task[None]]] = {}
         self._count = 0
         for order in ORDERS:
@@ -190,7 +192,7 @@ def test_nothing_is_lost_and_order_holds_when_faults_come_as_the_seed_has_them(s
         return history
 
     history = virtual_time.run(live())
-    told = f"seed {seed}: {', '.join(history.faults)}"
+    told = f"seed {seed}, {history.policy}, {history.cap}: {', '.join(history.faults)}"
     for order in ORDERS:
         for partition in range(PARTITIONS):
             got = [number for topic, at, number in history.delivered if (topic, at) == (order, partition)]

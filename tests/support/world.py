@@ -11,7 +11,7 @@ from proxy.bridge.lease import Lease
 from proxy.bridge.listener import Listener, Surroundings
 from proxy.bridge.pump import Pump
 from proxy.bridge.tally import Tallies, Tally
-from proxy.bridge.throttle import OpenThrottle, PacedThrottle
+from proxy.bridge.throttle import OpenThrottle, PacedThrottle, Throttle
 from proxy.congestion.collector import RouteStatistics
 from proxy.congestion.per_type import AimdBatchSize
 from proxy.model import Event
@@ -28,7 +28,12 @@ class World:
     """Made inside a running loop; `async with` runs the listener, the pump and the committer."""
 
     def __init__(
-        self, limits: Limits | None = None, policy: Policy = "static", commit_interval: float = 0.5, **traits: Any
+        self,
+        limits: Limits | None = None,
+        policy: Policy = "static",
+        commit_interval: float = 0.5,
+        throttle: Callable[[], Throttle] | None = None,
+        **traits: Any,
     ) -> None:
         loop = asyncio.get_running_loop()
         self.limits = limits or Limits()
@@ -56,9 +61,7 @@ class World:
             0,
             Route(exchange="x"),
             lane=self.lane,
-            throttle=PacedThrottle(0.1, AimdBatchSize(DEFAULT_CLASSES["P1"]))
-            if policy == "per_type"
-            else OpenThrottle(),
+            throttle=throttle() if throttle is not None else _throttle(policy),
             statistics=self.statistics,
             tallies=Tallies(self.tally, self.class_tally, self.route_tally),
             around=Surroundings(
@@ -111,6 +114,10 @@ class World:
 
     def _incident(self, name: str, **fields: object) -> None:
         self.incidents.append((name, fields))
+
+
+def _throttle(policy: Policy) -> Throttle:
+    return PacedThrottle(0.1, AimdBatchSize(DEFAULT_CLASSES["P1"])) if policy == "per_type" else OpenThrottle()
 
 
 def lived(story: Callable[[World], Awaitable[None]], **traits: Any) -> None:

@@ -84,6 +84,21 @@ def test_what_was_set_aside_goes_to_the_next_when_a_request_is_cancelled() -> No
     assert divider.cancel(large, 2 * PERIOD) == [following]
 
 
+def test_all_that_was_set_aside_goes_to_the_next_when_it_is_more_than_the_burst() -> None:
+    divider = limiter()
+    large = ask(divider, 1, 100 * REFILL, 0.0)
+    following = [ask(divider, 1, 20 * REFILL, 0.0) for _ in range(3)]
+    assert divider.advance(60 * PERIOD) == []
+    assert divider.cancel(large, 60 * PERIOD) == following
+
+
+def test_refills_add_nothing_to_what_came_back_beyond_the_burst_when_nobody_asks() -> None:
+    divider = limiter()
+    divider.give_back(1, 10 * REFILL)
+    assert ask(divider, 1, 10 * REFILL, 60.0).granted
+    assert not ask(divider, 1, 1, 60.0).granted
+
+
 def test_tokens_go_back_when_a_granted_request_is_cancelled() -> None:
     divider = limiter(stock=20)
     granted = ask(divider, 1, 20, 0.0)

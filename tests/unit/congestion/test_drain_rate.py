@@ -49,6 +49,16 @@ def test_the_capacity_seen_last_counts_when_the_queue_has_been_empty_since() -> 
     assert not estimate(drain).is_capacity
 
 
+def test_what_consumers_could_take_is_not_forgotten_when_they_stood_still_for_a_while() -> None:
+    drain, _ = fed((3.0, 300, 300.0), (5.0, 20, 0.0), (3.0, 20, 300.0))
+    assert estimate(drain).rate > 200
+
+
+def test_a_lower_capacity_is_believed_in_the_end_when_it_stays() -> None:
+    drain, _ = fed((3.0, 300, 300.0), (60.0, 30, 30.0), (5.0, 10, 30.0))
+    assert estimate(drain).rate == pytest.approx(30, rel=0.1)
+
+
 def test_half_a_capacity_is_known_in_less_than_half_a_second_when_it_falls() -> None:
     drain, _ = fed((5.0, 300.0, 300.0), (0.4, 300.0, 150.0))
     assert estimate(drain).rate == pytest.approx(150, rel=0.1)

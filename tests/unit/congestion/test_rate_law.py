@@ -5,7 +5,7 @@ from math import inf
 
 import pytest
 
-from proxy.congestion.rate_law import COOL_SHARE, DOUBLING, FEEDBACK, PROBE, Aimd, Level
+from proxy.congestion.rate_law import COOL_SHARE, DOUBLING, FEEDBACK, PATIENCE, PROBE, Aimd, Level
 from proxy.settings import ClassBudget
 
 SETTINGS = ClassBudget(growth=0.1, cut=0.9, start_rate=50)
@@ -87,9 +87,9 @@ def test_nothing_is_cut_again_when_the_queue_is_falling() -> None:
     assert after(aimd, replace(HOT, is_falling=True, target=100.0), 0.05, 2.0) == pytest.approx(270)
 
 
-def test_it_stays_when_it_is_neither_hot_nor_cool_after_a_cut() -> None:
+def test_it_stays_when_it_is_neither_hot_nor_cool_right_after_a_cut() -> None:
     aimd = cut_down()
-    assert after(aimd, replace(CALM, is_cool=False), 0.05, 2.0) == pytest.approx(270)
+    assert after(aimd, replace(CALM, is_cool=False), 0.05, PATIENCE - 0.1) == pytest.approx(270)
 
 
 def test_it_returns_at_once_to_just_under_the_drain_rate_when_the_queue_is_short_again() -> None:
@@ -103,6 +103,17 @@ def test_growth_is_a_share_of_the_drain_rate_when_it_is_steady() -> None:
     aimd.on_tick(replace(CALM, now=0.05, is_used=False))
     grown = after(aimd, CALM, 0.05, 1.0) - COOL_SHARE * 300
     assert grown == pytest.approx(0.1 * 300, rel=0.25)  # and a little more towards the last good rate
+
+
+def test_it_is_never_less_than_what_flows_anyway_when_no_queue_forms() -> None:
+    aimd = law()
+    aimd.on_tick(replace(CALM, own=120.0, is_used=False))
+    assert aimd.rate == 120
+
+
+def test_it_grows_again_when_the_queue_has_been_neither_long_nor_short_for_a_while() -> None:
+    aimd = cut_down()
+    assert after(aimd, replace(CALM, is_cool=False), 0.05, PATIENCE + 1.0) > 280
 
 
 def test_the_top_level_has_no_limit_until_it_is_hot() -> None:
