@@ -46,7 +46,9 @@ def _cosine(turns: float) -> float:
 class Offer:
     """One stream on its way into the log."""
 
-    def __init__(self, name: str, stream: Stream, capacity: float, cluster: MemoryCluster, trace: Trace, tick: float) -> None:
+    def __init__(
+        self, name: str, stream: Stream, capacity: float, cluster: MemoryCluster, trace: Trace, tick: float
+    ) -> None:
         self._stream = stream
         self._tick = tick
         self._cluster = cluster

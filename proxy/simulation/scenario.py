@@ -232,6 +232,8 @@ class Scenario(Part):
         Allowed(READS_FORM),
     ] = ((),)
     """The classes that each replica reads from the start; () reads all."""
+    management: bool = False
+    """Whether Tidegate is told where the broker's management API is."""
     settings: Annotated[dict[str, object], Allowed(SETTINGS_FORM)] = Field(default_factory=dict)
     events: tuple[Happening, ...] = ()
     expect: Annotated[tuple[Expectation, ...], Field(min_length=1)]

@@ -63,7 +63,10 @@ def settings(scenario: Scenario, policy: str, replica: int = 0, *, reads: tuple[
 
 
 def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hosts: str) -> dict[str, Any]:
-    """Return the settings as the file would hold them; `kafka` and `rabbitmq` name hosts other than in memory."""
+    """Return the settings as the file would hold them.
+
+    `kafka`, `rabbitmq` (host:port) and `management` (a URL) name others than those in memory.
+    """
     routes: dict[str, Any] = {}
     for name, route in scenario.routes.items():
         routes[name] = {"exchange": name, "policy": route.policy or policy}
@@ -85,6 +88,8 @@ def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hos
         "event_types": types,
         "admin": {"listen": None},
     }
+    if scenario.management:
+        given["broker"]["management"] = {"url": hosts.get("management", "http://memory:1")}
     if any(stream.size > 1024**2 - 1024 for stream in scenario.streams.values()):
         given["limits"] = {"event_bytes": "20MiB", "inbox_bytes": "20MiB"}
         for route in routes.values():

@@ -120,6 +120,7 @@ class _Run:
             write=partial(self._on_record, number),
             wall=lambda: EPOCH - SETTLE + loop.time(),
             instance=name,
+            insights=self._broker.insights(),
         )
         self.trace.reads[number] = reads
         self._replicas.append(_Replica(app, log, tasks.create_task(app.run(), name=name)))
@@ -200,7 +201,7 @@ class _Run:
             "paging_stall": (partial(broker.set_reading, stalled=True), broker.set_reading),
             "broker_restart": (broker.stop, broker.start),
             "monitor_lost": (partial(broker.set_monitored, on=False), partial(broker.set_monitored, on=True)),
-            "management_lost": (_nothing, _nothing),  # the model has no management API to lose
+            "management_lost": (partial(broker.set_managed, on=False), partial(broker.set_managed, on=True)),
             "log_lost": (self._cluster.go_down, self._cluster.come_up),
         }
         begin, end = befalls[event.what]
@@ -251,7 +252,3 @@ class _Run:
         if queue.consumers.count not in {0, count}:
             queue.set_consumers(count, now)
             self.trace.scalings.append(now - SETTLE)
-
-
-def _nothing() -> None:
-    pass
