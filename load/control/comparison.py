@@ -15,6 +15,7 @@ from load.terminal import say
 from proxy.simulation import scenario_file
 from proxy.simulation.figures import Figures, Judged
 from proxy.simulation.scenario import Queue, Scenario
+from proxy.simulation.scenario_checks import figure_names
 
 DECISIVE = "class_budget"
 """The policy whose misses count; the others are shown beside it."""
@@ -150,7 +151,7 @@ def document(compared: Compared) -> dict[str, Any]:
     found: dict[str, Any] = {"why": scenario.why, "seed": scenario.seed, "seconds": scenario.seconds}
     if compared.skipped is not None:
         return found | {"skipped": compared.skipped}
-    names = list(scenario_file.figures(scenario))
+    names = list(figure_names(scenario))
     runs = {}
     for policy, result in compared.results.items():
         figures = compared.figures(policy)

@@ -12,8 +12,8 @@ from load.control.services import Services
 from load.stack import Stack
 from load.terminal import say
 from load.wire import Wire, WireError
-from proxy.simulation import scenario_file
 from proxy.simulation.scenario import Autoscale, Happening, Scenario
+from proxy.simulation.scenario_checks import figure_names
 
 IMPOSSIBLE = {
     "paging_stall": "no command makes a RabbitMQ page out for so many seconds",
@@ -45,7 +45,7 @@ def left_out(scenario: Scenario) -> list[str]:
 def for_real(scenario: Scenario) -> Scenario:
     """Return the scenario with what can happen on real brokers, and what can then be expected of it there."""
     events = tuple(one for one in scenario.events if one.what not in IMPOSSIBLE)
-    figures = set(scenario_file.figures(scenario.model_copy(update={"events": events})))
+    figures = set(figure_names(scenario.model_copy(update={"events": events})))
     expect = tuple(
         one
         for one in scenario.expect
