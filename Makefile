@@ -71,6 +71,10 @@ software: setup
 demo: setup ## order confirmations, brand alerts and a campaign through real brokers, control off and on (5 minutes)
 	@$(BIN)/python -m load.demo
 
+.PHONY: control
+control: setup ## control off, the seed's loop and class_budget in a dozen scenarios on real brokers, with curves (45 minutes)
+	@$(BIN)/python -m load.control --json out/control.json --out out/control
+
 .PHONY: image
 image: setup ## the container image localhost/tidegate:latest, with Docker, Podman or Buildah
 	@$(BIN)/python -m load.container

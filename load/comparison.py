@@ -1,4 +1,4 @@
-"""What two runs of the demo show beside each other, and what may honestly be said of the seed's loop. Pure."""
+"""What the runs of the demo show beside each other, and what may honestly be said of the seed's loop. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Seen:
             worst_p50_ms=max(
                 (record["p50_us"] / 1000 for record in verdicts if record["p50_us"] is not None), default=0.0
             ),
-            threshold_ms=verdicts[0]["threshold_us"] / 1000 if verdicts else 0.0,
+            threshold_ms=(verdicts[0]["threshold_us"] or 0) / 1000 if verdicts else 0.0,
             nacked=nacked,
             median_depth=median(depths) if depths else 0.0,
             peak_depth=max(depths, default=0),
@@ -54,17 +54,20 @@ class Seen:
 
 
 def sentence(
-    seen: Seen,
+    runs: Mapping[str, Seen],
     *,
+    seed: str,
     bound: int,
     capacity: float,
     consumed_p99_ms: Mapping[str, float | None],
     classes: Mapping[str, Mapping[str, Whereabouts]],
 ) -> str:
-    """Return what the seed's loop did and could not do, from the figures of both runs alone.
+    """Return what the seed's loop did and could not do, and what others reached, from the figures of the runs alone.
 
-    `consumed_p99_ms` is the top class's by policy, None where nothing was consumed; `capacity` is in events a second.
+    `seed` is the policy whose loop is the seed's; `consumed_p99_ms` is the top class's by policy, None where nothing
+    was consumed; `capacity` is in events a second.
     """
+    seen = runs[seed]
     effect = [
         f"{_duration(p99)} {'with control off' if policy == 'static' else f'under {policy}'}"
         f" ({next(iter(classes[policy].values())).in_log:,} not delivered yet)"
@@ -81,7 +84,17 @@ def sentence(
         f" ({seen.median_depth / capacity:.1f} s of work) stood in front of a new order confirmation."
     )
     figures = f"From order to consumer, P99 of the order confirmations delivered: {', '.join(effect)}."
-    return f"{_in_short(seen)} {figures} {speechless} {belated}"
+    others = [_short_queue(policy, one, capacity) for policy, one in runs.items() if policy not in {"static", seed}]
+    return " ".join([_in_short(seen), figures, speechless, belated, *others])
+
+
+def _short_queue(policy: str, seen: Seen, capacity: float) -> str:
+    """Return what a policy that watches the depth made of the queue."""
+    refused = "none was refused" if not seen.nacked else f"{seen.nacked:,} were refused"
+    return (
+        f"Under {policy} half of the time at most {seen.median_depth:.0f} events"
+        f" ({seen.median_depth / capacity:.2f} s of work) stood in the queue, {seen.peak_depth} at most; {refused}."
+    )
 
 
 def _in_short(seen: Seen) -> str:

@@ -30,20 +30,23 @@ from load.terminal import interrupted_by_signals, say
 from load.wire import WireError
 from load.worker import WorkerError
 
-POLICIES = ("static", "per_type")
+SEED_POLICY = "per_type"
+"""The loop of the seed, of which the sentence tells what it could do."""
+POLICIES = ("static", SEED_POLICY, "class_budget")
 REPORT_SECONDS = 400.0
 WIDTH = 110
 LATE_SECONDS = 1.0
 """A generator that handed events over later than this after their due instant could not keep its schedule."""
 
 EXAMPLES = f"""\
-what happens, twice, with the same events at the same instants:
+what happens, three times, with the same events at the same instants:
   P1  order confirmations  {shop.STEADY:.0f}/s
   P2  brand alerts         {shop.STEADY:.0f}/s
   P3  a campaign           {shop.CAMPAIGN:,.0f}/s for {shop.CAMPAIGN_HOLD:.0f} s, from second {shop.CAMPAIGN_START:.0f}
 go through Tidegate into one queue. The services behind it can take {shop.CAPACITY.rate:.0f}/s and together hold at most
 {PREFETCHED:g} s of that ahead; the queue rejects what exceeds {shop.BOUND} messages, one second of their work.
-First with control off (policy: static), then with the seed's loop (policy: per_type).
+First with control off (policy: static), then with the seed's loop (policy: per_type), then with a rate per class found
+from the queue's depth (policy: class_budget, the default).
 What can't be delivered by the end stays in the log: that is the point of it.
 
 how to read it:
@@ -52,7 +55,7 @@ how to read it:
   Both count delivered events only; those still in the log have waited longer, and are counted beside.
 
 examples:
-  python -m load.demo                  about four minutes; results in a new folder below out/
+  python -m load.demo                  about five minutes; results in a new folder below out/
   python -m load.demo --out DIR        results in DIR, which must be new or empty
 
 exit codes: 0 done and nothing lost; 1 an event was lost, or something failed; 2 the machine lacks something
@@ -109,10 +112,12 @@ def _report(runs: Sequence[RunResult], out: Path) -> str:
 def _conclude(about: dict[str, Any], runs: Sequence[RunResult], table: str, out: Path) -> int:
     """Print and save what was found; return the exit code."""
     classes = {run.policy: run.classes for run in runs}
-    seen = Seen.of(records(runs[-1].folder))
+    seen = {run.policy: Seen.of(records(run.folder)) for run in runs}
     per_class = json.loads((out / "report.json").read_text(encoding="utf-8"))["per_class"]
     p99 = {row["run"]: row["consumed_p99_ms"] for row in per_class if row["class"] == shop.CLASSES[0]}
-    words = sentence(seen, bound=shop.BOUND, capacity=shop.CAPACITY.rate, consumed_p99_ms=p99, classes=classes)
+    words = sentence(
+        seen, seed=SEED_POLICY, bound=shop.BOUND, capacity=shop.CAPACITY.rate, consumed_p99_ms=p99, classes=classes
+    )
     lost = shortcomings(classes)
     late = {run.policy: run.produced.worst_lateness for run in runs}
     record = about | {
@@ -121,7 +126,7 @@ def _conclude(about: dict[str, Any], runs: Sequence[RunResult], table: str, out:
         "classes": {
             policy: {name: asdict(at) for name, at in of_class.items()} for policy, of_class in classes.items()
         },
-        "loop": asdict(seen),
+        "loop": {policy: asdict(one) for policy, one in seen.items()},
         "worst_lateness_s": late,
         "sentence": words,
         "lost": lost,

@@ -7,7 +7,7 @@ share its faults nor take the processor that it is measured on.
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Self, cast
@@ -119,6 +119,24 @@ class Wire:
         self._send(commands.Basic.Cancel(consumer_tag=tag))
         self._answer("Basic.CancelOk")
 
+    def delete_exchange(self, name: str) -> None:
+        """Delete an exchange; nothing happens if there is none."""
+        self._call(commands.Exchange.Delete(exchange=name), "Exchange.DeleteOk")
+
+    def publish(self, queue: str, bodies: Iterable[bytes]) -> None:
+        """Publish transient messages into a queue by the default exchange, unconfirmed."""
+        head = frame.marshal(commands.Basic.Publish(routing_key=queue), CHANNEL)
+        for body in bodies:
+            content = struct.pack(">HHQH", 60, 0, len(body), 0)
+            framed = (_HEADER_FRAME, content), (_BODY_FRAME, body)
+            parts = [_FRAME_HEAD.pack(kind, CHANNEL, len(part)) + part + b"\xce" for kind, part in framed]
+            self._write(head + b"".join(parts))
+
+    def detach(self) -> socket.socket:
+        """Hand over the connection, logged in and with channel 1 open, to whoever goes on with it."""
+        self._socket.settimeout(0)
+        return self._socket
+
     def close(self) -> None:
         """Close the connection; never fails."""
         with suppress(WireError):
@@ -130,8 +148,11 @@ class Wire:
         return self._answer(answer, channel)
 
     def _send(self, method: base.Frame, channel: int = CHANNEL) -> None:
+        self._write(frame.marshal(method, channel))
+
+    def _write(self, data: bytes) -> None:
         try:
-            self._socket.sendall(frame.marshal(method, channel))
+            self._socket.sendall(data)
         except OSError as error:
             raise WireError(f"RabbitMQ: {error}") from error
 

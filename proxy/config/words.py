@@ -109,10 +109,10 @@ def allowed(annotation: Any, metadata: Sequence[object] = ()) -> str:
         return marked[0]
     if core in {int, float, str}:
         return _quantity(core, metadata)
-    if get_origin(core) in {list, tuple}:
-        return f"a list of {bounds_text(core, metadata) or 'any number'}, each {allowed(get_args(core)[0])}"
-    if get_origin(core) is dict:
-        return f"a mapping from names, each {allowed(get_args(core)[1])}"
+    if get_origin(core) in {list, tuple, dict}:
+        holder = "a mapping" if get_origin(core) is dict else "a list"
+        each = allowed(get_args(core)[1 if get_origin(core) is dict else 0])
+        return f"{holder} of {bounds_text(core, metadata) or 'any number'}, each {each}"
     if get_origin(core) is Literal:
         return listing(str(choice).lower() if choice is True else str(choice) for choice in get_args(core))
     if _is_part(core):

@@ -18,6 +18,7 @@ from proxy.settings import Policy, Route
 from proxy.simulation import scenario_file
 from proxy.simulation.figures import MEANINGS, Figures, Judged
 from proxy.simulation.scenario import Scenario
+from proxy.simulation.scenario_checks import figure_names
 from proxy.simulation.scenario_run import simulate
 
 EXIT_MISSED = 1
@@ -85,7 +86,7 @@ def _run(scenario: Scenario, policies: Sequence[str], copy: Path | None, out: Pa
         found = {
             policy: {
                 name: Figures(scenario, trace).value(name)
-                for name in (*scenario_file.figures(scenario), *sorted({f"told.{one.cause}" for one in trace.told}))
+                for name in (*figure_names(scenario), *sorted({f"told.{one.cause}" for one in trace.told}))
             }
             for policy, trace in traces.items()
         }

@@ -17,7 +17,7 @@ _POINTS = 240
 """Points of a curve at most."""
 
 
-def draw(scenario: Scenario, traces: Mapping[str, Trace], picture: Path) -> None:
+def draw(scenario: Scenario, traces: Mapping[str, Trace], picture: Path, *, where: str = "simulated") -> None:
     """Write the picture as PNG."""
     figure = Figure(figsize=(6.5 * len(traces), 9.5), layout="constrained")
     FigureCanvasAgg(figure)
@@ -36,7 +36,7 @@ def draw(scenario: Scenario, traces: Mapping[str, Trace], picture: Path) -> None
     for row, words in enumerate(("offered /s", "sent (-) and consumed (--) /s", "queue delay, s", "consumed time, s")):
         rows[row][0].set_ylabel(words)
     rows[0][0].legend(loc="upper left", fontsize=8)
-    figure.suptitle(f"{scenario.name} (simulated)", color=_INK)
+    figure.suptitle(f"{scenario.name} ({where})", color=_INK)
     figure.savefig(picture, dpi=110)
 
 

@@ -18,7 +18,7 @@ MEANINGS = {
     "nack_ratio": "publications refused, as a share of all",
     "sent_ratio": "publications for each event that was taken",
     "added_after.EVENT": "most that was added to the queue in 10 s, in seconds of the capacity before",
-    "settled_after.EVENT": "seconds until what is admitted in a second is within 10 % of the capacity and queue delay < 0.2 s, in 95 % of the time from then on",
+    "settled_after.EVENT": "seconds until in 95 % of all seconds what is admitted is the capacity +-10 %",
     "stopped_after.EVENT": "seconds until next to nothing is sent, from the first nack if there is one",
     "lost": "events committed that no queue ever took",
     "duplicates": "events that queues took more than once",

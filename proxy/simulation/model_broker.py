@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from proxy.bridge.broker import Batch, QueueState
+from proxy.bridge.broker import Batch, QueueInsight, QueueState
 from proxy.errors import BrokerError
 from proxy.model import Event, Partition
 from proxy.publish_lane import PublishLane
@@ -23,6 +23,8 @@ from proxy.simulation.trace import Trace
 
 ONE_WAY = (0.0001, 0.0004)
 """Seconds over a connection; twice that is the measured P50 of a confirm, 0.5 ms."""
+STATISTICS = 5.0
+"""Seconds between two refreshments of the statistics."""
 SELDOM_SLOW = 0.01
 SLOW = 0.004
 """One in a hundred pieces takes the measured P99."""
@@ -78,7 +80,7 @@ class ModelBroker:
         self.is_stalled = False
         """It reads nothing and does not say so, as while it pages out."""
         self.is_monitored = True
-        """Its monitors are answered."""
+        self.is_managed = True
         self._trace = trace
         self._begins = begins
         self._epoch = epoch
@@ -105,6 +107,10 @@ class ModelBroker:
         """Return a monitor."""
         return ModelMonitor(self)
 
+    def insights(self) -> "ModelInsights":
+        """Return the broker's statistics."""
+        return ModelInsights(self)
+
     # What befalls it
 
     def set_reading(self, *, blocked: bool = False, stalled: bool = False) -> None:
@@ -112,6 +118,14 @@ class ModelBroker:
         self.is_blocked, self.is_stalled = blocked, stalled
         for wire in list(self._wires):
             wire.read_on()
+
+    def set_monitored(self, *, on: bool) -> None:
+        """Answer monitors or not."""
+        self.is_monitored = on
+
+    def set_managed(self, *, on: bool) -> None:
+        """Tell statistics or not."""
+        self.is_managed = on
 
     def stop(self) -> None:
         """Go down: connections are lost, messages stay, what consumers held goes back."""
@@ -198,6 +212,38 @@ class ModelMonitor:
 
     async def close(self) -> None:
         """Do nothing: there is no connection to close."""
+
+
+class ModelInsights:
+    """See `proxy.bridge.broker.QueueInsights`: refreshed every 5 s and 4.5 s old by then, as RabbitMQ's."""
+
+    def __init__(self, broker: ModelBroker) -> None:
+        self._broker = broker
+        self._told: dict[str, QueueInsight] = {}
+        self._next: dict[str, QueueInsight] = {}
+        self._period = -1
+
+    async def ask(self, queues: Collection[str]) -> Mapping[str, QueueInsight | None]:
+        """Tell what is known of every queue."""
+        await asyncio.sleep(2 * self._broker.latency())
+        if not self._broker.is_up or not self._broker.is_managed:
+            raise BrokerError("model: connection refused")
+        now = asyncio.get_running_loop().time()
+        if int(now / STATISTICS) != self._period:
+            self._period = int(now / STATISTICS)
+            self._told, self._next = self._next, {name: self._insight(name, now) for name in self._broker.queues}
+        return {name: self._told.get(name) for name in queues}
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection to close."""
+
+    def _insight(self, name: str, now: float) -> QueueInsight:
+        queue = self._broker.queues[name]
+        queue.advance(now)
+        before = self._next.get(name)
+        acked = queue.consumers.acked
+        rate = 0.0 if before is None else (acked - before.acked) / STATISTICS
+        return QueueInsight(queue.ready, queue.consumers.held, acked, delivered_rate=rate, taken_rate=rate)
 
 
 @dataclass(frozen=True, slots=True)

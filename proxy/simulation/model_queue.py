@@ -1,6 +1,6 @@
 """A queue with its consumers, as measured on RabbitMQ: bound, prefetch in front, work that takes its time.
 
-It has no timers: `advance` works off everything that happened until now, in its order. Latency does not depend on depth;
+It has no timers: `advance` works off everything that happened until now, in its order. Latency knows nothing of depth;
 consumers hold prefetched messages that nobody can overtake any more, and depth counts the others only.
 """
 
@@ -49,6 +49,8 @@ class Consumers:
         self._ends: list[tuple[float, int]] = []
         """A heap of when who is done with the first."""
         self._turn = 0
+        self.acked = 0
+        """Messages ever done with."""
 
     @property
     def capacity(self) -> float:
@@ -86,6 +88,7 @@ class Consumers:
         at, number = heappop(self._ends)
         hand = self._hands[number]
         hand.popleft()
+        self.acked += 1
         if hand:
             self._begin(number, at)
         return at, number

@@ -1,7 +1,7 @@
 """Who offers what, when: the streams of a scenario, written into the log by an open schedule.
 
-Whenever its `linger` is over, what a stream owes is written to one of its partitions, whose turn it is, as producers that
-batch do; it is due at that instant.
+Whenever its `linger` is over, what a stream owes is written to one of its partitions, whose turn it is, as by producers
+that batch; it is due at that instant.
 """
 
 import asyncio
@@ -13,16 +13,14 @@ from proxy.simulation.model_broker import Seen
 from proxy.simulation.scenario import Rate, Scenario, Stream
 from proxy.simulation.trace import Trace
 
-TICK = 0.01
-"""Seconds between two looks at who has to write."""
-_TOP_UP_TICKS = 5
-"""How often what is endless is topped up, in ticks ..."""
+TOP_UP = 0.05
+"""Seconds between two looks at what is endless, and the longest between any two ..."""
 AHEAD_SECONDS = 2.0
 AHEAD_LEAST = 50
-"""... to so many seconds of the capacity behind it, but at least so many events a partition."""
+"""... which is topped up to so many seconds of the capacity behind it, but at least so many events a partition."""
 TRIM = 1_000
 """Events of a partition that are done with before the log forgets them; looked at seldom."""
-_TRIM_TICKS = 100
+_TRIM_SECONDS = 10.0
 
 
 def rate_at(rate: Rate, second: float) -> float:
@@ -48,8 +46,11 @@ def _cosine(turns: float) -> float:
 class Offer:
     """One stream on its way into the log."""
 
-    def __init__(self, name: str, stream: Stream, capacity: float, cluster: MemoryCluster, trace: Trace) -> None:
+    def __init__(
+        self, name: str, stream: Stream, capacity: float, cluster: MemoryCluster, trace: Trace, tick: float
+    ) -> None:
         self._stream = stream
+        self._tick = tick
         self._cluster = cluster
         self._counts = trace.offered[name]
         self._value = bytes(stream.size)
@@ -57,7 +58,7 @@ class Offer:
             Partition(f"{name}-{kind}", number) for kind in range(stream.types) for number in range(stream.partitions)
         ]
         self._active = (stream.active or stream.types) * stream.partitions
-        self._ticks = round(stream.linger / TICK)
+        self._ticks = max(1, round(stream.linger / tick))
         self._owed = 0.0
         self._turn = 0
         self._ahead = max(AHEAD_LEAST, round(AHEAD_SECONDS * capacity / len(self._partitions)))
@@ -73,13 +74,13 @@ class Offer:
         """Write what has become due since the last time."""
         if tick % self._ticks:
             return
-        second, linger = tick * TICK, self._ticks * TICK
+        second, linger = tick * self._tick, self._ticks * self._tick
         self._owed += rate_at(self._stream.rate, second - linger / 2) * linger
         due = int(self._owed + 1e-9)
         if not due:
             return
         self._owed -= due
-        self._counts.add(second - TICK / 2, due)
+        self._counts.add(second - self._tick / 2, due)
         first = int(second / self._stream.rotation) * self._active if self._stream.active else 0
         at = (first + self._turn % self._active) % len(self._partitions)
         self._turn += 1
@@ -108,8 +109,10 @@ class Offers:
     def __init__(self, scenario: Scenario, cluster: MemoryCluster, trace: Trace) -> None:
         self._scenario = scenario
         self._cluster = cluster
+        self._tick = min([TOP_UP, *(stream.linger for stream in scenario.streams.values() if not stream.rate.endless)])
         offers = [
-            Offer(name, stream, _capacity(scenario, name), cluster, trace) for name, stream in scenario.streams.items()
+            Offer(name, stream, _capacity(scenario, name), cluster, trace, self._tick)
+            for name, stream in scenario.streams.items()
         ]
         self._scheduled = [one for one in offers if not one.is_endless]
         self._endless = [one for one in offers if one.is_endless]
@@ -119,16 +122,17 @@ class Offers:
         loop = asyncio.get_running_loop()
         start = loop.time()
         committed = self._cluster.group(self._scenario.name).committed
-        for tick in range(1, round(self._scenario.seconds / TICK) + 1):
-            second = tick * TICK
+        top_up, trim = round(TOP_UP / self._tick), round(_TRIM_SECONDS / self._tick)
+        for tick in range(1, round(self._scenario.seconds / self._tick) + 1):
+            second = tick * self._tick
             await asyncio.sleep(start + second - loop.time())
             wall_ms = round((epoch + second) * 1000)
             for one in self._scheduled:
                 one.write(tick, wall_ms)
-            if tick % _TOP_UP_TICKS == 0:
+            if tick % top_up == 0:
                 for one in self._endless:
                     one.top_up(second, wall_ms, seen)
-            if tick % _TRIM_TICKS == 0:
+            if tick % trim == 0:
                 for one in (*self._scheduled, *self._endless):
                     one.trim(committed)
 

@@ -166,7 +166,7 @@ class Happening(Part):
     """For capacity, consumers, foreign; may be left out where there is only one."""
     to: Annotated[Number, Field(ge=0, le=100_000)] | None = None
     """capacity: events a second from now on, 0 stalls consumers with what they hold; consumers: how many are left,
-    each as quick as before, 0 gives back what they held; foreign: events a second that others publish into the queue."""
+    each as quick as before, 0 gives back what they held; foreign: events a second that others publish into it."""
     seconds: Annotated[Seconds, Field(ge=0.01, le=86_400)] | None = None
     """How long it lasts; then all is as before. None: to the end."""
     replica: Annotated[Whole, Field(ge=0, le=99)] | None = None
@@ -232,6 +232,8 @@ class Scenario(Part):
         Allowed(READS_FORM),
     ] = ((),)
     """The classes that each replica reads from the start; () reads all."""
+    management: bool = False
+    """Whether Tidegate is told where the broker's management API is."""
     settings: Annotated[dict[str, object], Allowed(SETTINGS_FORM)] = Field(default_factory=dict)
     events: tuple[Happening, ...] = ()
     expect: Annotated[tuple[Expectation, ...], Field(min_length=1)]

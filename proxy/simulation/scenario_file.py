@@ -1,7 +1,7 @@
 """Reads a scenario, or says every mistake in it at once; makes the Tidegate settings that it runs with."""
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,23 +9,18 @@ import yaml
 
 from proxy import config
 from proxy.config import yaml_file
-from proxy.config.items import Item, Mistakes, listing
-from proxy.config.words import nearest, validate
+from proxy.config.items import Item, Mistakes
+from proxy.config.words import validate
 from proxy.errors import SettingsError
-from proxy.settings import DEFAULT_CLASSES, Settings
+from proxy.settings import Settings
 from proxy.simulation.scenario import Rate, Scenario
+from proxy.simulation.scenario_checks import contradictions
 
 SHIPPED = Path(__file__).with_name("scenarios")
 """The scenarios that come with the package."""
 
 UNLOADED_SHARE = 0.2
 UNLOADED_SECONDS = 30.0
-
-OF_CLASS = ("consumed_p50", "consumed_p99", "consumed_max", "bridge_p50", "bridge_p99", "goodput", "share")
-OF_ALL = ("use", "queue_delay_p50", "queue_delay_p99", "queue_delay_max", "nack_ratio", "sent_ratio", "lost")
-OF_ALL_TOO = ("duplicates", "cuts", "balance", "scalings")
-OF_QUEUE = ("use", "queue_delay_p50", "queue_delay_p99", "queue_delay_max")
-AFTER = ("added_after", "settled_after", "stopped_after")
 
 
 def shipped() -> dict[str, Path]:
@@ -39,7 +34,7 @@ def load(path: Path) -> Scenario:
     root = yaml_file.read(path, {}, mistakes)
     scenario = validate(Scenario, _with_class(root), mistakes) if root is not None else None
     if scenario is not None and root is not None:
-        for words in _contradictions(scenario):
+        for words in contradictions(scenario):
             mistakes.add(root, words)
     if mistakes.listed() or scenario is None:
         raise SettingsError(mistakes.listed())
@@ -68,7 +63,10 @@ def settings(scenario: Scenario, policy: str, replica: int = 0, *, reads: tuple[
 
 
 def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hosts: str) -> dict[str, Any]:
-    """Return the settings as the file would hold them; `kafka` and `rabbitmq` name hosts other than in memory."""
+    """Return the settings as the file would hold them.
+
+    `kafka`, `rabbitmq` (host:port) and `management` (a URL) name others than those in memory.
+    """
     routes: dict[str, Any] = {}
     for name, route in scenario.routes.items():
         routes[name] = {"exchange": name, "policy": route.policy or policy}
@@ -90,6 +88,8 @@ def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hos
         "event_types": types,
         "admin": {"listen": None},
     }
+    if scenario.management:
+        given["broker"]["management"] = {"url": hosts.get("management", "http://memory:1")}
     if any(stream.size > 1024**2 - 1024 for stream in scenario.streams.values()):
         given["limits"] = {"event_bytes": "20MiB", "inbox_bytes": "20MiB"}
         for route in routes.values():
@@ -144,69 +144,3 @@ def _with_class(root: Item) -> Item:
         for name, item in streams.mapping.items()
     }
     return root.at(dict(root.mapping) | {"streams": streams.at(renamed)})
-
-
-def _contradictions(scenario: Scenario) -> Iterator[str]:
-    """Yield what no single part can see."""
-    classes, queues, routes = scenario.classes, tuple(scenario.queues), tuple(scenario.routes)
-    if scenario.warm_up >= scenario.seconds:
-        yield "warm_up is not shorter than seconds; nothing would be judged"
-    for name, stream in scenario.streams.items():
-        if stream.priority not in DEFAULT_CLASSES and "classes" not in scenario.settings:
-            yield f"streams.{name}.class: allowed: {listing(DEFAULT_CLASSES)}, or others under settings.classes"
-        if stream.route is None and len(routes) > 1:
-            yield f"streams.{name}.route is missing; allowed: {listing(routes)}"
-        elif stream.route is not None and stream.route not in routes:
-            yield f"streams.{name}.route does not exist{nearest(stream.route, routes)} allowed: {listing(routes)}"
-        if name in classes and name != stream.priority:
-            yield f"streams.{name} is called like a class that is not its own; figures could mean either"
-    for name, route in scenario.routes.items():
-        for queue in sorted({*route.queues, *(queue for named in route.sends.values() for queue in named)}):
-            if queue not in queues:
-                yield f"routes.{name}: queue {queue} does not exist{nearest(queue, queues)} allowed: {listing(queues)}"
-    for reads in (*scenario.replicas, *(event.reads for event in scenario.events)):
-        for name in reads:
-            if name not in classes:
-                yield f"replicas: class {name} has no stream; allowed: {listing(classes)}"
-    yield from _wrong_events(scenario)
-    yield from _wrong_figures(scenario)
-
-
-def _wrong_events(scenario: Scenario) -> Iterator[str]:
-    queues = tuple(scenario.queues)
-    seen: set[str] = set()
-    for number, event in enumerate(scenario.events):
-        place = f"events[{number}]"
-        if event.name in seen:
-            yield f"{place}.name: {event.name} is taken; figures could mean either"
-        seen.add(event.name)
-        if event.at >= scenario.seconds:
-            yield f"{place}.at is not before the end, second {scenario.seconds:g}"
-        if event.what in {"capacity", "consumers", "foreign"}:
-            if event.queue is None and len(queues) > 1:
-                yield f"{place}.queue is missing; allowed: {listing(queues)}"
-            elif event.queue is not None and event.queue not in queues:
-                yield f"{place}.queue does not exist{nearest(event.queue, queues)} allowed: {listing(queues)}"
-
-
-def _wrong_figures(scenario: Scenario) -> Iterator[str]:
-    allowed = set(figures(scenario))
-    for number, expectation in enumerate(scenario.expect):
-        if expectation.figure not in allowed and not expectation.figure.startswith("told."):
-            near = nearest(expectation.figure, sorted(allowed))
-            yield f"expect[{number}].figure: {expectation.figure} is unknown{near} allowed: {listing(sorted(allowed))}"
-        if (expectation.until or scenario.seconds) <= (expectation.since or scenario.warm_up):
-            yield f"expect[{number}]: until is not after since"
-    if scenario.control_off is None and not any(one.fails_with_control_off for one in scenario.expect):
-        yield "mark a figure with fails_with_control_off: true, or say under control_off why none can fail"
-
-
-def figures(scenario: Scenario) -> Iterator[str]:
-    """Yield the name of every figure that a run of the scenario has; `told.CAUSE` besides."""
-    for name in dict.fromkeys((*scenario.classes, *scenario.streams)):
-        yield from (f"{name}.{figure}" for figure in OF_CLASS)
-    yield from (*OF_ALL, *OF_ALL_TOO)
-    for name in scenario.queues:
-        yield from (f"{figure}.{name}" for figure in OF_QUEUE)
-    for event in scenario.events:
-        yield from (f"{figure}.{event.name}" for figure in AFTER)

@@ -1,4 +1,4 @@
-"""Runs a scenario: production bridges under virtual time, an in-memory log, the broker model, and what happens to them."""
+"""Runs a scenario: production bridges under virtual time, a log in memory, the broker model, and what befalls them."""
 
 import asyncio
 import gc
@@ -120,6 +120,7 @@ class _Run:
             write=partial(self._on_record, number),
             wall=lambda: EPOCH - SETTLE + loop.time(),
             instance=name,
+            insights=self._broker.insights(),
         )
         self.trace.reads[number] = reads
         self._replicas.append(_Replica(app, log, tasks.create_task(app.run(), name=name)))
@@ -192,36 +193,32 @@ class _Run:
 
     def _befall(self, event: Happening) -> Callable[[], object]:
         """Let it begin; return what ends it."""
-        broker, now = self._broker, asyncio.get_running_loop().time
-        match event.what:
-            case "capacity" | "consumers":
-                queue = broker.queues[self._scenario.queue_of(event)]
-                assert event.to is not None
-                if event.what == "capacity":
-                    was = queue.consumers.capacity
-                    queue.set_capacity(event.to, now())
-                    return lambda: queue.set_capacity(was, now())
-                count = queue.consumers.count
-                queue.set_consumers(int(event.to), now())
-                return lambda: queue.set_consumers(count, now())
-            case "alarm":
-                broker.set_reading(blocked=True)
-                return broker.set_reading
-            case "paging_stall":
-                broker.set_reading(stalled=True)
-                return broker.set_reading
-            case "broker_restart":
-                broker.stop()
-                return broker.start
-            case "monitor_lost":
-                broker.is_monitored = False
-                return lambda: setattr(broker, "is_monitored", True)
-            case "management_lost":
-                return lambda: None  # the model has no management API to lose
-            case "log_lost":
-                self._cluster.go_down()
-                return self._cluster.come_up
-        raise NotImplementedError(f"the simulation has no {event.what}")
+        broker = self._broker
+        if event.what in {"capacity", "consumers"}:
+            return self._change(broker.queues[self._scenario.queue_of(event)], event)
+        befalls: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+            "alarm": (partial(broker.set_reading, blocked=True), broker.set_reading),
+            "paging_stall": (partial(broker.set_reading, stalled=True), broker.set_reading),
+            "broker_restart": (broker.stop, broker.start),
+            "monitor_lost": (partial(broker.set_monitored, on=False), partial(broker.set_monitored, on=True)),
+            "management_lost": (partial(broker.set_managed, on=False), partial(broker.set_managed, on=True)),
+            "log_lost": (self._cluster.go_down, self._cluster.come_up),
+        }
+        begin, end = befalls[event.what]
+        begin()
+        return end
+
+    def _change(self, queue: ModelQueue, event: Happening) -> Callable[[], object]:
+        """Set a queue's capacity or consumers; return what sets them back."""
+        now = asyncio.get_running_loop().time
+        assert event.to is not None
+        if event.what == "capacity":
+            capacity = queue.consumers.capacity
+            queue.set_capacity(event.to, now())
+            return lambda: queue.set_capacity(capacity, now())
+        count = queue.consumers.count
+        queue.set_consumers(int(event.to), now())
+        return lambda: queue.set_consumers(count, now())
 
     async def _foreign(self, queue: ModelQueue, event: Happening) -> None:
         """Publish into a queue past Tidegate; what it refuses is gone."""

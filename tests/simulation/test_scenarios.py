@@ -1,4 +1,4 @@
-"""The scenarios that ship: all of them can be read; the quick ones keep what they promise, and fail with control off."""
+"""The scenarios that ship: all can be read; the quick ones keep what they promise, and fail with control off."""
 
 import hashlib
 import os

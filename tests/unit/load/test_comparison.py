@@ -43,13 +43,16 @@ def test_the_sentence_names_the_events_that_its_percentile_leaves_out() -> None:
         "per_type": {"P1": Whereabouts(produced=3900, delivered=3900)},
     }
     p99 = {"static": 31_000.0, "per_type": None}
-    words = sentence(seen, bound=300, capacity=300, consumed_p99_ms=p99, classes=classes)
+    runs = {"static": seen, "per_type": seen, "class_budget": Seen(60, 0, 0, 1.2, 50.0, 0, 15, 42)}
+    words = sentence(runs, seed="per_type", bound=300, capacity=300, consumed_p99_ms=p99, classes=classes)
 
     assert "31.0 s with control off (3,000 not delivered yet)" in words
     assert "none delivered under per_type (0 not delivered yet)" in words
     assert "slow confirms in 0 of 60 verdicts" in words
     assert "refused publications in 20" in words
     assert "240 events (0.8 s of work)" in words
+    assert "Under class_budget half of the time at most 15 events (0.05 s of work)" in words
+    assert "42 at most; none was refused" in words
 
 
 def test_a_loss_is_said_with_policy_and_class() -> None:
@@ -63,7 +66,7 @@ def test_a_loss_is_said_with_policy_and_class() -> None:
 def test_the_sentence_does_not_call_the_loop_blind_when_latency_spoke_or_nothing_did() -> None:
     def words(by_latency: int, by_errors: int) -> str:
         seen = Seen(60, by_latency, by_errors, 1.2, 50.0, 900, 240, 300)
-        return sentence(seen, bound=300, capacity=300, consumed_p99_ms={}, classes={})
+        return sentence({"per_type": seen}, seed="per_type", bound=300, capacity=300, consumed_p99_ms={}, classes={})
 
     assert "only from a queue that is full" in words(0, 20)
     assert "only from a queue that is full" in words(4, 20)

@@ -42,7 +42,10 @@ def trace() -> Trace:
         ready = 60 if 10 < at < 12 else 5
         trace.queues["work"].append(QueueSample(at, ready, 4, 10.0 * rate, 0.0))
     trace.refused["campaign"].add(3, 30)
-    trace.told += [Told(5, "shop", True, "depth"), Told(15, "shop", False, "none"), Told(16, "shop", True, "nacks")]
+    trace.told += [
+        Told(at, "shop", congested=congested, cause=cause)
+        for at, congested, cause in ((5, True, "depth"), (15, False, "none"), (16, True, "nacks"))
+    ]
     trace.confirmed[0].add(5, 80)
     trace.confirmed[1].add(5, 100)
     trace.reads |= {0: (), 1: ()}

@@ -1,0 +1,195 @@
+"""What one route's readings mean: which sign, which levels, which rates."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf
+
+import pytest
+
+from proxy.congestion.class_budget import FEWEST, OLDEST, PATIENCE, BudgetVerdict, RouteBudget, Sign
+from proxy.congestion.reading import QueueReading, Reading
+from proxy.settings import ClassBudget
+
+THRESHOLDS = (0.5, 0.2, 0.08)
+TICK = 0.05
+CAPACITY = 300.0
+
+Change = Callable[[Reading], Reading]
+
+
+class Route:
+    """A budget that is told of a queue with some depth, taken from at the capacity while that lasts."""
+
+    def __init__(self, *, has_queue: bool = True, sends: tuple[float, float, float] = (60, 60, 180)) -> None:
+        self.budget = RouteBudget("r", THRESHOLDS, ClassBudget())
+        self.now = 100.0
+        self._sends = sends
+        self._has_queue = has_queue
+        self._confirmed = [0.0, 0.0, 0.0]
+
+    def see(self, seconds: float, ready: float, change: Change = lambda reading: reading) -> BudgetVerdict:
+        """Return the last verdict after the same was seen for some seconds."""
+        for _ in range(max(1, round(seconds / TICK))):
+            self.now += TICK
+            for rank, rate in enumerate(self._sends):
+                self._confirmed[rank] += rate * TICK
+            queue = QueueReading(round(ready), 4, self.now, 3 * TICK)
+            reading = Reading(
+                at=self.now,
+                queues=(queue,) if self._has_queue else (),
+                confirmed=tuple(round(count) for count in self._confirmed),
+                latency=0.002,
+                waited=(False, False, True),
+            )
+            verdict = self.budget.judge(change(reading))
+        return verdict
+
+
+def at_work() -> Route:
+    """Return a route that has found its rate: 20 ms of queue, never empty."""
+    route = Route()
+    route.see(3.0, 40)
+    route.see(3.0, 6)
+    return route
+
+
+@pytest.mark.parametrize(
+    ("ready", "hot"),
+    [
+        (20, (False, False, False)),
+        (30, (False, False, True)),
+        (75, (False, True, True)),
+        (180, (True, True, True)),
+    ],
+)
+def test_the_lower_the_class_the_sooner_it_is_hot_when_the_queue_grows(ready: int, hot: tuple[bool, ...]) -> None:
+    route = at_work()
+    verdict = route.see(1.5, ready)
+    assert verdict.hot == hot
+    assert verdict.congested is any(hot)
+    assert verdict.cause is (Sign.DEPTH if any(hot) else Sign.NONE)
+    assert verdict.delay == pytest.approx(ready / CAPACITY, rel=0.1)
+
+
+def test_only_the_lowest_class_is_cut_when_only_its_threshold_is_passed() -> None:
+    verdict = at_work().see(0.5, 30)
+    assert verdict.rates[0] == inf
+    assert verdict.rates[2] <= 0.92 * CAPACITY * 1.05
+
+
+def test_a_level_above_may_always_send_as_much_as_one_below_when_anything_is_seen() -> None:
+    route = at_work()
+    for ready in (0, 30, 100, 300, 30, 0):
+        rates = route.see(1.0, ready).rates
+        assert list(rates) == sorted(rates, reverse=True)
+
+
+def test_a_few_messages_are_no_sign_when_almost_nothing_is_sent() -> None:
+    route = Route(sends=(1, 0, 0))
+    assert not any(route.see(5.0, FEWEST - 1).hot)
+
+
+def test_a_burst_is_no_congestion_when_the_queue_was_empty_a_moment_ago() -> None:
+    route = Route(sends=(5, 0, 0))
+    route.see(5.0, 0)
+    assert not any(route.see(TICK, 30).hot)
+
+
+def test_nothing_is_said_and_nothing_grows_when_the_depth_is_too_old() -> None:
+    route = at_work()
+    before = route.budget.rates
+
+    def is_old(reading: Reading) -> Reading:
+        return replace(reading, queues=tuple(replace(queue, at=100.0) for queue in reading.queues if queue))
+
+    verdict = route.see(5.0, 0, is_old)
+    assert (verdict.congested, verdict.cause) == (None, Sign.BLIND)
+    assert verdict.delay is None
+    assert all(now <= then for now, then in zip(verdict.rates, before, strict=True))
+
+
+@pytest.mark.parametrize(
+    "blinds",
+    [
+        lambda reading: replace(reading, queues=(None,)),
+        lambda reading: replace(reading, others=None),
+    ],
+)
+def test_nothing_grows_when_one_thing_needed_is_not_known(blinds: Change) -> None:
+    route = at_work()
+    before = route.budget.rates
+    verdict = route.see(5.0, 0, blinds)
+    assert verdict.cause is Sign.BLIND
+    assert all(now <= then for now, then in zip(verdict.rates, before, strict=True))
+
+
+def test_every_class_is_hot_when_a_backlog_has_no_consumer() -> None:
+    def has_none(reading: Reading) -> Reading:
+        return replace(reading, queues=tuple(replace(queue, consumers=0) for queue in reading.queues if queue))
+
+    verdict = at_work().see(0.5, 20, has_none)
+    assert (verdict.cause, verdict.hot) == (Sign.NO_CONSUMERS, (True, True, True))
+
+
+def test_every_class_is_hot_when_consumers_only_take() -> None:
+    verdict = at_work().see(0.5, 0, lambda reading: replace(reading, unacked_growing=True))
+    assert (verdict.cause, verdict.hot) == (Sign.UNACKED, (True, True, True))
+
+
+def nacking(share: float, start: float) -> Change:
+    def change(reading: Reading) -> Reading:
+        return replace(reading, failed=round(max(0.0, reading.at - start) * share * CAPACITY))
+
+    return change
+
+
+def test_nacks_are_held_against_the_lowest_class_first_and_then_one_more_when_they_go_on() -> None:
+    route = at_work()
+    nacks = nacking(0.1, route.now)
+    assert route.see(0.4, 2, nacks).hot == (False, False, True)
+    assert route.see(PATIENCE, 2, nacks).hot == (False, True, True)
+    verdict = route.see(PATIENCE, 2, nacks)
+    assert (verdict.cause, verdict.hot) == (Sign.NACKS, (True, True, True))
+
+
+def test_one_nack_in_a_thousand_is_no_sign_when_events_flow() -> None:
+    route = at_work()
+    assert not any(route.see(3.0, 2, nacking(0.001, route.now)).hot)
+
+
+def test_nacks_are_held_against_the_only_class_that_sends_when_the_others_do_not() -> None:
+    route = Route(sends=(300, 0, 0))
+    route.see(6.0, 6)
+    assert route.see(0.4, 2, nacking(0.1, route.now)).hot[0]
+
+
+def test_a_route_without_queues_grows_when_nothing_speaks_against_it() -> None:
+    route = Route(has_queue=False)
+    assert route.see(10.0, 0).rates[2] > 10 * CAPACITY
+
+
+def test_the_route_stops_when_its_connection_can_t_send() -> None:
+    verdict = at_work().see(0.2, 2, lambda reading: replace(reading, can_publish=False))
+    assert (verdict.congested, verdict.cause, verdict.rates, verdict.trickle) == (True, Sign.BLOCKED, (0, 0, 0), 0)
+
+
+def test_the_route_stops_when_an_event_has_been_unconfirmed_for_long() -> None:
+    route = at_work()
+    assert route.see(0.2, 2, lambda reading: replace(reading, oldest=OLDEST - 0.1)).cause is Sign.NONE
+    assert route.see(0.2, 2, lambda reading: replace(reading, oldest=OLDEST + 0.1)).cause is Sign.UNCONFIRMED
+
+
+def test_a_wait_is_no_sign_when_twice_as_long_a_one_ended_well() -> None:
+    route = at_work()
+    route.see(0.2, 2, lambda reading: replace(reading, oldest=1.9))
+    route.see(0.2, 2)
+    assert route.see(0.2, 2, lambda reading: replace(reading, oldest=3.0)).cause is Sign.NONE
+
+
+def test_the_trickle_is_a_share_of_what_the_consumers_take_when_they_are_busy() -> None:
+    assert at_work().see(1.0, 20).trickle == pytest.approx(0.025 * CAPACITY, rel=0.1)
+
+
+def test_a_slow_broker_is_a_sign_when_even_its_quickest_confirm_is_late() -> None:
+    verdict = at_work().see(1.5, 2, lambda reading: replace(reading, latency=0.3))
+    assert (verdict.cause, verdict.hot[2]) == (Sign.LATENCY, True)
