@@ -1,0 +1,41 @@
+"""Time that jumps."""
+
+import asyncio
+
+import pytest
+
+from proxy.simulation import virtual_time
+
+
+def test_an_hour_passes_at_once_when_everyone_sleeps() -> None:
+    async def sleep() -> float:
+        await asyncio.sleep(3600)
+        return asyncio.get_running_loop().time()
+
+    assert virtual_time.run(sleep()) == pytest.approx(3600)
+
+
+@pytest.mark.parametrize("gap", [1e-10, 5e-10, 1e-9, 1e-6])
+@pytest.mark.parametrize("start", [0.1, 1234.5678])
+def test_no_timer_fires_before_its_time_when_another_is_due_a_moment_earlier(start: float, gap: float) -> None:
+    async def story() -> tuple[int, float]:
+        loop = asyncio.get_running_loop()
+        deadline = start + gap
+        asyncio.get_running_loop().call_at(start, lambda: None)
+        asked = 0
+        while (left := deadline - loop.time()) > 0 and asked < 100:
+            asked += 1
+            await asyncio.sleep(left)
+        return asked, loop.time()
+
+    asked, now = virtual_time.run(story())
+    assert asked <= 3
+    assert now >= start + gap
+
+
+def test_it_says_so_when_nothing_can_ever_happen_again() -> None:
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(virtual_time.DeadlockError):
+        virtual_time.run(wait())
