@@ -19,8 +19,6 @@ from load.control.payload import Mark, decode
 from load.wire import CHANNEL, Wire, WireError
 from proxy.simulation.scenario import Queue
 
-CONSUMERS_MOST = 1_000
-"""Consumers of one queue at most, those that came and went included."""
 _FRAME = struct.Struct(">BHI")
 _SIZE = struct.Struct(">Q")
 _METHOD, _HEADER, _BODY = 1, 2, 3
