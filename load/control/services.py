@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from pamqp import base, commands, frame
 
@@ -73,9 +73,11 @@ class Services(asyncio.Protocol):
     async def connect(self) -> None:
         """Connect and begin to consume. Raises WireError."""
         wire = await asyncio.to_thread(Wire, self._port)
-        loop = asyncio.get_running_loop()
-        transport, _ = await loop.create_connection(lambda: self, sock=wire.detach())
-        self._transport = transport
+        await asyncio.get_running_loop().create_connection(lambda: self, sock=wire.detach())
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to consume."""
+        self._transport = cast("asyncio.Transport", transport)
         self._send(commands.Basic.Qos(prefetch_count=self._queue.prefetch_each))
         wanted, self._wanted = self._wanted, 0
         self.set_consumers(wanted)
