@@ -40,8 +40,18 @@ class Seen:
         """How many were taken more than once."""
         self._beyond: set[int] = set()
 
-    def add(self, offset: int) -> None:
-        """Note one taken."""
+    def add_all(self, positions: Sequence[object]) -> None:
+        """Note those taken, in the order of their offsets."""
+        if not positions:
+            return
+        first, last = offset_of(positions[0]), offset_of(positions[-1])
+        if first == self.next and last - first == len(positions) - 1 and not self._beyond:
+            self.next = last + 1
+            return
+        for position in positions:
+            self._add(offset_of(position))
+
+    def _add(self, offset: int) -> None:
         if offset < self.next or offset in self._beyond:
             self.again += 1
         elif offset > self.next:
@@ -166,26 +176,23 @@ class ModelBroker:
         seen = self.seen.setdefault(batch.partition, Seen())
         for _, queue in lead.queues:
             queue.advance(now)
-        verdicts: list[bool] = []
-        at = now - self._begins
-        for event in events:
-            assert event.timestamp_ms is not None
-            message = Message(event.timestamp_ms / 1000 - self._epoch, stream, lead.rank)
-            # As in RabbitMQ, one full queue makes a nack although the others keep the message.
-            taken = True
-            for name, queue in lead.queues:
+        verdicts = [True] * len(events)
+        for name, queue in lead.queues:
+            admitted = 0
+            for place, event in enumerate(events):
                 if queue.refuses():
-                    taken = False
+                    # As in RabbitMQ, one full queue makes a nack although the others keep the message.
+                    verdicts[place] = False
                 else:
-                    queue.put(message, now)
-                    self._trace.admitted[name].add(at)
-            if taken:
-                seen.add(offset_of(event.position))
-            verdicts.append(taken)
-        self._trace.sent[stream].add(at, len(verdicts))
+                    assert event.timestamp_ms is not None
+                    queue.put(Message(event.timestamp_ms / 1000 - self._epoch, stream, lead.rank), now)
+                    admitted += 1
+            self._trace.admitted[name].add(now - self._begins, admitted)
+        self._trace.sent[stream].add(now - self._begins, len(verdicts))
         refused = verdicts.count(False)
         if refused:
-            self._trace.refused[stream].add(at, refused)
+            self._trace.refused[stream].add(now - self._begins, refused)
+        seen.add_all([event.position for event, taken in zip(events, verdicts, strict=True) if taken])
         return verdicts
 
 

@@ -46,7 +46,7 @@ class Consumers:
         self._on_begun = on_begun
         self._hands: list[deque[Message]] = []
         """What each holds; the first is worked on."""
-        self._ends: list[tuple[float, int]] = []
+        self.ends: list[tuple[float, int]] = []
         """A heap of when who is done with the first."""
         self._turn = 0
         self.acked = 0
@@ -65,7 +65,7 @@ class Consumers:
     @property
     def next_end(self) -> float:
         """When the next one is done; infinite if nobody works."""
-        return self._ends[0][0] if self._ends else inf
+        return self.ends[0][0] if self.ends else inf
 
     def taker(self) -> int | None:
         """Return whose turn it is to take another message; None if all hands are full."""
@@ -85,7 +85,7 @@ class Consumers:
 
     def finish(self) -> tuple[float, int]:
         """End the work that ends next and begin the same consumer's next; return when, and whose."""
-        at, number = heappop(self._ends)
+        at, number = heappop(self.ends)
         hand = self._hands[number]
         hand.popleft()
         self.acked += 1
@@ -97,11 +97,11 @@ class Consumers:
         """Work at another rate from the next message on; a stall, or its end, acts at once."""
         was_stalled, self.rate_each = self.rate_each == 0, rate_each
         if rate_each == 0:
-            self._ends.clear()
+            self.ends.clear()
         elif was_stalled:
             for number, hand in enumerate(self._hands):
                 if hand:
-                    heappush(self._ends, (now + self._seconds(), number))
+                    heappush(self.ends, (now + self._seconds(), number))
 
     def set_count(self, count: int) -> list[Message]:
         """Let consumers come or go; return what those that go had in their hands."""
@@ -115,13 +115,13 @@ class Consumers:
             if hand:
                 hand[0] = hand[0]._replace(stream="")  # begun once; what counts is that
             back += hand
-            self._ends = sorted(end for end in self._ends if end[1] != self.count)
+            self.ends = sorted(end for end in self.ends if end[1] != self.count)
         return sorted(back)
 
     def _begin(self, number: int, now: float) -> None:
         self._on_begun(now, self._hands[number][0])
         if self.rate_each:
-            heappush(self._ends, (now + self._seconds(), number))
+            heappush(self.ends, (now + self._seconds(), number))
 
     def _seconds(self) -> float:
         mean = 1 / self.rate_each
@@ -149,7 +149,7 @@ class ModelQueue:
     def advance(self, now: float) -> None:
         """Work off what the consumers did until now."""
         consumers = self.consumers
-        while consumers.next_end <= now:
+        while consumers.ends and consumers.ends[0][0] <= now:
             at, number = consumers.finish()
             if self.ready:
                 consumers.hand(number, self._pop(), at)
@@ -193,4 +193,7 @@ class ModelQueue:
 
     def _pop(self) -> Message:
         self.ready -= 1
-        return next(waiting for waiting in self._by_rank if waiting).popleft()
+        for waiting in self._by_rank:
+            if waiting:
+                return waiting.popleft()
+        raise AssertionError("ready counts what waits")

@@ -96,7 +96,7 @@ class _Run:
     def _declare(self) -> None:
         scenario, broker = self._scenario, self._broker
         for name, queue in scenario.queues.items():
-            broker.queues[name] = ModelQueue(queue, self._chance, partial(self._on_begun, name))
+            broker.queues[name] = ModelQueue(queue, self._chance, self._begun(name))
         for name in scenario.routes:
             for rank, (key, queues) in enumerate(scenario_file.bindings(scenario, name).items()):
                 broker.leads[name, key] = Lead(tuple((queue, broker.queues[queue]) for queue in queues), rank)
@@ -127,11 +127,17 @@ class _Run:
 
     # -- what is seen -------------------------------------------------------------------------------------------------
 
-    def _on_begun(self, queue: str, now: float, message: Message) -> None:
-        at = now - SETTLE
-        self.trace.worked[queue].add(at)
-        if message.stream:
-            self.trace.consumed[message.stream].add(at, at - message.due)
+    def _begun(self, queue: str) -> Callable[[float, Message], None]:
+        """Return what notes the begin of a consumer's work on a message of the queue."""
+        worked, consumed = self.trace.worked[queue], self.trace.consumed
+
+        def note(now: float, message: Message) -> None:
+            at = now - SETTLE
+            worked.add(at)
+            if message.stream:
+                consumed[message.stream].add(at, at - message.due)
+
+        return note
 
     def _on_record(self, replica: int, record: Mapping[str, Any]) -> None:
         at = max(0.0, record["at_ms"] / 1000 - EPOCH)
