@@ -16,6 +16,9 @@ class DeadlockError(RuntimeError):
     """Every task waits and no timer is armed: nothing could ever happen again."""
 
 
+TURN = 1e-9
+"""Seconds that a turn of the loop takes at least. asyncio fires timers up to so much early: were time to stand still then,
+two tasks that each wait for an instant just ahead could wake one another for ever."""
 _LOOK_EVERY = 100
 """Turns of the loop from one look at real descriptors to the next; only signals ever come that way."""
 
@@ -34,7 +37,7 @@ class _JumpingSelector(selectors.DefaultSelector):
         if not ready:
             if timeout is None:
                 raise DeadlockError("every task waits and no timer is armed")
-            self._on_wait(timeout)
+            self._on_wait(max(timeout, TURN))
         return ready
 
 
@@ -50,7 +53,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._now
 
     def _pass(self, seconds: float) -> None:
-        self._now += max(seconds, 0.0)
+        self._now += seconds
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
