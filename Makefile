@@ -73,7 +73,7 @@ demo: setup ## order confirmations, brand alerts and a campaign through real bro
 
 .PHONY: control
 control: setup ## control off, the seed's loop and class_budget in a dozen scenarios on real brokers, with curves (45 minutes)
-	@$(BIN)/python -m load.control --json out/control.json --out out/control
+	@$(BIN)/python -m load.control --json out/control.json
 
 .PHONY: image
 image: setup ## the container image localhost/tidegate:latest, with Docker, Podman or Buildah

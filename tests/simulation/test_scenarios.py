@@ -16,7 +16,7 @@ from proxy.simulation.figures import Figures
 from proxy.simulation.scenario import Scenario
 from proxy.simulation.scenario_run import simulate
 
-QUICK = ("flash-campaign", "capacity-half", "small-high-classes", "replicas-2-demand-60")
+QUICK = ("flash-campaign", "capacity-half", "types-one-each", "replicas-2-demand-60")
 """Each runs in a second or two."""
 
 
