@@ -20,7 +20,7 @@ BURST = 0.05
 """Seconds of a rate that may be saved up, or overdrawn by the classes above."""
 
 EARLY = 0.02
-"""Seconds by which a poll may come early and still end the tick: polls are no more regular than the broker's answers."""
+"""Seconds by which a poll may come early and still end the tick: polls are as irregular as the broker's answers."""
 
 Observer = Callable[[BudgetVerdict], None]
 
