@@ -116,4 +116,4 @@ async def pass_in_time(gate: Gate, tier: int, tokens: float, *, again: bool) -> 
         async with asyncio.timeout(AGAIN_PATIENCE):
             await gate.passed(tier, tokens)
     except TimeoutError:
-        gate.give_back(tier, -tokens)
+        gate.overdraw(tier, tokens)

@@ -5,6 +5,9 @@ from collections.abc import Iterable
 
 from proxy.congestion.divider import Divider, Ticket
 
+LONGEST_WAIT = 10.0
+"""Seconds after which the divider is asked even if nothing is due: what it sets aside meanwhile is counted in time."""
+
 
 class Gate:
     """Lets callers wait for what a divider grants. Made inside a running loop."""
@@ -43,6 +46,11 @@ class Gate:
         self._divider.give_back(tier, size)
         self._arm()
 
+    def overdraw(self, tier: int, size: float) -> None:
+        """Take tokens without waiting; see `Divider.overdraw`."""
+        self._divider.overdraw(tier, size)
+        self._arm()
+
     def set_rate(self, pool: int, rate: float, burst: float) -> None:
         """Change a pool's rate, in tokens a second; see `Divider.set_rate`."""
         self._tell(self._divider.set_rate(pool, rate, burst, self._loop.time()))
@@ -68,6 +76,9 @@ class Gate:
         due = self._divider.next_due()
         if due == self._due:
             return
+        soon = self._loop.time() + LONGEST_WAIT
+        if due is not None and due > soon:
+            due = soon
         if self._timer is not None:
             self._timer.cancel()
         self._due = due
