@@ -1,0 +1,159 @@
+"""The command line: `python -m load.faults --json FILE`."""
+
+import argparse
+import asyncio
+import json
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from load import machine
+from load.faults import results, small_disk
+from load.faults.ledger import Counts
+from load.faults.plan import KINDS, NAMES, RECOVERY_SECONDS, TAKEOVER_SECONDS, Kind, named, order
+from load.faults.replicas import COUNT, IN_FLIGHT, SESSION_SECONDS, UNCOMMITTED
+from load.faults.rounds import Rounds
+from load.faults.streams import PARTITIONS, STREAMS
+from load.faults.verdicts import Round, broken
+from load.faults.world import LONGEST, SHORTEST
+from load.kafka import KafkaError
+from load.stack import SetupError, Stack, StackError
+from load.terminal import interrupted_by_signals, say
+from load.wire import WireError
+from load.worker import WorkerError
+
+NEEDS_DISK = "metric-disk-full"
+
+EXAMPLES = f"""\
+what happens:
+  {COUNT} Tidegate processes (policy class_budget) move {sum(one.rate for one in STREAMS):.0f} events a second, all the time, from
+  {len(STREAMS)} topics of {PARTITIONS} partitions (every order, P1 and P3) to a queue each, with a queue for dead letters.
+  A round breaks one thing for {SHORTEST:.0f} to {LONGEST:.0f} s, mends it, and waits until everything has come that was sent meanwhile.
+  The faults come in an order drawn from the seed, each once before any comes twice. `--list` tells them.
+
+what is counted:
+  flows after   from the fault's end until every partition has delivered an event that was sent after it
+  ready after   ... until every replica reads a share; a killed one counts from its own new start
+  duplicates    deliveries of an event that had come before, but not those that RabbitMQ gave out again because the
+                checker's own connection had broken
+  late          first arrivals after a later event of their partition
+  dropped by    not committed when the log was truncated or the topic deleted, or confirmed into a queue in the very
+    the log     instant of its deletion
+  lost          all else that Kafka had and that came nowhere
+
+what must hold in every round:
+  lost 0; at most {UNCOMMITTED} duplicates in a partition (limits.uncommitted_events); order strict: none late; order partition:
+  none but what the replicas counted as overtaken, by less than the {IN_FLIGHT} in flight; a replica that was stopped or cut off
+  beyond its session ({SESSION_SECONDS:.0f} s) may write one batch late; flow back within {RECOVERY_SECONDS:.0f} s, {TAKEOVER_SECONDS:.0f} s after a replica's kill -9;
+  what a truncated log dropped is counted exactly by the replicas.
+
+examples:
+  python -m load.faults --json out/faults.json                         every fault once, about 10 minutes
+  python -m load.faults --json out/faults.json --rounds 100            four of each, an hour
+  python -m load.faults --json out/one.json --only replica-killed --rounds 5
+  python -m load.faults --json out/again.json --seed 7 --rounds 100    the same faults in another order
+
+exit codes: 0 every promise held; 1 one did not, or the test could not be ended; 2 the machine lacks something
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the faults and return the exit code."""
+    options = _parser().parse_args(arguments)
+    if options.list:
+        print(results.what(KINDS))
+        return 0
+    if options.json is None:
+        say("--json FILE says where the figures go")
+        return 2
+    interrupted_by_signals()
+    rounds: list[Round] = []
+    try:
+        with tempfile.TemporaryDirectory(prefix="tidegate-faults-", ignore_cleanup_errors=True) as folder:
+            disk = small_disk.mounted(Path(folder) / "metric-disk")
+            kinds = _kinds(options, disk)
+            with Stack.up(rabbitmq_sbin=options.rabbitmq_sbin) as stack:
+                about = machine.describe(stack)
+                with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                    try:
+                        whole, returned = runner.run(_run(stack, Path(folder), disk, kinds, options.seed, rounds))
+                    finally:
+                        if any(map(broken, rounds)) or sys.exc_info()[0] is not None:
+                            _keep_logs(Path(folder), options.json)
+    except SetupError as error:
+        say(str(error))
+        return 2
+    except (StackError, WorkerError, WireError, KafkaError) as error:
+        say(f"the test could not be ended: {error}")
+        return 1
+    except KeyboardInterrupt as error:
+        say("interrupted; everything is taken down")
+        return 128 + (error.args[0] if error.args else signal.SIGINT)
+    return _conclude(options.json, about, rounds, whole, returned, options.seed)
+
+
+async def _run(
+    stack: Stack, folder: Path, disk: Path | None, kinds: Sequence[Kind], seed: int, rounds: list[Round]
+) -> tuple[Counts, int]:
+    async with AsyncExitStack() as running:
+        faults = await Rounds.prepared(stack, folder, disk, seed, running)
+        for number, kind in enumerate(kinds, 1):
+            say(f"round {number} of {len(kinds)}: {kind.what}")
+            told = await faults.run(kind)
+            rounds.append(told)
+            say(results.line(told))
+        await faults.source.stop()
+        faults.late_arrivals()
+        return faults.whole(), faults.sink.returned
+
+
+def _kinds(options: argparse.Namespace, disk: Path | None) -> list[Kind]:
+    chosen = [named(name) for name in options.only] if options.only else list(KINDS)
+    if disk is None:
+        say(f"{NEEDS_DISK} is left out: this user may not mount a small file system")
+        chosen = [kind for kind in chosen if kind.name != NEEDS_DISK]
+    return order(chosen, options.rounds or len(chosen), options.seed)
+
+
+def _keep_logs(folder: Path, file: Path) -> None:
+    logs = file.with_suffix(".logs")
+    shutil.copytree(folder, logs, dirs_exist_ok=True)
+    say(f"settings, output and metric logs of the replicas are in {logs}")
+
+
+def _conclude(
+    file: Path, about: dict[str, Any], rounds: Sequence[Round], whole: Counts, returned: int, seed: int
+) -> int:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    record = about | results.record(rounds, whole, returned, seed)
+    file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    print(results.text(rounds, whole, returned))
+    say(f"everything is in {file}")
+    return 1 if any(map(broken, rounds)) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m load.faults",
+        description="Breaks a real Kafka, a real RabbitMQ, the network and Tidegate itself, and accounts for every event.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where every figure goes")
+    parser.add_argument("--rounds", type=int, metavar="N", help="faults in all (default: every kind once)")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="draws order, length and place (default: 1)")
+    parser.add_argument("--only", action="append", choices=NAMES, metavar="FAULT", help="may be repeated")
+    parser.add_argument("--list", action="store_true", help="show the faults")
+    parser.add_argument("--rabbitmq-sbin", type=Path, metavar="DIR", help="scripts of another RabbitMQ")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
