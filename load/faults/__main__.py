@@ -18,7 +18,7 @@ from load import machine
 from load.faults import results, small_disk
 from load.faults.ledger import Counts
 from load.faults.plan import KINDS, NAMES, RECOVERY_SECONDS, TAKEOVER_SECONDS, Kind, named, order
-from load.faults.replicas import COUNT, IN_FLIGHT, SESSION_SECONDS, UNCOMMITTED
+from load.faults.replicas import COUNT, IN_FLIGHT, UNCOMMITTED
 from load.faults.rounds import Rounds
 from load.faults.streams import PARTITIONS, STREAMS
 from load.faults.verdicts import Round, broken
@@ -31,11 +31,12 @@ from load.worker import WorkerError
 
 NEEDS_DISK = "metric-disk-full"
 
+RATE = sum(stream.rate for stream in STREAMS)
 EXAMPLES = f"""\
 what happens:
-  {COUNT} Tidegate processes (policy class_budget) move {sum(one.rate for one in STREAMS):.0f} events a second, all the time, from
-  {len(STREAMS)} topics of {PARTITIONS} partitions (every order, P1 and P3) to a queue each, with a queue for dead letters.
-  A round breaks one thing for {SHORTEST:.0f} to {LONGEST:.0f} s, mends it, and waits until everything has come that was sent meanwhile.
+  {COUNT} Tidegate processes (policy class_budget) move {RATE:.0f} events a second, all the time, from {len(STREAMS)}
+  topics of {PARTITIONS} partitions (every order, P1 and P3) to a queue each, with a queue for dead letters.
+  A round breaks one thing for {SHORTEST:.0f} to {LONGEST:.0f} s, mends it, and waits until all that was sent has come.
   The faults come in an order drawn from the seed, each once before any comes twice. `--list` tells them.
 
 what is counted:
@@ -49,10 +50,12 @@ what is counted:
   lost          all else that Kafka had and that came nowhere
 
 what must hold in every round:
-  lost 0; at most {UNCOMMITTED} duplicates in a partition (limits.uncommitted_events); order strict: none late; order partition:
-  none but what the replicas counted as overtaken, by less than the {IN_FLIGHT} in flight; a replica that was stopped or cut off
-  beyond its session ({SESSION_SECONDS:.0f} s) may write one batch late; flow back within {RECOVERY_SECONDS:.0f} s, {TAKEOVER_SECONDS:.0f} s after a replica's kill -9;
-  what a truncated log dropped is counted exactly by the replicas.
+  lost          0
+  duplicates    at most {UNCOMMITTED} in a partition (limits.uncommitted_events)
+  order         strict: none late. partition: none but what the replicas counted as overtaken, by less than the
+                {IN_FLIGHT} in flight. A replica stopped or cut off beyond its session may write one batch late
+  flows after   {RECOVERY_SECONDS:.0f} s; {TAKEOVER_SECONDS:.0f} s after a replica's kill -9
+  truncated     what the log dropped under its readers is counted exactly by the replicas
 
 examples:
   python -m load.faults --json out/faults.json                         every fault once, about 10 minutes
@@ -76,8 +79,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     interrupted_by_signals()
     rounds: list[Round] = []
     try:
-        with tempfile.TemporaryDirectory(prefix="tidegate-faults-", ignore_cleanup_errors=True) as folder:
-            disk = small_disk.mounted(Path(folder) / "metric-disk")
+        with (
+            tempfile.TemporaryDirectory(prefix="tidegate-faults-", ignore_cleanup_errors=True) as folder,
+            small_disk.mounted(Path(folder) / "metric-disk") as disk,
+        ):
             kinds = _kinds(options, disk)
             with Stack.up(rabbitmq_sbin=options.rabbitmq_sbin) as stack:
                 about = machine.describe(stack)
@@ -109,9 +114,8 @@ async def _run(
             told = await faults.run(kind)
             rounds.append(told)
             say(results.line(told))
-        await faults.source.stop()
-        faults.late_arrivals()
-        return faults.whole(), faults.sink.returned
+        whole = await faults.end()
+        return whole, faults.sink.returned
 
 
 def _kinds(options: argparse.Namespace, disk: Path | None) -> list[Kind]:
@@ -142,7 +146,7 @@ def _conclude(
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m load.faults",
-        description="Breaks a real Kafka, a real RabbitMQ, the network and Tidegate itself, and accounts for every event.",
+        description="Breaks a real Kafka, a real RabbitMQ, the network and Tidegate, and accounts for every event.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

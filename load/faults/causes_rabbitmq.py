@@ -15,6 +15,7 @@ HIGH_WATERMARK, NO_MEMORY = 0.4, 0.0001
 """Shares of the machine's memory: RabbitMQ's default, and one that is always exceeded."""
 FREE_BYTES, TOO_MANY_BYTES = 200_000_000, 10**18
 SLOW = Weather(delay=0.2, jitter=0.05, loss=0.01)
+CLOSE_ALL = f'rabbit_networking:close_all_user_connections(<<"{USER}">>, <<"closed on purpose">>)'
 EMPTY_SECONDS = 20.0
 """A queue in use is empty at some moment within so long."""
 
@@ -51,8 +52,7 @@ async def disk_alarm(world: World) -> Span:
 
 async def close_connections(world: World) -> Span:
     """Let RabbitMQ close every connection of Tidegate."""
-    call = f'rabbit_networking:close_all_user_connections(<<"{USER}">>, <<"closed on purpose">>)'
-    now = await world.erlang(call)
+    now = await world.erlang(CLOSE_ALL)
     return now, now
 
 
@@ -100,16 +100,20 @@ async def delete_exchange(world: World) -> Span:
 
 async def forbid_exchange(world: World) -> Span:
     """Take the right to write to the exchange; dead letters may be written."""
-    return await _for_a_while(world, permissions("^(amq\\\\.default)?$"), permissions(".*"))
+    return await _forbid(world, "^amq[.]default$")
 
 
 async def forbid_all(world: World) -> Span:
     """Take every right to write."""
-    return await _for_a_while(world, permissions("^$x"), permissions(".*"))
+    return await _forbid(world, "^$")
 
 
-def permissions(write: str) -> str:
-    """Return the Erlang that lets Tidegate write to what matches, and read all."""
+async def _forbid(world: World, write: str) -> Span:
+    """Let Tidegate write to what matches only, and connect anew: a channel goes on with what it was allowed before."""
+    return await _for_a_while(world, f"{_permissions(write)}, {CLOSE_ALL}", _permissions(".*"))
+
+
+def _permissions(write: str) -> str:
     args = f'<<"{USER}">>, <<"/">>, <<"">>, <<"{write}">>, <<".*">>, <<"load.faults">>'
     return f"rabbit_auth_backend_internal:set_permissions({args})"
 

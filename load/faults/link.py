@@ -67,7 +67,7 @@ class Link:
 
     async def __aenter__(self) -> Self:
         """Listen."""
-        self._server = await asyncio.start_server(self._pass_on, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.port = int(self._server.sockets[0].getsockname()[1])
         return self
 
@@ -95,10 +95,12 @@ class Link:
         """Let everything through again; what was on its way arrives."""
         self._clear.set()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._pass_on(reader, writer))
         self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
         into: asyncio.StreamWriter | None = None
         try:
@@ -115,7 +117,6 @@ class Link:
                 if one is not None:
                     one.transport.abort()
                     self._writers.discard(one)
-            self._running.discard(task)
 
     def _substitution(self) -> Substitution | None:
         return kafka_substitution(self._to, self.port) if self._is_kafka else None
@@ -144,6 +145,8 @@ class Link:
             if due > clock():
                 await asyncio.sleep(due - clock())
             await self._clear.wait()
+            if writer.is_closing():  # uvloop would raise RuntimeError
+                raise ConnectionResetError("the receiver has gone")
             writer.write(data)
             await writer.drain()
 

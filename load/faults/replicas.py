@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
@@ -61,7 +61,7 @@ class Replicas:
         self.counted: Counter[tuple[str, str]] = Counter()
         """What they wrote of themselves: figure and event type or topic."""
 
-    def __enter__(self) -> "Replicas":
+    def __enter__(self) -> Self:
         """Return itself."""
         return self
 

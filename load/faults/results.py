@@ -26,6 +26,7 @@ def line(told: Round) -> str:
     ]
     parts += [
         f"{told.counts.duplicates} duplicates",
+        *(f"{count} late in {name}" for name, count in told.late.items() if count),
         *([f"{told.counts.dead} dead letters"] if told.counts.dead else []),
         *([f"{told.counts.gone} dropped by the log"] if told.counts.gone else []),
         *([f"{told.with_queue} gone with the queue"] if told.with_queue else []),
@@ -53,16 +54,13 @@ def text(rounds: Sequence[Round], whole: Counts, returned: int) -> str:
     ]
     words = [f"{row.kind.name}, {one}" for row in found for one in row.broken]
     lost = sum(row.lost for row in found)
-    return "\n".join(
-        [
-            aligned(table),
-            "",
-            f"{whole.sent:,} events sent, {whole.kept:,} of them kept by Kafka: {whole.arrived:,} arrived, {whole.dead:,} "
-            f"are dead letters, {whole.gone:,} were dropped by the log or went with a deleted queue, {lost:,} are lost. "
-            f"{whole.duplicates:,} came more than once ({returned:,} more were given out again by RabbitMQ itself).",
-            *(words or ["Every promise held."]),
-        ]
+    sums = (
+        f"{whole.sent:,} events sent, {whole.kept:,} of them kept by Kafka: {whole.arrived:,} arrived, "
+        f"{whole.dead:,} are dead letters, {whole.gone:,} were dropped by the log or went with a deleted queue, "
+        f"{lost:,} are lost. {whole.duplicates:,} came more than once ({returned:,} more were given out again by "
+        "RabbitMQ itself)."
     )
+    return "\n".join([aligned(table), "", sums, *(words or ["Every promise held."])])
 
 
 def record(rounds: Sequence[Round], whole: Counts, returned: int, seed: int) -> dict[str, Any]:

@@ -125,7 +125,7 @@ class Rounds:
         await self._ready(told, mended)
         if told.recovery is None:
             await self._aid(told)
-        await self._account(told, began, before, reported)
+        await self._account(told, before, reported)
         told.load = os.getloadavg()[0]
         await asyncio.sleep(CALM_SECONDS)
         self.source.check()
@@ -197,14 +197,20 @@ class Rounds:
 
     # -- the reckoning ------------------------------------------------------------------------------------------------
 
-    async def _account(
-        self, told: Round, began: float, before: dict[Key, Counts], reported: Counter[tuple[str, str]]
-    ) -> None:
-        """Wait until every event sent before now has come; then count what the round came to."""
+    async def _settled(self) -> dict[Key, list[int]]:
+        """Wait until every event sent before now has come; return what has not, after a while."""
         ends = {key: ledger.sent for key, ledger in self.source.ledgers.items()}
         deadline = time.monotonic() + SETTLE_SECONDS
-        while (missing := self._missing(ends)) and time.monotonic() < deadline:
+        while True:
+            found = {key: self.source.ledgers[key].missing(end) for key, end in ends.items()}
+            found = {key: numbers for key, numbers in found.items() if numbers}
+            if not found or time.monotonic() > deadline:
+                return found
             await asyncio.sleep(WATCH_SECONDS)
+
+    async def _account(self, told: Round, before: dict[Key, Counts], reported: Counter[tuple[str, str]]) -> None:
+        """Count what the round came to."""
+        missing = await self._settled()
         if missing and told.kind.name == "queue-deleted":
             missing = self._with_queue(told, missing)
         told.lost = {_name(key): numbers for key, numbers in missing.items()}
@@ -224,12 +230,8 @@ class Rounds:
         if told.kind.name == "log-truncated":
             told.truncated = sum(count for (name, _), count in counted.items() if name == "truncated")
 
-    def _missing(self, ends: dict[Key, int]) -> dict[Key, list[int]]:
-        found = {key: self.source.ledgers[key].missing(end) for key, end in ends.items()}
-        return {key: numbers for key, numbers in found.items() if numbers}
-
     def _with_queue(self, told: Round, missing: dict[Key, list[int]]) -> dict[Key, list[int]]:
-        """Take out what RabbitMQ confirmed into the queue in the instant of its deletion: at most what was in flight."""
+        """Take out what RabbitMQ confirmed into the queue in the instant of its deletion: no more than in flight."""
         count = sum(map(len, missing.values()))
         if count > IN_FLIGHT or len({stream for stream, _ in missing}) > 1:
             return missing
@@ -241,20 +243,22 @@ class Rounds:
     def _counts(self) -> dict[Key, Counts]:
         return {key: ledger.counts for key, ledger in self.source.ledgers.items()}
 
-    def whole(self) -> Counts:
-        """Return the counts of everything so far."""
-        return sum_of(self._counts().values())
+    async def end(self) -> Counts:
+        """Send no more, wait for what is on its way; return all counts.
 
-    def late_arrivals(self) -> None:
-        """Strike what came after all off the lists of what is nowhere."""
+        What came after all is struck off the rounds' lists, and what is missing now stands on the last one's.
+        """
+        await self.source.stop()
+        left = await self._settled()
         for told in self.every:
             for name, numbers in list(told.lost.items()):
-                key = next(key for key in self.source.ledgers if _name(key) == name)
-                left = [number for number in numbers if not self.source.ledgers[key].is_done(number)]
-                if left:
-                    told.lost[name] = left
-                else:
-                    del told.lost[name]
+                still = {number for key, missing in left.items() if _name(key) == name for number in missing}
+                told.lost[name] = [number for number in numbers if number in still]
+        known = {(name, number) for told in self.every for name, numbers in told.lost.items() for number in numbers}
+        for key, missing in left.items():
+            new = [number for number in missing if (_name(key), number) not in known]
+            self.every[-1].lost.setdefault(_name(key), []).extend(new)
+        return sum_of(self._counts().values())
 
 
 def sum_of(every: Iterable[Counts]) -> Counts:

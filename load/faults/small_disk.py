@@ -3,6 +3,8 @@
 import ctypes
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 CLONE_NEWNS = 0x00020000
@@ -10,18 +12,24 @@ MEGABYTES = 8
 """Twice what a replica's metric log may hold."""
 
 
-def mounted(folder: Path) -> Path | None:
-    """Mount it there, made if missing; None where this is not permitted. To be called before any thread is started."""
+@contextmanager
+def mounted(folder: Path) -> Iterator[Path | None]:
+    """Mount it there, made if missing; None where this is not permitted. To be entered before any thread is started."""
     if os.geteuid() != 0 or ctypes.CDLL(None).unshare(CLONE_NEWNS):
-        return None
+        yield None
+        return
     folder.mkdir(parents=True)
-    commands = (
-        ["mount", "--make-rprivate", "/"],
-        ["mount", "-t", "tmpfs", "-o", f"size={MEGABYTES}m", "tidegate-faults", str(folder)],
-    )
     try:
-        for command in commands:
-            subprocess.run(command, check=True, capture_output=True, timeout=10)
+        _run("mount", "--make-rprivate", "/")
+        _run("mount", "-t", "tmpfs", "-o", f"size={MEGABYTES}m", "tidegate-faults", str(folder))
     except (OSError, subprocess.SubprocessError):
-        return None
-    return folder
+        yield None
+        return
+    try:
+        yield folder
+    finally:
+        _run("umount", "--lazy", str(folder))
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True, timeout=10)

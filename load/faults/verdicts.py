@@ -24,7 +24,7 @@ class Round:
     """The partition that was last."""
     ready: float | None = None
     """Seconds from the fault's end (or its own new start) until every replica was ready and read a share."""
-    counts: Counts = Counts()
+    counts: Counts = field(default_factory=Counts)
     """Of all partitions, this round's."""
     worst_duplicates: int = 0
     """In one partition."""
@@ -66,7 +66,7 @@ def broken(told: Round) -> list[str]:
     if told.ready is None:
         found.append("a replica did not become ready unaided")
     if told.lost_count:
-        where = ", ".join(f"{at}: {len(numbers)}" for at, numbers in told.lost.items())
+        where = ", ".join(f"{at}: {len(numbers)}" for at, numbers in told.lost.items() if numbers)
         found.append(f"{told.lost_count} events are nowhere ({where})")
     if told.worst_duplicates > UNCOMMITTED:
         found.append(f"{told.worst_duplicates} duplicates in one partition, bound {UNCOMMITTED}")
