@@ -3,33 +3,22 @@
 import argparse
 import asyncio
 import json
-import shutil
-import signal
 import sys
-import tempfile
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import uvloop
 
 from load import machine
-from load.faults import results, small_disk
-from load.faults.ledger import Counts
-from load.faults.plan import KINDS, NAMES, RECOVERY_SECONDS, TAKEOVER_SECONDS, Kind, named, order
+from load.faults import results
+from load.faults.plan import KINDS, NAMES, RECOVERY_SECONDS, TAKEOVER_SECONDS, named, order
 from load.faults.replicas import COUNT, IN_FLIGHT, UNCOMMITTED
-from load.faults.rounds import Rounds
+from load.faults.session import guarded, session
 from load.faults.streams import PARTITIONS, STREAMS
-from load.faults.verdicts import Round, broken
+from load.faults.verdicts import broken
 from load.faults.world import LONGEST, SHORTEST
-from load.kafka import KafkaError
-from load.stack import SetupError, Stack, StackError
-from load.terminal import interrupted_by_signals, say
-from load.wire import WireError
-from load.worker import WorkerError
-
-NEEDS_DISK = "metric-disk-full"
+from load.terminal import say
 
 RATE = sum(stream.rate for stream in STREAMS)
 EXAMPLES = f"""\
@@ -45,8 +34,8 @@ what is counted:
   duplicates    deliveries of an event that had come before, but not those that RabbitMQ gave out again because the
                 checker's own connection had broken
   late          first arrivals after a later event of their partition
-  dropped by    not committed when the log was truncated or the topic deleted, or confirmed into a queue in the very
-    the log     instant of its deletion
+  dropped       not committed when the log was truncated or the topic deleted, or confirmed by RabbitMQ into a queue
+                in the very instant of its deletion
   lost          all else that Kafka had and that came nowhere
 
 what must hold in every round:
@@ -76,71 +65,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json is None:
         say("--json FILE says where the figures go")
         return 2
-    interrupted_by_signals()
-    rounds: list[Round] = []
-    try:
-        with (
-            tempfile.TemporaryDirectory(prefix="tidegate-faults-", ignore_cleanup_errors=True) as folder,
-            small_disk.mounted(Path(folder) / "metric-disk") as disk,
-        ):
-            kinds = _kinds(options, disk)
-            with Stack.up(rabbitmq_sbin=options.rabbitmq_sbin) as stack:
-                about = machine.describe(stack)
-                with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                    try:
-                        whole, returned = runner.run(_run(stack, Path(folder), disk, kinds, options.seed, rounds))
-                    finally:
-                        if any(map(broken, rounds)) or sys.exc_info()[0] is not None:
-                            _keep_logs(Path(folder), options.json)
-    except SetupError as error:
-        say(str(error))
-        return 2
-    except (StackError, WorkerError, WireError, KafkaError) as error:
-        say(f"the test could not be ended: {error}")
-        return 1
-    except KeyboardInterrupt as error:
-        say("interrupted; everything is taken down")
-        return 128 + (error.args[0] if error.args else signal.SIGINT)
-    return _conclude(options.json, about, rounds, whole, returned, options.seed)
+    return guarded(lambda: _measure(options))
 
 
-async def _run(
-    stack: Stack, folder: Path, disk: Path | None, kinds: Sequence[Kind], seed: int, rounds: list[Round]
-) -> tuple[Counts, int]:
-    async with AsyncExitStack() as running:
-        faults = await Rounds.prepared(stack, folder, disk, seed, running)
-        for number, kind in enumerate(kinds, 1):
-            say(f"round {number} of {len(kinds)}: {kind.what}")
-            told = await faults.run(kind)
-            rounds.append(told)
-            say(results.line(told))
-        whole = await faults.end()
-        return whole, faults.sink.returned
-
-
-def _kinds(options: argparse.Namespace, disk: Path | None) -> list[Kind]:
-    chosen = [named(name) for name in options.only] if options.only else list(KINDS)
-    if disk is None:
-        say(f"{NEEDS_DISK} is left out: this user may not mount a small file system")
-        chosen = [kind for kind in chosen if kind.name != NEEDS_DISK]
-    return order(chosen, options.rounds or len(chosen), options.seed)
-
-
-def _keep_logs(folder: Path, file: Path) -> None:
-    logs = file.with_suffix(".logs")
-    shutil.copytree(folder, logs, dirs_exist_ok=True)
-    say(f"settings, output and metric logs of the replicas are in {logs}")
-
-
-def _conclude(
-    file: Path, about: dict[str, Any], rounds: Sequence[Round], whole: Counts, returned: int, seed: int
-) -> int:
+def _measure(options: argparse.Namespace) -> int:
+    file: Path = options.json
+    chosen = [named(name) for name in options.only or NAMES]
+    with session(file, options.seed, options.rabbitmq_sbin) as here:
+        about = machine.describe(here.stack)
+        kinds = here.possible(chosen)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(here.run(islice(order(kinds, options.seed), options.rounds or len(kinds))))
     file.parent.mkdir(parents=True, exist_ok=True)
-    record = about | results.record(rounds, whole, returned, seed)
+    record = about | results.record(here.rounds, here.whole, here.returned, options.seed)
     file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    print(results.text(rounds, whole, returned))
+    print(results.text(here.rounds, here.whole, here.returned))
     say(f"everything is in {file}")
-    return 1 if any(map(broken, rounds)) else 0
+    return 1 if any(map(broken, here.rounds)) else 0
 
 
 def _parser() -> argparse.ArgumentParser:

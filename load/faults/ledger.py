@@ -134,6 +134,7 @@ class Ledger:
         """Excuse these, which are nowhere for another reason that is no fault of the bridge's."""
         for number in numbers:
             self._states[number] |= GONE
+            self._add(gone=1)
 
     def begin_anew(self) -> None:
         """Note that the topic was deleted: offsets start at 0 again, everything not yet come will not be excused."""

@@ -1,8 +1,8 @@
 """Which faults there are, what each may cost, and in which order they come. Pure."""
 
 import random
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 RECOVERY_SECONDS = 10.0
 TAKEOVER_SECONDS = 7.0
@@ -59,12 +59,8 @@ def named(name: str) -> Kind:
     return {kind.name: kind for kind in KINDS}[name]
 
 
-def order(kinds: list[Kind], rounds: int, seed: int) -> list[Kind]:
-    """Return the faults of so many rounds: every kind once in an order drawn from the seed, then again in another."""
+def order(kinds: Sequence[Kind], seed: int) -> Iterator[Kind]:
+    """Yield faults without end: every kind once in an order drawn from the seed, then again in another."""
     chance = random.Random(seed)
-
-    def endless() -> "list[Kind]":
-        return chance.sample(kinds, len(kinds))
-
-    drawn = (kind for turn in iter(endless, None) for kind in turn)
-    return list(islice(drawn, rounds))
+    while True:
+        yield from chance.sample(kinds, len(kinds))

@@ -12,7 +12,7 @@ from load.tables import aligned
 
 HEADING = [
     "fault", "rounds", "flows after", "ready after", "duplicates", "in a partition", "late", "dead letters",
-    "dropped by the log", "lost",
+    "dropped", "lost",
 ]  # fmt: skip
 
 
@@ -28,7 +28,7 @@ def line(told: Round) -> str:
         f"{told.counts.duplicates} duplicates",
         *(f"{count} late in {name}" for name, count in told.late.items() if count),
         *([f"{told.counts.dead} dead letters"] if told.counts.dead else []),
-        *([f"{told.counts.gone} dropped by the log"] if told.counts.gone else []),
+        *([f"{told.counts.gone - told.with_queue} dropped by the log"] if told.counts.gone > told.with_queue else []),
         *([f"{told.with_queue} gone with the queue"] if told.with_queue else []),
         f"load {told.load:.1f}",
     ]

@@ -123,7 +123,7 @@ def _row(kind: Kind, rounds: list[Round]) -> Row:
         worst_duplicates=max(one.worst_duplicates for one in rounds),
         late=sum(sum(one.late.values()) for one in rounds),
         dead=sum(one.counts.dead for one in rounds),
-        gone=sum(one.counts.gone + one.with_queue for one in rounds),
+        gone=sum(one.counts.gone for one in rounds),
         lost=sum(one.lost_count for one in rounds),
         broken=[f"round {one.number}: {words}" for one in rounds for words in broken(one)],
     )
