@@ -88,10 +88,10 @@ def _of_shared_queues(settings: Settings) -> Iterator[str]:
     for queue, names in takers.items():
         if len(names) > 1 and any(settings.routes[name].policy == "class_budget" for name in names):
             shared.setdefault(tuple(names), []).append(queue)
-    for names, queues in shared.items():
+    for routes, queues in shared.items():
         which = listing(queues, _NAMED)
         yield (
-            f"routes: {listing(names, _NAMED)} name the same queues: {which}; class_budget then takes their consumers "
+            f"routes: {listing(routes, _NAMED)} name the same queues: {which}; class_budget then takes their consumers "
             "for slower than they are and sends less"
         )
 
