@@ -41,7 +41,9 @@ class BudgetedThrottle:
     async def admit(self, want: int, *, size: float, again: bool) -> int:  # noqa: ARG002
         """See `Throttle.admit`."""
         tier = self._tiers.of(again=again)
-        granted = int(min(want, max(1.0, self._gate.refill(tier))))
+        # One refill of its own class even where it queues in a lower tier: one event at a time, each waiting out its
+        # patience, would make a partition of the top class as slow as the class below is just now.
+        granted = int(min(want, max(1.0, self._gate.refill(self._tiers.first))))
         await pass_in_time(self._gate, tier, granted, again=again)
         self._granted, self._tier = granted, tier
         return granted
