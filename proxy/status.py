@@ -31,7 +31,7 @@ class Status:
             "routes": {name: lane.state.value for name, lane in self._lanes.items()},
             "event_types": len(listeners),
             "partitions": len(self._assignment.flows()),
-            "stopped_types": [one.event_type.name for one in listeners if one.stands_still],
+            "stopped_types": [one.event_type.name for one in listeners if one.is_stopped],
         }
 
     def families(self) -> Iterable[Family]:

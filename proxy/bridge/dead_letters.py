@@ -15,8 +15,6 @@ from proxy.settings import EventType, RoutingKey
 
 MOST_OPEN = 200
 """While so many dead letters of a type are unconfirmed, the type sends nothing else."""
-REFUSED_PAUSE = 5.0
-"""Seconds before a refused dead letter is sent again: a right or a queue that is missing may be given back."""
 
 
 class DeadLetters:
@@ -30,7 +28,6 @@ class DeadLetters:
         *,
         on_done: Callable[[Reason, int], None],
         on_impossible: Callable[[PartitionFlow, Event, Reason, str], None],
-        on_refused: Callable[[PartitionFlow, Event, Reason, str], None],
         wake: Callable[[], None],
     ) -> None:
         self._type = event_type
@@ -38,14 +35,11 @@ class DeadLetters:
         self._lane = lane
         self._on_done = on_done
         self._on_impossible = on_impossible
-        self._on_refused = on_refused
         self._wake = wake
         self._waiting: deque[tuple[PartitionFlow, Batch]] = deque()
         self._sending: list[Batch] = []
         self._open = 0
         self._not_before = 0.0
-        self.is_refused = False
-        """The destination refused the last one; until it takes one the type stands still."""
 
     def add(self, flow: PartitionFlow, first: int, events: Sequence[Event], reason: Reason, detail: str) -> None:
         """Take over undeliverable events of contiguous sequence numbers; without a destination the type must stop."""
@@ -67,7 +61,7 @@ class DeadLetters:
     @property
     def is_full(self) -> bool:
         """Whether the type must wait for its dead letters."""
-        return self.is_refused or self._open >= MOST_OPEN
+        return self._open >= MOST_OPEN
 
     @property
     def waiting(self) -> tuple[int, int]:
@@ -87,8 +81,6 @@ class DeadLetters:
         given_up = sum(len(batch.events) for flow, batch in self._waiting if flow.closing)
         self._open -= given_up
         self._waiting.clear()
-        if not batches:
-            return
         for batch in batches:
             _letter_of(batch).flow.letters_out += len(batch.events)
         self._sending = batches
@@ -110,23 +102,21 @@ class DeadLetters:
         letter = _letter_of(batch)
         letter.flow.letters_out -= end - start
         if outcome is Outcome.CONFIRMED:
-            self.is_refused = False
             self._open -= end - start
             self._on_done(letter.reason, end - start)
             letter.flow.park_done(batch.first + start, batch.events[start:end])
         elif outcome is Outcome.UNDELIVERABLE:
-            self._again(batch, start, end, pause=REFUSED_PAUSE)
-            if not self.is_refused:
-                self.is_refused = True
-                self._on_refused(letter.flow, batch.events[start], letter.reason, detail)
+            why = f"its dead letter was refused: {detail}"
+            self._on_impossible(letter.flow, batch.events[start], letter.reason, why)
+            self._wake()
         else:
             self._again(batch, start, end)
 
-    def _again(self, batch: Batch, start: int, end: int, *, pause: float = LONGEST_PAUSE) -> None:
+    def _again(self, batch: Batch, start: int, end: int) -> None:
         letter, events = _letter_of(batch), batch.events[start:end]
         rest = Batch(batch.partition, events, batch.first + start, batch.address, batch.rank, letter)
         self._waiting.append((letter.flow, rest))
-        self._not_before = asyncio.get_running_loop().time() + pause
+        self._not_before = asyncio.get_running_loop().time() + LONGEST_PAUSE
         self._wake()
 
 

@@ -83,7 +83,6 @@ class Listener:
             around.dead_letter_lane,
             on_done=tallies.on_dead_lettered,
             on_impossible=self._stop,
-            on_refused=self._on_refused_letter,
             wake=self.wake,
         )
 
@@ -226,26 +225,6 @@ class Listener:
         """Look again for something to send."""
         self._wake.set()
         self._around.settled.set()
-
-    @property
-    def stands_still(self) -> bool:
-        """Whether nothing of the type is sent before somebody has done something about it."""
-        return self.is_stopped or self._dead_letters.is_refused
-
-    def _on_refused_letter(self, flow: PartitionFlow, event: Event, reason: Reason, detail: str) -> None:
-        place = {"partition": str(flow.partition), "position": event.position}
-        _say.error(
-            "dead_letter_refused",
-            type=self.event_type.name,
-            **place,
-            reason=reason.value,
-            detail=detail,
-            effect="the type stands still; tried again every 5 s",
-            remedy="see to it that its dead_letter destination exists and may be written to",
-        )
-        self._around.incident(
-            "dead_letter_refused", type=self.event_type.name, **place, detail=f"{reason.value}: {detail}"
-        )
 
     def _stop(self, flow: PartitionFlow, event: Event, reason: Reason, detail: str) -> None:
         if self.is_stopped:

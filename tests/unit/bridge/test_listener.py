@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from proxy.bridge.dead_letters import REFUSED_PAUSE
 from proxy.errors import AssignmentLostError, LogError
 from proxy.model import Order, Outcome, Reason
 from proxy.settings import Limits
@@ -345,7 +344,7 @@ def test_dead_letters_are_sent_again_and_everything_flows_on_when_they_are_nacke
     lived(story)
 
 
-def test_the_type_stands_still_and_goes_on_by_itself_when_its_dead_letter_is_refused_for_a_while() -> None:
+def test_the_type_stops_once_when_its_dead_letter_is_refused() -> None:
     async def story(world: World) -> None:
         await world.feed(*events(0, 3))
         batches, world.lane.batches = world.lane.batches, []
@@ -355,19 +354,12 @@ def test_the_type_stands_still_and_goes_on_by_itself_when_its_dead_letter_is_ref
                     batch, number, number + 1, Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE, detail=str(number)
                 )
         await asyncio.sleep(0.1)
-        for _ in range(4):
-            world.dead_lane.finish(Outcome.UNDELIVERABLE, reason=Reason.REFUSED)
-            await asyncio.sleep(REFUSED_PAUSE + 1)
-        await world.feed(*events(3, 5))
-        assert world.listener.stands_still
-        assert [name for name, _ in world.incidents] == ["dead_letter_refused"]
-        assert world.written == ["p0", "p1", "p2"]
-        assert world.log.committed == {}
-        world.dead_lane.finish(Outcome.CONFIRMED)
+        world.dead_lane.finish(Outcome.UNDELIVERABLE, reason=Reason.REFUSED)
         await asyncio.sleep(1)
-        assert not world.listener.stands_still
-        assert world.written == ["p0", "p1", "p2", "p3", "p4"]
-        assert world.log.committed == {PARTITION: "p2"}
+        (incident,) = world.incidents
+        assert incident[0] == "type_stopped"
+        assert "its dead letter was refused" in str(incident[1]["detail"])
+        assert world.log.committed == {}
 
     lived(story)
 
