@@ -26,8 +26,8 @@ SAMPLE_SECONDS = 2.0
 
 EXAMPLES = f"""\
 what happens: the rounds of `python -m load.faults`, one after another, for as long as is said.
-Replica {SURVIVOR} is broken off, stopped and cut off as the others are, but never ended: from the second tenth of the
-time to the last its memory must not grow by more than {MOST_GROWTH:.0%}, and it must not hold more descriptors.
+Replica {SURVIVOR} is stopped and cut off as the others are, but never ended: from the second tenth of the time to
+the last its memory must not grow by more than {MOST_GROWTH:.0%}, and it must not hold more descriptors.
 
 examples:
   python -m load.soak --minutes 60 --json out/soak.json              figures, and a picture beside them

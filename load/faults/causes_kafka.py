@@ -5,12 +5,14 @@ import time
 
 from load.faults.causes_rabbitmq import Span, hold, slow_down
 from load.faults.replicas import GROUP, SESSION_SECONDS
-from load.faults.streams import PARTITIONS
+from load.faults.streams import STREAMS
 from load.faults.world import World
 
 STILL_SECONDS = 2.5
 """Readers stand still so long before the log is truncated: shorter than half the session, so they keep their shares."""
 MOST_BEYOND_SESSION = 3.0
+BEYOND = 100
+"""Events of a partition in a topic filled again, more than there were before."""
 
 
 async def restart(world: World) -> Span:
@@ -57,7 +59,7 @@ async def slow(world: World) -> Span:
 async def add_partition(world: World) -> Span:
     """Give a topic one more partition, and events to it at once."""
     at, stream = world.stream()
-    count = len(world.source.partitions(at))
+    count = len(world.source.of(at))
     began = time.monotonic()
     await world.kafka.grow(stream.name, count + 1)
     world.source.add(at, count)
@@ -65,20 +67,35 @@ async def add_partition(world: World) -> Span:
 
 
 async def recreate_topic(world: World) -> Span:
-    """Delete a topic with what is in it, create it again."""
-    at, stream = world.stream()
-    source = world.source
+    """Delete a topic with what is in it, create it again after a while."""
+    at, _ = world.stream()
+    return await _recreate(world, at, world.seconds())
+
+
+async def refill_topic(world: World) -> Span:
+    """Delete a topic, create it again at once, and write more into it than was in it, before anybody looks.
+
+    Every offset that Tidegate knows then exists in the new log, too, where it belongs to another event.
+    """
+    ends = {at: max(ledger.end for ledger in world.source.of(at).values()) for at in range(len(STREAMS))}
+    at = min(ends, key=ends.__getitem__)
+    return await _recreate(world, at, 0.0, refill=ends[at] + BEYOND)
+
+
+async def _recreate(world: World, at: int, seconds: float, refill: int = 0) -> Span:
+    stream, source = STREAMS[at], world.source
     async with source.held(at):
         began = time.monotonic()
         committed = await world.kafka.committed(GROUP)
-        partitions = source.partitions(at)
+        ledgers = source.of(at)
         await world.kafka.delete(stream.name)
-        for partition in partitions:
-            ledger = source.ledgers[at, partition]
+        for partition, ledger in ledgers.items():
             ledger.drop(committed.get((stream.name, partition), 0))
             ledger.begin_anew()
-        await asyncio.sleep(world.seconds())
-        await world.kafka.create(stream.name, max(PARTITIONS, len(partitions)))
+        await asyncio.sleep(seconds)
+        await world.kafka.create(stream.name, len(ledgers))
+        for partition in ledgers:
+            await source.fill(at, partition, refill)
     return began, time.monotonic()
 
 
@@ -92,7 +109,7 @@ async def truncate(world: World) -> Span:
         worker.suspend()
     try:
         await asyncio.sleep(STILL_SECONDS)
-        ledgers = {number: source.ledgers[at, number] for number in source.partitions(at)}
+        ledgers = source.of(at)
         ends = {number: ledger.end for number, ledger in ledgers.items()}
         committed = await world.kafka.committed(GROUP)
         await world.kafka.truncate(stream.name, ends)

@@ -43,6 +43,7 @@ KINDS = (
     Kind("kafka-killed", "Kafka killed (kill -9), and started again"),
     Kind("partitions-added", "a topic gets one more partition"),
     Kind("topic-recreated", "a topic deleted with what is in it, and created again"),
+    Kind("topic-refilled", "a topic deleted, created again at once, and filled beyond every offset known before"),
     Kind("log-truncated", "the log truncated under readers that stand still"),
     Kind(
         "replica-killed", "a replica killed (kill -9), started again when the others have taken over", TAKEOVER_SECONDS

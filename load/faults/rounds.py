@@ -49,6 +49,7 @@ CAUSES: dict[str, Callable[[World], Awaitable[Span]]] = {
     "kafka-killed": causes_kafka.kill,
     "partitions-added": causes_kafka.add_partition,
     "topic-recreated": causes_kafka.recreate_topic,
+    "topic-refilled": causes_kafka.refill_topic,
     "log-truncated": causes_kafka.truncate,
     "replica-killed": causes_replicas.kill,
     "replica-terminated": causes_replicas.terminate,

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -83,9 +83,14 @@ class Source:
             if futures:
                 await asyncio.wait(futures)
 
-    def partitions(self, stream: int) -> list[int]:
-        """Return the partitions of a stream."""
-        return sorted(partition for of, partition in self.ledgers if of == stream)
+    def of(self, stream: int) -> dict[int, Ledger]:
+        """Return the ledgers of a stream by partition."""
+        return {partition: ledger for (of, partition), ledger in self.ledgers.items() if of == stream}
+
+    async def fill(self, stream: int, partition: int, count: int) -> None:
+        """Send so many events into a partition at once."""
+        while count:
+            count -= await self._send(stream, partition, count)
 
     async def _connect(self) -> AIOKafkaProducer:
         """Return a producer that repeats nothing: what it wrote twice would pass for a duplicate of the bridge."""
@@ -97,33 +102,35 @@ class Source:
         return producer
 
     async def _feed(self, stream: int, partition: int) -> None:
-        known, ledger = STREAMS[stream], self.ledgers[stream, partition]
-        assert self._producer is not None
         owed, then = 0.0, time.monotonic()
         while True:
             await asyncio.sleep(TICK)
             now = time.monotonic()
-            owed = min(owed + known.rate / len(self.partitions(stream)) * (now - then), MOST_AT_ONCE)
+            owed = min(owed + STREAMS[stream].rate / len(self.of(stream)) * (now - then), MOST_AT_ONCE)
             then = now
-            if owed < 1 or stream in self._held:
-                continue
-            if partition not in (self._producer.client.cluster.partitions_for_topic(known.name) or ()):
-                self._producer.client.add_topic(known.name)
-                await asyncio.sleep(RETRY_SECONDS)  # a partition just made, or a topic just deleted
-                continue
-            batch = self._producer.create_batch()
-            count = int(owed)
-            first = ledger.send(count)
-            owed -= count
-            for number in range(first, first + count):
-                value = PAYLOAD.value(place(stream, partition), number)
-                batch.append(timestamp=round(time.time() * 1000), key=b"%d" % partition, value=value)
-            try:
-                future = await self._producer.send_batch(batch, known.name, partition=partition)
-            except KafkaError:
-                continue  # unacknowledged
+            if owed >= 1 and stream not in self._held:
+                owed -= await self._send(stream, partition, int(owed))
+
+    async def _send(self, stream: int, partition: int, most: int) -> int:
+        """Send a batch; return how many events were taken, 0 where the partition is not there yet."""
+        topic, ledger = STREAMS[stream].name, self.ledgers[stream, partition]
+        assert self._producer is not None
+        if partition not in (self._producer.client.cluster.partitions_for_topic(topic) or ()):
+            self._producer.client.add_topic(topic)
+            await asyncio.sleep(RETRY_SECONDS)
+            return 0
+        batch, count, now_ms = self._producer.create_batch(), 0, round(time.time() * 1000)
+        while count < most:
+            value = PAYLOAD.value(place(stream, partition), ledger.sent + count)
+            if batch.append(timestamp=now_ms, key=b"%d" % partition, value=value) is None:
+                break
+            count += 1
+        first = ledger.send(count)
+        with suppress(KafkaError):  # then they stay unacknowledged
+            future = await self._producer.send_batch(batch, topic, partition=partition)
             self._open[stream].add(future)
             future.add_done_callback(partial(self._on_answer, (stream, partition), first, count))
+        return count
 
     def _on_answer(self, at: tuple[int, int], first: int, count: int, done: "asyncio.Future[RecordMetadata]") -> None:
         self._open[at[0]].discard(done)
