@@ -41,6 +41,11 @@ class Gate:
         """Return the tokens of one refill; infinite where the tier has no limit."""
         return self._divider.refill(tier)
 
+    def portion(self, tier: int) -> float:
+        """Return what a fair request asks for; see `Divider.portion`."""
+        self._tell(self._divider.advance(self._loop.time()))
+        return self._divider.portion(tier)
+
     def give_back(self, tier: int, size: float) -> None:
         """Return tokens that were granted and not used; negative: take more."""
         self._divider.give_back(tier, size)

@@ -189,6 +189,11 @@ class Divider:
         """Return the tokens of one refill; infinite where the tier has no limit."""
         return self._pools[self._pool_of(tier)].rate * PERIOD
 
+    def portion(self, tier: int) -> float:
+        """Return what a fair request asks for: one refill, all the stock if nobody waits; infinite without a limit."""
+        stock = 0.0 if self._anyone_before(tier) else self._stock(tier)
+        return max(self.refill(tier), stock)
+
     def has_waited(self, tier: int) -> bool:
         """Return whether anyone of the tier has waited since this was asked last, or waits now."""
         place = self._tiers[tier]

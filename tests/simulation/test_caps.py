@@ -1,4 +1,4 @@
-"""The production bridge under virtual time: hard caps under every policy, and nothing left behind in ten minutes of faults."""
+"""The production bridge under virtual time: hard caps under every policy, and nothing left behind by faults."""
 
 import asyncio
 from collections import Counter

@@ -260,3 +260,12 @@ def test_a_minute_of_refills_is_made_up_for_when_the_caller_was_frozen_for_a_day
     heads = [ask(divider, 1, 10, 0.0) for _ in range(20)]
     assert divider.advance(day) == heads[:6]
     assert divider.next_due() == pytest.approx(day + 10, abs=PERIOD)
+
+
+def test_a_fair_request_is_the_stock_when_nobody_waits_and_one_refill_when_somebody_does() -> None:
+    divider = limiter(stock=35)
+    assert divider.portion(1) == 35
+    ask(divider, 2, 100, 0.0)
+    assert divider.portion(1) == REFILL  # what was in stock is set aside
+    assert divider.portion(2) == REFILL
+    assert Divider(tiers=2).portion(1) == inf
