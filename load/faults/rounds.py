@@ -199,15 +199,22 @@ class Rounds:
     # -- the reckoning ------------------------------------------------------------------------------------------------
 
     async def _settled(self) -> dict[Key, list[int]]:
-        """Wait until every event sent before now has come; return what has not, after a while."""
+        """Wait until every event sent before now has come; return what has not, after a while.
+
+        What an earlier round has missed is left out.
+        """
         ends = {key: ledger.sent for key, ledger in self.source.ledgers.items()}
         deadline = time.monotonic() + SETTLE_SECONDS
         while True:
-            found = {key: self.source.ledgers[key].missing(end) for key, end in ends.items()}
+            found = {key: self._missing(key, end) for key, end in ends.items()}
             found = {key: numbers for key, numbers in found.items() if numbers}
             if not found or time.monotonic() > deadline:
                 return found
             await asyncio.sleep(WATCH_SECONDS)
+
+    def _missing(self, key: Key, end: int) -> list[int]:
+        known = {number for told in self.every for number in told.lost.get(_name(key), ())}
+        return [number for number in self.source.ledgers[key].missing(end) if number not in known]
 
     async def _account(self, told: Round, before: dict[Key, Counts], reported: Counter[tuple[str, str]]) -> None:
         """Count what the round came to."""
@@ -250,15 +257,12 @@ class Rounds:
         What came after all is struck off the rounds' lists, and what is missing now stands on the last one's.
         """
         await self.source.stop()
-        left = await self._settled()
+        for key, numbers in (await self._settled()).items():
+            self.every[-1].lost.setdefault(_name(key), []).extend(numbers)
         for told in self.every:
-            for name, numbers in list(told.lost.items()):
-                still = {number for key, missing in left.items() if _name(key) == name for number in missing}
-                told.lost[name] = [number for number in numbers if number in still]
-        known = {(name, number) for told in self.every for name, numbers in told.lost.items() for number in numbers}
-        for key, missing in left.items():
-            new = [number for number in missing if (_name(key), number) not in known]
-            self.every[-1].lost.setdefault(_name(key), []).extend(new)
+            for key, ledger in self.source.ledgers.items():
+                lost = told.lost.get(_name(key), [])
+                lost[:] = [number for number in lost if not ledger.is_done(number)]
         return sum_of(self._counts().values())
 
 
