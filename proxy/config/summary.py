@@ -12,6 +12,8 @@ from proxy.settings.parts import duration_text, size_text
 _WILD = frozenset("*?")
 _KAFKA_LEAST_SESSION = 6.0
 _NAMED = 5
+_RARE = 0.2
+"""Seconds between two looks at a queue in use from which on it grows longer than any threshold."""
 
 
 def as_json(settings: Settings) -> str:
@@ -75,7 +77,19 @@ def _of_routes(settings: Settings) -> Iterator[str]:
             yield f"routes.{name}: no `queues`, therefore nothing is known of their depth"
         if name not in used:
             yield f"routes.{name}: no event type takes it"
+    yield from _of_rare_polls(settings)
     yield from _of_shared_queues(settings)
+
+
+def _of_rare_polls(settings: Settings) -> Iterator[str]:
+    """Warn of depths that come too rarely for anyone to be steered by."""
+    queues = {queue for route in settings.routes.values() if route.policy == "class_budget" for queue in route.queues}
+    broker = settings.broker
+    if queues and broker.depth_interval > _RARE:
+        every, most = duration_text(broker.depth_interval), duration_text(_RARE)
+        yield f"broker.depth_interval: {every} is too long to keep queues short; class_budget wants {most} at most"
+    elif queues and broker.depth_polls * _RARE < 1:
+        yield f"broker.depth_polls: {broker.depth_polls} a second for all queues are too few to keep any of them short"
 
 
 def _of_shared_queues(settings: Settings) -> Iterator[str]:

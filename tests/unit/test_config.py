@@ -154,6 +154,30 @@ def test_a_budget_that_can_not_work_well_is_warned_of_when_queues_or_thresholds_
     )
 
 
+@pytest.mark.parametrize(
+    ("broker", "told"),
+    [
+        (
+            "depth_interval: 5s",
+            "broker.depth_interval: 5s is too long to keep queues short; class_budget wants 200ms at most",
+        ),
+        (
+            "depth_polls: 4",
+            "broker.depth_polls: 4 a second for all queues are too few to keep any of them short",
+        ),
+    ],
+)
+def test_a_depth_that_is_rarely_asked_is_warned_of_when_a_route_is_steered_by_it(
+    files: Files, broker: str, told: str
+) -> None:
+    text = HEAD.replace('"localhost:5672"]', f'"localhost:5672"], {broker}')
+    text += "event_types: {a: {}, b: {route: pushes}}\n"
+    assert config.warnings(files.load(text)) == [told]
+    for queues in ("queues: [mail]", "queues: [push]"):
+        text = text.replace(queues, f"{queues}, policy: static")
+    assert config.warnings(files.load(text)) == []
+
+
 def test_nothing_is_said_of_thresholds_and_shared_queues_when_no_route_has_a_budget(files: Files) -> None:
     text = HEAD.replace("queues: [push]", "policy: per_type, queues: [mail]")
     text = text.replace("events, queues: [mail]}", "events, policy: static, queues: [mail]}", 1)
