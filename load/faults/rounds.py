@@ -252,12 +252,15 @@ class Rounds:
         return {key: ledger.counts for key, ledger in self.source.ledgers.items()}
 
     async def end(self) -> Counts:
-        """Send no more, wait for what is on its way; return all counts.
+        """Send no more, wait for what is on its way, end the replicas in order; return all counts.
 
         What came after all is struck off the rounds' lists, and what is missing now stands on the last one's.
         """
         await self.source.stop()
-        for key, numbers in (await self._settled()).items():
+        left = await self._settled()
+        for replica in self.replicas.every:
+            await self.replicas.terminate(replica)
+        for key, numbers in left.items():
             self.every[-1].lost.setdefault(_name(key), []).extend(numbers)
         for told in self.every:
             for key, ledger in self.source.ledgers.items():
