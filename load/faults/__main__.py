@@ -32,6 +32,7 @@ what happens:
 what is counted:
   flows after   from the fault's end until every partition has delivered an event that was sent after it
   ready after   ... until every replica reads a share; a killed one counts from its own new start
+  caught up     ... until all that was sent by then has come (or 30 s after that have passed)
   duplicates    deliveries of an event that had come before, but not those that RabbitMQ gave out again because the
                 checker's own connection had broken
   late          first arrivals after a later event of their partition

@@ -126,7 +126,7 @@ class Rounds:
         await self._ready(told, mended)
         if told.recovery is None:
             await self._aid(told)
-        await self._account(told, before, reported)
+        await self._account(told, mended, before, reported)
         told.load = os.getloadavg()[0]
         await asyncio.sleep(CALM_SECONDS)
         self.source.check()
@@ -216,9 +216,13 @@ class Rounds:
         known = {number for told in self.every for number in told.lost.get(_name(key), ())}
         return [number for number in self.source.ledgers[key].missing(end) if number not in known]
 
-    async def _account(self, told: Round, before: dict[Key, Counts], reported: Counter[tuple[str, str]]) -> None:
+    async def _account(
+        self, told: Round, mended: float, before: dict[Key, Counts], reported: Counter[tuple[str, str]]
+    ) -> None:
         """Count what the round came to."""
         missing = await self._settled()
+        if not missing:
+            told.caught_up = time.monotonic() - mended
         if missing and told.kind.name == "queue-deleted":
             missing = self._with_queue(told, missing)
         told.lost = {_name(key): numbers for key, numbers in missing.items()}

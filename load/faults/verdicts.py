@@ -24,6 +24,8 @@ class Round:
     """The partition that was last."""
     ready: float | None = None
     """Seconds from the fault's end (or its own new start) until every replica was ready and read a share."""
+    caught_up: float | None = None
+    """Seconds from the fault's end until all that was sent by the time the flow was back had come; None: not in time."""
     counts: Counts = field(default_factory=Counts)
     """Of all partitions, this round's."""
     worst_duplicates: int = 0
@@ -98,6 +100,7 @@ class Row:
     worst_flow: float | None
     """None if it did not come back once."""
     worst_ready: float | None
+    worst_caught_up: float | None
     duplicates: int
     worst_duplicates: int
     late: int
@@ -119,6 +122,7 @@ def _row(kind: Kind, rounds: list[Round]) -> Row:
         rounds=len(rounds),
         worst_flow=_worst([one.flow for one in rounds]),
         worst_ready=_worst([one.ready for one in rounds]),
+        worst_caught_up=_worst([one.caught_up for one in rounds]),
         duplicates=sum(one.counts.duplicates for one in rounds),
         worst_duplicates=max(one.worst_duplicates for one in rounds),
         late=sum(sum(one.late.values()) for one in rounds),
