@@ -11,8 +11,8 @@ from load.faults.verdicts import Round, broken, rows
 from load.tables import aligned
 
 HEADING = [
-    "fault", "rounds", "flows after", "ready after", "caught up", "duplicates", "in a partition", "late", "dead letters",
-    "dropped", "lost",
+    "fault", "rounds", "flows after", "ready after", "caught up", "duplicates", "in a partition", "late",
+    "dead letters", "dropped", "lost",
 ]  # fmt: skip
 
 
