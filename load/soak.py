@@ -14,7 +14,7 @@ import uvloop
 
 from load import machine
 from load.faults import results
-from load.faults.plan import KINDS, Kind, order
+from load.faults.plan import USUAL, Kind, named, order
 from load.faults.rounds import Rounds
 from load.faults.session import guarded, session
 from load.faults.verdicts import broken
@@ -50,9 +50,9 @@ def _soak(options: argparse.Namespace) -> int:
     recorder = _Recorder()
     with session(file, options.seed, options.rabbitmq_sbin) as here:
         about = machine.describe(here.stack)
-        kinds = _for(order(here.possible(KINDS), options.seed), options.minutes * 60)
+        kinds = _for(order(here.possible(map(named, USUAL)), options.seed), options.minutes * 60)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(here.run(kinds, recorder.start))
+            runner.run(here.run(kinds, recorder.look))
     found = growth(recorder.samples, SURVIVOR)
     record = about | results.record(here.rounds, here.whole, here.returned, options.seed)
     record |= {"measured": "soak", "minutes": options.minutes, "samples": recorder.samples, "growth": found._asdict()}
@@ -76,13 +76,9 @@ class _Recorder:
 
     def __init__(self) -> None:
         self.samples: list[Sample] = []
-        self._task: asyncio.Task[None] | None = None
 
-    def start(self, rounds: Rounds) -> None:
-        """Begin to look, until the loop ends."""
-        self._task = asyncio.create_task(self._look(rounds), name="recorder")
-
-    async def _look(self, rounds: Rounds) -> None:
+    async def look(self, rounds: Rounds) -> None:
+        """Look until cancelled."""
         began = time.monotonic()
         while True:
             for replica in rounds.replicas.every:

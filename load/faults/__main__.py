@@ -12,7 +12,7 @@ import uvloop
 
 from load import machine
 from load.faults import results
-from load.faults.plan import KINDS, NAMES, RECOVERY_SECONDS, TAKEOVER_SECONDS, named, order
+from load.faults.plan import KINDS, NAMES, RECOVERY_SECONDS, TAKEOVER_SECONDS, USUAL, named, order
 from load.faults.replicas import COUNT, IN_FLIGHT, UNCOMMITTED
 from load.faults.session import guarded, session
 from load.faults.streams import PARTITIONS, STREAMS
@@ -26,11 +26,13 @@ what happens:
   {COUNT} Tidegate processes (policy class_budget) move {RATE:.0f} events a second, all the time, from {len(STREAMS)}
   topics of {PARTITIONS} partitions (every order, P1 and P3) to a queue each, with a queue for dead letters.
   A round breaks one thing for {SHORTEST:.0f} to {LONGEST:.0f} s, mends it, and waits until all that was sent has come.
-  The faults come in an order drawn from the seed, each once before any comes twice. `--list` tells them.
+  The faults come in an order drawn from the seed, each once before any comes twice. `--list` tells them;
+  those that show a known limit happen only when named.
 
 what is counted:
   flows after   from the fault's end until every partition has delivered an event that was sent after it
   ready after   ... until every replica reads a share; a killed one counts from its own new start
+  caught up     ... until all that was sent by then has come (or 30 s after that have passed)
   duplicates    deliveries of an event that had come before, but not those that RabbitMQ gave out again because the
                 checker's own connection had broken
   late          first arrivals after a later event of their partition
@@ -70,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _measure(options: argparse.Namespace) -> int:
     file: Path = options.json
-    chosen = [named(name) for name in options.only or NAMES]
+    chosen = [named(name) for name in options.only or USUAL]
     with session(file, options.seed, options.rabbitmq_sbin) as here:
         about = machine.describe(here.stack)
         kinds = here.possible(chosen)

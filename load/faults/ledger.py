@@ -13,7 +13,6 @@ What was confirmed and then deleted with its queue can't happen: queues are dele
 
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 KEPT, ARRIVED, DEAD, GONE = 1, 2, 4, 8
@@ -40,13 +39,6 @@ class Counts(NamedTuple):
         return Counts(*(mine + sign * its for mine, its in zip(self, other, strict=True)))
 
 
-@dataclass
-class Reach:
-    """How far late events lay behind the highest that had come, in places."""
-
-    worst: int = 0
-
-
 class Ledger:
     """One partition. Numbers and offsets start at 0."""
 
@@ -59,7 +51,8 @@ class Ledger:
         self._settled = 0
         """Everything below is accounted for, or was never acknowledged."""
         self._counts = Counts()
-        self.reach = Reach()
+        self.reach = 0
+        """How far an event lay behind the highest that had come, in places, at worst; to be set back at will."""
 
     @property
     def sent(self) -> int:
@@ -99,7 +92,7 @@ class Ledger:
             self._add(arrived=1)
             if number < self._highest:
                 self._add(late=1)
-                self.reach.worst = max(self.reach.worst, self._highest - number)
+                self.reach = max(self.reach, self._highest - number)
             else:
                 self._highest = number
         return first

@@ -18,6 +18,8 @@ class Kind:
     """In words."""
     goal: float = RECOVERY_SECONDS
     """Seconds from the fault's end until every partition flows and every replica is ready."""
+    is_usual: bool = True
+    """Whether it is among the faults when none is named; else it shows a limit that is known."""
     zombies: int = 0
     """Replicas that may come back and write one batch that others have taken over."""
 
@@ -43,7 +45,11 @@ KINDS = (
     Kind("kafka-killed", "Kafka killed (kill -9), and started again"),
     Kind("partitions-added", "a topic gets one more partition"),
     Kind("topic-recreated", "a topic deleted with what is in it, and created again"),
-    Kind("topic-refilled", "a topic deleted, created again at once, and filled beyond every offset known before"),
+    Kind(
+        "topic-refilled",
+        "a topic deleted, created again at once, and filled beyond every offset known before: a known limit",
+        is_usual=False,
+    ),
     Kind("log-truncated", "the log truncated under readers that stand still"),
     Kind(
         "replica-killed", "a replica killed (kill -9), started again when the others have taken over", TAKEOVER_SECONDS
@@ -52,6 +58,7 @@ KINDS = (
     Kind("replica-stopped", "a replica stopped (SIGSTOP) for longer than the session timeout, then resumed", zombies=1),
     Kind("metric-disk-full", "the disk of one replica's metric log is full"),
 )
+USUAL = tuple(kind.name for kind in KINDS if kind.is_usual)
 NAMES = tuple(kind.name for kind in KINDS)
 
 

@@ -11,8 +11,8 @@ from load.faults.verdicts import Round, broken, rows
 from load.tables import aligned
 
 HEADING = [
-    "fault", "rounds", "flows after", "ready after", "duplicates", "in a partition", "late", "dead letters",
-    "dropped", "lost",
+    "fault", "rounds", "flows after", "ready after", "caught up", "duplicates", "in a partition", "late",
+    "dead letters", "dropped", "lost",
 ]  # fmt: skip
 
 
@@ -25,6 +25,7 @@ def line(told: Round) -> str:
         f"ready after {_seconds(told.ready)}",
     ]
     parts += [
+        f"caught up after {_seconds(told.caught_up)}",
         f"{told.counts.duplicates} duplicates",
         *(f"{count} late in {name}" for name, count in told.late.items() if count),
         *([f"{told.counts.dead} dead letters"] if told.counts.dead else []),
@@ -45,6 +46,7 @@ def text(rounds: Sequence[Round], whole: Counts, returned: int) -> str:
             str(row.rounds),
             _seconds(row.worst_flow),
             _seconds(row.worst_ready),
+            _seconds(row.worst_caught_up),
             *(
                 f"{figure:,}"
                 for figure in (row.duplicates, row.worst_duplicates, row.late, row.dead, row.gone, row.lost)

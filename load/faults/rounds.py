@@ -5,14 +5,15 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
-from load.faults import causes_kafka, causes_rabbitmq, causes_replicas
-from load.faults.causes_rabbitmq import Span
+from load.faults import causes_rabbitmq
+from load.faults.causes import CAUSES
+from load.faults.flow import WATCH_SECONDS, Key, flow_back, name_of
 from load.faults.ledger import Counts
 from load.faults.link import Link
 from load.faults.plan import Kind
@@ -28,34 +29,6 @@ from load.terminal import say
 from load.wire import Wire
 from load.worker import WorkerError
 
-CAUSES: dict[str, Callable[[World], Awaitable[Span]]] = {
-    "rabbitmq-restart": causes_rabbitmq.restart,
-    "rabbitmq-killed": causes_rabbitmq.kill,
-    "memory-alarm": causes_rabbitmq.memory_alarm,
-    "disk-alarm": causes_rabbitmq.disk_alarm,
-    "connections-closed": causes_rabbitmq.close_connections,
-    "queue-deleted": causes_rabbitmq.delete_queue,
-    "exchange-deleted": causes_rabbitmq.delete_exchange,
-    "permission-exchange": causes_rabbitmq.forbid_exchange,
-    "permission-all": causes_rabbitmq.forbid_all,
-    "amqp-reset": causes_rabbitmq.reset,
-    "amqp-black-hole": causes_rabbitmq.black_hole,
-    "amqp-slow": causes_rabbitmq.slow,
-    "kafka-reset": causes_kafka.reset,
-    "kafka-black-hole": causes_kafka.black_hole,
-    "kafka-cut-off": causes_kafka.cut_off,
-    "kafka-slow": causes_kafka.slow,
-    "kafka-restart": causes_kafka.restart,
-    "kafka-killed": causes_kafka.kill,
-    "partitions-added": causes_kafka.add_partition,
-    "topic-recreated": causes_kafka.recreate_topic,
-    "topic-refilled": causes_kafka.refill_topic,
-    "log-truncated": causes_kafka.truncate,
-    "replica-killed": causes_replicas.kill,
-    "replica-terminated": causes_replicas.terminate,
-    "replica-stopped": causes_replicas.stop,
-    "metric-disk-full": causes_replicas.fill_disk,
-}
 FLOW_SECONDS = 45.0
 """A flow that is not back so long after a fault's end does not come back unaided."""
 SETTLE_SECONDS = 30.0
@@ -65,9 +38,7 @@ CALM_SECONDS = 1.0
 START_SECONDS = 60.0
 METRIC_SECONDS = 2.2
 """A replica's metric log tells of an event type within so many seconds."""
-WATCH_SECONDS = 0.02
 READY_SECONDS = 0.25
-Key = tuple[int, int]
 
 
 @dataclass
@@ -116,7 +87,9 @@ class Rounds:
         """Let one fault happen and see it through. Raises WorkerError if a replica ends by itself."""
         told = Round(len(self.every) + 1, kind)
         self.every.append(told)
-        before = self._counts()
+        before, foreign = self._counts(), self.sink.foreign
+        for ledger in self.source.ledgers.values():
+            ledger.reach = 0
         self.replicas.read_metrics()
         reported = Counter(self.replicas.counted)
         began, mended = await CAUSES[kind.name](self.world)
@@ -126,7 +99,8 @@ class Rounds:
         await self._ready(told, mended)
         if told.recovery is None:
             await self._aid(told)
-        await self._account(told, before, reported)
+        await self._account(told, mended, before, reported)
+        told.foreign = self.sink.foreign - foreign
         told.load = os.getloadavg()[0]
         await asyncio.sleep(CALM_SECONDS)
         self.source.check()
@@ -136,34 +110,8 @@ class Rounds:
     # -- recovery -----------------------------------------------------------------------------------------------------
 
     async def _flow(self, since: float, seconds: float) -> float | None:
-        """Return when every partition had delivered an event that was sent after `since`, in seconds from there.
-
-        Where Kafka had the event only later, because the source itself had to come back, it counts from then.
-        """
-        marks = {key: ledger.sent for key, ledger in self.source.ledgers.items()}
-        deadline = time.monotonic() + seconds
-        worst, self._slowest = 0.0, ""
-        while marks:
-            await asyncio.sleep(WATCH_SECONDS)
-            now = time.monotonic()
-            for key, mark in list(marks.items()):
-                took = self._took(key, mark, since, now)
-                if took is not None:
-                    del marks[key]
-                    if took >= worst:
-                        worst, self._slowest = took, _name(key)
-            if now > deadline:
-                self._slowest = ", ".join(map(_name, marks))
-                return None
-        return worst
-
-    def _took(self, key: Key, mark: int, since: float, now: float) -> float | None:
-        """Return after how many seconds the first event kept from `mark` on was done; None if none is yet."""
-        kept = self.source.kept_at[key]
-        first = next((number for number in kept if number >= mark), None)
-        if first is None or not self.source.ledgers[key].is_done(first):
-            return None
-        return max(0.0, now - max(since, kept[first]))
+        took, self._slowest = await flow_back(self.source, since, seconds)
+        return took
 
     async def _ready(self, told: Round, mended: float) -> None:
         """Start again what was ended; wait until every replica reads a share."""
@@ -199,22 +147,33 @@ class Rounds:
     # -- the reckoning ------------------------------------------------------------------------------------------------
 
     async def _settled(self) -> dict[Key, list[int]]:
-        """Wait until every event sent before now has come; return what has not, after a while."""
+        """Wait until every event sent before now has come; return what has not, after a while.
+
+        What an earlier round has missed is left out.
+        """
         ends = {key: ledger.sent for key, ledger in self.source.ledgers.items()}
         deadline = time.monotonic() + SETTLE_SECONDS
         while True:
-            found = {key: self.source.ledgers[key].missing(end) for key, end in ends.items()}
+            found = {key: self._missing(key, end) for key, end in ends.items()}
             found = {key: numbers for key, numbers in found.items() if numbers}
             if not found or time.monotonic() > deadline:
                 return found
             await asyncio.sleep(WATCH_SECONDS)
 
-    async def _account(self, told: Round, before: dict[Key, Counts], reported: Counter[tuple[str, str]]) -> None:
+    def _missing(self, key: Key, end: int) -> list[int]:
+        known = {number for told in self.every for number in told.lost.get(name_of(key), ())}
+        return [number for number in self.source.ledgers[key].missing(end) if number not in known]
+
+    async def _account(
+        self, told: Round, mended: float, before: dict[Key, Counts], reported: Counter[tuple[str, str]]
+    ) -> None:
         """Count what the round came to."""
         missing = await self._settled()
+        if not missing:
+            told.caught_up = time.monotonic() - mended
         if missing and told.kind.name == "queue-deleted":
             missing = self._with_queue(told, missing)
-        told.lost = {_name(key): numbers for key, numbers in missing.items()}
+        told.lost = {name_of(key): numbers for key, numbers in missing.items()}
         await asyncio.sleep(METRIC_SECONDS)
         self.replicas.read_metrics()
         counted = self.replicas.counted - reported
@@ -224,9 +183,7 @@ class Rounds:
         told.worst_duplicates = max(counts.duplicates for counts in gained.values())
         for at, stream in enumerate(STREAMS):
             told.late[stream.name] = sum(counts.late for key, counts in gained.items() if key[0] == at)
-            told.reach[stream.name] = max(
-                ledger.reach.worst for key, ledger in self.source.ledgers.items() if key[0] == at
-            )
+            told.reach[stream.name] = max(ledger.reach for key, ledger in self.source.ledgers.items() if key[0] == at)
             told.overtaken[stream.name] = counted["overtaken", stream.name]
         if told.kind.name == "log-truncated":
             told.truncated = sum(count for (name, _), count in counted.items() if name == "truncated")
@@ -245,30 +202,26 @@ class Rounds:
         return {key: ledger.counts for key, ledger in self.source.ledgers.items()}
 
     async def end(self) -> Counts:
-        """Send no more, wait for what is on its way; return all counts.
+        """Send no more, wait for what is on its way, end the replicas in order; return all counts.
 
         What came after all is struck off the rounds' lists, and what is missing now stands on the last one's.
         """
         await self.source.stop()
         left = await self._settled()
+        for replica in self.replicas.every:
+            await self.replicas.terminate(replica)
+        for key, numbers in left.items():
+            self.every[-1].lost.setdefault(name_of(key), []).extend(numbers)
         for told in self.every:
-            for name, numbers in list(told.lost.items()):
-                still = {number for key, missing in left.items() if _name(key) == name for number in missing}
-                told.lost[name] = [number for number in numbers if number in still]
-        known = {(name, number) for told in self.every for name, numbers in told.lost.items() for number in numbers}
-        for key, missing in left.items():
-            new = [number for number in missing if (_name(key), number) not in known]
-            self.every[-1].lost.setdefault(_name(key), []).extend(new)
+            for key, ledger in self.source.ledgers.items():
+                lost = told.lost.get(name_of(key), [])
+                lost[:] = [number for number in lost if not ledger.is_done(number)]
         return sum_of(self._counts().values())
 
 
 def sum_of(every: Iterable[Counts]) -> Counts:
     """Return all counts added up."""
     return reduce(Counts.plus, every, Counts())
-
-
-def _name(key: Key) -> str:
-    return f"{STREAMS[key[0]].name}-{key[1]}"
 
 
 def _declare(stack: Stack) -> None:

@@ -4,10 +4,11 @@ import asyncio
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from load.faults import results, small_disk
 from load.faults.ledger import Counts
@@ -20,6 +21,8 @@ from load.terminal import interrupted_by_signals, say
 from load.wire import WireError
 from load.worker import WorkerError
 
+FAILURES = (StackError, WorkerError, WireError, KafkaError)
+"""What ends a test before its end."""
 NEEDS_DISK = "metric-disk-full"
 
 
@@ -44,16 +47,24 @@ class Session:
         say(f"{NEEDS_DISK} is left out: this user may not mount a small file system")
         return [kind for kind in kinds if kind.name != NEEDS_DISK]
 
-    async def run(self, kinds: Iterable[Kind], on_start: Callable[[Rounds], None] | None = None) -> None:
-        """Let one fault after another happen. Raises WorkerError, WireError, KafkaError or StackError if that fails."""
+    async def run(
+        self, kinds: Iterable[Kind], watch: Callable[[Rounds], Coroutine[Any, Any, None]] | None = None
+    ) -> None:
+        """Let one fault after another happen, watched by a task of its own.
+
+        Raises WorkerError, WireError, KafkaError or StackError if that fails.
+        """
         async with AsyncExitStack() as running:
             faults = await Rounds.prepared(self.stack, self.folder, self.disk, self.seed, running)
             self.rounds = faults.every
-            if on_start is not None:
-                on_start(faults)
-            for number, kind in enumerate(kinds, 1):
-                say(f"round {number}: {kind.what}")
-                say(results.line(await faults.run(kind)))
+            watching = None if watch is None else asyncio.create_task(watch(faults), name="watch")
+            try:
+                for number, kind in enumerate(kinds, 1):
+                    say(f"round {number}: {kind.what}")
+                    say(results.line(await faults.run(kind)))
+            finally:
+                if watching is not None:
+                    watching.cancel()
             self.whole = await faults.end()
             self.returned = faults.sink.returned
 
@@ -67,15 +78,19 @@ def session(file: Path, seed: int, rabbitmq_sbin: Path | None) -> Iterator[Sessi
         Stack.up(rabbitmq_sbin=rabbitmq_sbin) as stack,
     ):
         here = Session(stack, Path(folder), disk, seed)
-        is_whole = False
         try:
             yield here
-            is_whole = not any(map(broken, here.rounds))
-        finally:
-            if not is_whole:
-                logs = file.with_suffix(".logs")
-                shutil.copytree(folder, logs, dirs_exist_ok=True)
-                say(f"settings, output and metric logs of the replicas are in {logs}")
+        except FAILURES:
+            _keep(Path(folder), file)
+            raise
+        if any(map(broken, here.rounds)):
+            _keep(Path(folder), file)
+
+
+def _keep(folder: Path, file: Path) -> None:
+    logs = file.with_suffix(".logs")
+    shutil.copytree(folder, logs, dirs_exist_ok=True)
+    say(f"settings, output and metric logs of the replicas are in {logs}")
 
 
 def guarded(work: Callable[[], int]) -> int:
@@ -86,7 +101,7 @@ def guarded(work: Callable[[], int]) -> int:
     except SetupError as error:
         say(str(error))
         return 2
-    except (StackError, WorkerError, WireError, KafkaError) as error:
+    except FAILURES as error:
         say(f"the test could not be ended: {error}")
         return 1
     except (KeyboardInterrupt, asyncio.CancelledError) as error:

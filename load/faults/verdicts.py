@@ -24,6 +24,8 @@ class Round:
     """The partition that was last."""
     ready: float | None = None
     """Seconds from the fault's end (or its own new start) until every replica was ready and read a share."""
+    caught_up: float | None = None
+    """Seconds from the fault's end until all that was sent before the flow was back had come; None: not in time."""
     counts: Counts = field(default_factory=Counts)
     """Of all partitions, this round's."""
     worst_duplicates: int = 0
@@ -31,7 +33,7 @@ class Round:
     late: dict[str, int] = field(default_factory=dict)
     """Events late, by stream."""
     reach: dict[str, int] = field(default_factory=dict)
-    """How far they lay behind at worst, by stream, in the whole run so far."""
+    """How far they lay behind at worst, by stream."""
     overtaken: dict[str, int] = field(default_factory=dict)
     """What the replicas reported of that in their metric logs, by stream."""
     truncated: int | None = None
@@ -40,6 +42,8 @@ class Round:
     """Confirmed into a queue in the instant of its deletion."""
     lost: dict[str, list[int]] = field(default_factory=dict)
     """Numbers of the events that are nowhere, by partition."""
+    foreign: int = 0
+    """Arrivals that nobody sent, or with other bytes than were sent."""
     load: float = 0.0
     """The machine's load average at the end."""
     aided: bool = False
@@ -68,6 +72,8 @@ def broken(told: Round) -> list[str]:
     if told.lost_count:
         where = ", ".join(f"{at}: {len(numbers)}" for at, numbers in told.lost.items() if numbers)
         found.append(f"{told.lost_count} events are nowhere ({where})")
+    if told.foreign:
+        found.append(f"{told.foreign} arrivals are not what was sent")
     if told.worst_duplicates > UNCOMMITTED:
         found.append(f"{told.worst_duplicates} duplicates in one partition, bound {UNCOMMITTED}")
     if told.truncated is not None and told.truncated != told.counts.gone:
@@ -82,7 +88,7 @@ def _out_of_order(told: Round) -> list[str]:
         allowed = told.kind.zombies * IN_FLIGHT
         if stream.order is Order.PARTITION:
             allowed += told.overtaken.get(stream.name, 0)
-            if reach >= IN_FLIGHT:
+            if reach >= IN_FLIGHT and not told.kind.zombies:
                 found.append(f"{stream.name}: an event was overtaken by {reach} places, {IN_FLIGHT} may be in flight")
         if stream.order is not Order.NONE and late > allowed:
             found.append(f"{stream.name}: {late} events out of order, {allowed} allowed")
@@ -98,6 +104,7 @@ class Row:
     worst_flow: float | None
     """None if it did not come back once."""
     worst_ready: float | None
+    worst_caught_up: float | None
     duplicates: int
     worst_duplicates: int
     late: int
@@ -119,6 +126,7 @@ def _row(kind: Kind, rounds: list[Round]) -> Row:
         rounds=len(rounds),
         worst_flow=_worst([one.flow for one in rounds]),
         worst_ready=_worst([one.ready for one in rounds]),
+        worst_caught_up=_worst([one.caught_up for one in rounds]),
         duplicates=sum(one.counts.duplicates for one in rounds),
         worst_duplicates=max(one.worst_duplicates for one in rounds),
         late=sum(sum(one.late.values()) for one in rounds),

@@ -8,7 +8,8 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from proxy.kafka_log.client import options
 from proxy.settings import Limits, LogSettings
 
-_HEARTBEATS_PER_SESSION = 6
+_HEARTBEATS_PER_SESSION = 12
+"""By its heartbeat a replica learns that another one has died. Fewer: the partitions of the dead stand still longer."""
 _SHARES_PER_ANSWER = 16
 """A broker's answer has room for at least so many partitions, so that one busy partition can't fill it ..."""
 _LEAST_SHARE = 64 * 1024

@@ -5,10 +5,10 @@ from itertools import islice
 
 import pytest
 
+from load.faults.causes import CAUSES
 from load.faults.ledger import Counts
 from load.faults.plan import KINDS, Kind, named, order
 from load.faults.replicas import IN_FLIGHT, UNCOMMITTED
-from load.faults.rounds import CAUSES
 from load.faults.verdicts import Round, broken, rows
 
 PLAIN = Kind("plain", "nothing much")
@@ -50,6 +50,7 @@ def test_there_is_a_cause_for_every_kind() -> None:
         ({"ready": None}, "a replica did not become ready unaided"),
         ({"lost": {"a-1": [3, 4]}}, "2 events are nowhere (a-1: 2)"),
         ({"lost": {"a-1": []}}, None),
+        ({"foreign": 1}, "1 arrivals are not what was sent"),
         ({"worst_duplicates": UNCOMMITTED}, None),
         ({"worst_duplicates": UNCOMMITTED + 1}, "duplicates in one partition"),
         ({"truncated": 7, "counts": Counts(gone=7)}, None),
