@@ -37,7 +37,8 @@ def records_in(folder: Path) -> list[dict[str, Any]]:
     found = []
     for path in sorted(folder.glob("*.jsonl.*")):
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        found += [json.loads(line) for line in data.decode().splitlines()]
+        whole = data[: data.rfind(b"\n") + 1]  # a line that is being written may be torn
+        found += [json.loads(line) for line in whole.decode().splitlines()]
     return found
 
 
