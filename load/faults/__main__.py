@@ -45,7 +45,7 @@ what must hold in every round:
   duplicates    at most {UNCOMMITTED} in a partition (limits.uncommitted_events)
   order         strict: none late. partition: none but what the replicas counted as overtaken, by less than the
                 {IN_FLIGHT} in flight. A replica stopped or cut off beyond its session may write one batch late
-  flows after   {RECOVERY_SECONDS:.0f} s, and so is every replica ready; {TAKEOVER_SECONDS:.0f} s after a replica's kill -9
+  flows, ready  within {RECOVERY_SECONDS:.0f} s; the flow within {TAKEOVER_SECONDS:.0f} s after a replica's kill -9
   truncated     what the log dropped under its readers is counted exactly by the replicas
 
 examples:
