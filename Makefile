@@ -76,7 +76,7 @@ control: setup ## control off, the seed's loop and class_budget in a dozen scena
 	@$(BIN)/python -m load.control --json out/control.json
 
 .PHONY: faults
-faults: setup ## every real fault once: brokers, network, rights, replicas; nothing may be lost (10 minutes)
+faults: setup ## every real fault once: brokers, network, rights, replicas; nothing may be lost (6 minutes)
 	@$(BIN)/python -m load.faults --json out/faults.json
 
 # MINUTES of real faults, then SEEDS simulated histories.

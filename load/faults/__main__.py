@@ -45,12 +45,12 @@ what must hold in every round:
   duplicates    at most {UNCOMMITTED} in a partition (limits.uncommitted_events)
   order         strict: none late. partition: none but what the replicas counted as overtaken, by less than the
                 {IN_FLIGHT} in flight. A replica stopped or cut off beyond its session may write one batch late
-  flows after   {RECOVERY_SECONDS:.0f} s; {TAKEOVER_SECONDS:.0f} s after a replica's kill -9
+  flows, ready  within {RECOVERY_SECONDS:.0f} s; the flow within {TAKEOVER_SECONDS:.0f} s after a replica's kill -9
   truncated     what the log dropped under its readers is counted exactly by the replicas
 
 examples:
-  python -m load.faults --json out/faults.json                         every fault once, about 10 minutes
-  python -m load.faults --json out/faults.json --rounds 100            four of each, an hour
+  python -m load.faults --json out/faults.json                         every fault once, about 6 minutes
+  python -m load.faults --json out/faults.json --rounds 100            four of each, half an hour
   python -m load.faults --json out/one.json --only replica-killed --rounds 5
   python -m load.faults --json out/again.json --seed 7 --rounds 100    the same faults in another order
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from load.faults.ledger import Counts
-from load.faults.plan import Kind
+from load.faults.plan import RECOVERY_SECONDS, Kind
 from load.faults.replicas import IN_FLIGHT, UNCOMMITTED
 from load.faults.streams import STREAMS
 from proxy.model import Order
@@ -69,6 +69,8 @@ def broken(told: Round) -> list[str]:
         found.append(f"{told.slowest} flowed after {told.flow:.1f} s, goal {told.kind.goal:.0f} s")
     if told.ready is None:
         found.append("a replica did not become ready unaided")
+    elif told.ready > RECOVERY_SECONDS:
+        found.append(f"a replica was ready after {told.ready:.1f} s, goal {RECOVERY_SECONDS:.0f} s")
     if told.lost_count:
         where = ", ".join(f"{at}: {len(numbers)}" for at, numbers in told.lost.items() if numbers)
         found.append(f"{told.lost_count} events are nowhere ({where})")

@@ -50,6 +50,11 @@ class Quarantine:
         """Quarantine a topic whose event was the culprit."""
         self.suspect(topic, PROBATION_EVENTS)
 
+    def excuse(self, topic: str) -> None:
+        """Release a topic after its next event without harm: not its events were to blame but where they went."""
+        self.suspect(topic, 1)
+        self._suspects[topic].left = 1
+
     def clear(self, topic: str, events: int) -> None:
         """Count events resolved without harm; the last one releases the topic, whose requests return to the line."""
         suspect = self._suspects.get(topic)

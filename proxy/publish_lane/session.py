@@ -276,7 +276,9 @@ class Session:
         for channel in channels:
             resolved = channel.ledger.abandon(outcome, Reason.REFUSED, why)
             for one in resolved:
-                if alone:
+                if alone and _blames_exchange(why):
+                    self._quarantine.excuse(one.batch.partition.topic)
+                elif alone:
                     self._quarantine.convict(one.batch.partition.topic)
                 else:
                     self._quarantine.suspect(one.batch.partition.topic, one.end - one.start)
@@ -289,3 +291,8 @@ class Session:
         if self.over:
             return ()
         return tuple(channel for channel in (self._main, self._second) if channel is not None)
+
+
+def _blames_exchange(why: str) -> bool:
+    """Tell whether the broker says that the exchange is missing or may not be written to, whatever the event."""
+    return why.startswith("NOT_FOUND") or "access to exchange" in why

@@ -48,6 +48,7 @@ def test_there_is_a_cause_for_every_kind() -> None:
         ({"flow": None, "slowest": "a-1"}, "the flow of a-1 did not come back unaided"),
         ({"flow": 10.4, "slowest": "a-1"}, "a-1 flowed after 10.4 s, goal 10 s"),
         ({"ready": None}, "a replica did not become ready unaided"),
+        ({"ready": 10.4}, "a replica was ready after 10.4 s, goal 10 s"),
         ({"lost": {"a-1": [3, 4]}}, "2 events are nowhere (a-1: 2)"),
         ({"lost": {"a-1": []}}, None),
         ({"foreign": 1}, "1 arrivals are not what was sent"),

@@ -378,7 +378,7 @@ async def test_neither_suspects_nor_others_starve_when_the_window_is_one_event()
     other = Recorder(ADDRESS, PARTITION._replace(topic="other"))
     async with stage.running():
         await stage.publish(1)
-        stage.wire.events.on_channel_closed(1, "NOT_FOUND")
+        stage.wire.events.on_channel_closed(1, "PRECONDITION_FAILED")
         await asyncio.sleep(0.1)
         suspects = stage.publish(20)
         made = [Event(n, 0, None, b"x", (), 1) for n in range(20)]
@@ -395,13 +395,45 @@ async def test_neither_suspects_nor_others_starve_when_the_window_is_one_event()
         assert len({sent.channel for sent in stage.wire.sent}) == 3
 
 
+@pytest.mark.parametrize(
+    ("why", "is_exchange"),
+    [
+        ("NOT_FOUND - no exchange 'x' in vhost '/'", True),
+        ("ACCESS_REFUSED - access to exchange 'x' in vhost '/' refused for user 'u'", True),
+        ("ACCESS_REFUSED - write access to exchange 'x' in vhost '/' refused for user 'u'", True),
+        ("ACCESS_REFUSED - write access to topic 'k' in exchange 'x' in vhost '/' refused for user 'u'", False),
+        ("PRECONDITION_FAILED - message size 200 larger than max size 100", False),
+    ],
+)
+def test_events_go_together_again_after_one_success_when_the_exchange_was_to_blame(
+    why: str, *, is_exchange: bool
+) -> None:
+    @in_virtual_time
+    async def story() -> None:
+        stage = Stage()
+        async with stage.running():
+            await stage.publish(1)
+            stage.wire.events.on_channel_closed(1, why)
+            await asyncio.sleep(0.1)
+            before = len(stage.wire.sent)
+            rest = stage.publish(20)
+            await asyncio.sleep(0.1)
+            (probe,) = stage.wire.sent[before:]
+            stage.wire.ack(probe.events.first_tag, channel=probe.channel)
+            await asyncio.sleep(0.1)
+            assert rest.done() == is_exchange
+            rest.cancel()
+
+    story()
+
+
 @in_virtual_time
 async def test_an_event_larger_than_the_window_is_not_starved_by_suspects() -> None:
     stage = Stage(window=2, size=1_000)
     other = Recorder(ADDRESS, PARTITION._replace(topic="other"))
     async with stage.running():
         await stage.publish(1)
-        stage.wire.events.on_channel_closed(1, "NOT_FOUND")
+        stage.wire.events.on_channel_closed(1, "PRECONDITION_FAILED")
         await asyncio.sleep(0.1)
         suspects = stage.publish(500)
         large = Event(0, 0, None, bytes(5_000), (), 5_000)

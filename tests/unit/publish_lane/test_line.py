@@ -100,3 +100,13 @@ def test_a_culprits_topic_stays_for_its_whole_probation() -> None:
     assert "t" in quarantine
     quarantine.clear("t", 1)
     assert "t" not in quarantine
+
+
+def test_a_topic_whose_exchange_was_to_blame_is_released_by_its_first_success() -> None:
+    quarantine = Quarantine(Line())
+    quarantine.suspect("t", 200)
+    quarantine.excuse("t")
+    quarantine.excuse("other")
+    quarantine.clear("t", 1)
+    assert "t" not in quarantine
+    assert "other" in quarantine
