@@ -10,7 +10,8 @@ from proxy.bridge.event_log import PartitionOwner, Survey
 from proxy.errors import AssignmentLostError, LogError
 from proxy.model import Event, Partition, Position
 from proxy.settings import Limits, LogSettings
-from proxy.simulation.memory_cluster import Member, MemoryCluster, offset_of
+from proxy.simulation.memory_cluster import MemoryCluster, offset_of
+from proxy.simulation.memory_group import Member
 
 _say = structlog.get_logger("tidegate.memory_log")
 
@@ -115,7 +116,8 @@ class MemoryLog:
         try:
             async with asyncio.timeout(self._limits.commit_deadline):
                 await self._cluster.round_trip(self._name)
-            self._group.check(self._name, self._generation)
+                self._group.heartbeat(self._name, self._generation)
+                await self._cluster.answer(self._name)
         except (TimeoutError, AssignmentLostError):
             return False
         return True
@@ -148,6 +150,18 @@ class MemoryLog:
         await self._end_coordination()
         if self._cluster.answers(self._name):
             self._group.leave(self._name)
+
+    def rewind(self, partition: Partition, count: int) -> bool:
+        """Hand the last `count` records of the partition out once more; return whether there are any."""
+        share, track = self._shares.get(partition), self._cluster.tracks.get(partition)
+        if share is None or track is None:
+            return False
+        before = [offset for offset in track.offsets if share.began <= offset < share.next][-count:]
+        if before:
+            share.next = before[0]
+            self._fresh[partition] = None
+            self._stirred.set()
+        return bool(before)
 
     async def sever(self) -> None:
         """End as a killed process does: the group learns of it when the session expires."""
@@ -296,7 +310,12 @@ class MemoryLog:
                 offsets = {partition: shares[partition].done for partition in partitions if partition in shares}
                 if offsets and (is_final or self._shares is shares):
                     await self._cluster.round_trip(self._name)
+                    if self._cluster.chance.random() < self._cluster.refuses_commits:
+                        raise LogError("the log refused a commit")
                     self._group.commit(self._name, self._generation, offsets)
+                    if self._cluster.chance.random() < self._cluster.loses_answers:
+                        await asyncio.get_running_loop().create_future()
+                    await self._cluster.answer(self._name)
         except TimeoutError as error:
             raise LogError(f"the log did not answer a commit within {deadline:g} s") from error
 
