@@ -68,6 +68,8 @@ class MemoryCluster:
         """Share of commits that are refused."""
         self.loses_answers = 0.0
         """Share of commits that are taken without an answer."""
+        self.slowness = 0.0
+        """Seconds that every way to the log and back takes longer."""
         self._groups: dict[str, Group] = {}
         self._cut_off: set[str] = set()
         self.is_down = False
@@ -175,7 +177,7 @@ class MemoryCluster:
 
     async def round_trip(self, member: str) -> None:
         """Let a request of the member pass to the log and back; waits for as long as it isn't answered."""
-        await asyncio.sleep(self.chance.uniform(*self._latency))
+        await asyncio.sleep(self.chance.uniform(*self._latency) + self.slowness)
         while not self.answers(member):
             self._changed.clear()
             await self._changed.wait()
@@ -186,7 +188,7 @@ class MemoryCluster:
 
     async def answer(self, member: str) -> None:
         """Let an answer pass from the log to the member; one that is lost does not come at all."""
-        await asyncio.sleep(self.chance.uniform(*self._latency))
+        await asyncio.sleep(self.chance.uniform(*self._latency) + self.slowness)
         if not self.answers(member):
             await asyncio.get_running_loop().create_future()
 

@@ -94,9 +94,8 @@ class Group:
         self.check(name, generation)
         if self.members[name].joining is None:
             self._renew(self.members[name])
-        known = {partition: offset for partition, offset in offsets.items() if self._cluster.exists(partition)}
-        self._cluster.on_commit(name, known)
-        self.committed |= known
+        self._cluster.on_commit(name, offsets)
+        self.committed |= {at: offset for at, offset in offsets.items() if self._cluster.exists(at)}
 
     def rebalance(self) -> None:
         """Have all members join again."""

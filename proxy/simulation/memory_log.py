@@ -257,7 +257,10 @@ class MemoryLog:
             if (began := self._start_of(partition)) is not None
         }
         pinned = {partition: share.began for partition, share in self._shares.items()}
-        self._group.commit(self._name, self._generation, pinned)
+        try:
+            self._group.commit(self._name, self._generation, pinned)
+        except AssignmentLostError:
+            self._rejoin.set()  # the group went on while this member could not listen
         self._stirred.set()
 
     def _start_of(self, partition: Partition) -> int | None:
