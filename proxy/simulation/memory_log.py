@@ -44,7 +44,8 @@ class MemoryLog:
         self._topics: frozenset[str] = frozenset()
         self._shares: dict[Partition, _Share] = {}
         self._ending: dict[Partition, _Share] = {}
-        self._generation = -1
+        self.generation = -1
+        """The last one that this member is a part of."""
         self._stirred = asyncio.Event()
         self._fresh: dict[Partition, None] = {}
         """Partitions that may have something not fetched yet; the cluster adds to it."""
@@ -84,11 +85,13 @@ class MemoryLog:
     async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
         """Return between one and `MemoryCluster.fetch_events` events of each partition that has some."""
         self._raise_failure()
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + wait
-        while not (taken := self._fetch()) and (left := deadline - loop.time()) > 0 and not self._stopped:
-            self._stirred.clear()
-            await _event_or_timeout(self._stirred, left)
+        try:
+            async with asyncio.timeout(wait):
+                while not (taken := self._fetch()) and not self._stopped:
+                    self._stirred.clear()
+                    await self._stirred.wait()
+        except TimeoutError:
+            return {}
         return taken
 
     def pause(self, partitions: Collection[Partition]) -> None:
@@ -116,7 +119,7 @@ class MemoryLog:
         try:
             async with asyncio.timeout(self._limits.commit_deadline):
                 await self._cluster.round_trip(self._name)
-                self._group.heartbeat(self._name, self._generation)
+                self._group.heartbeat(self._name, self.generation)
                 await self._cluster.answer(self._name)
         except (TimeoutError, AssignmentLostError):
             return False
@@ -235,7 +238,7 @@ class MemoryLog:
                 continue
             await self._cluster.round_trip(self._name)
             try:
-                if self._group.heartbeat(self._name, self._generation):
+                if self._group.heartbeat(self._name, self.generation):
                     self._rejoin.set()
             except AssignmentLostError:
                 self._rejoin.set()
@@ -248,8 +251,8 @@ class MemoryLog:
         if seat is None or self._rejoin.is_set():
             self._rejoin.set()  # left out, or subscribed anew meanwhile
             return
+        self.generation = seat.generation
         paused = set(self._owner.on_assigned(seat.partitions))
-        self._generation = seat.generation
         self._fresh.update(dict.fromkeys(seat.partitions))
         self._shares = {
             partition: _Share(partition in paused, began, began, began)
@@ -258,7 +261,7 @@ class MemoryLog:
         }
         pinned = {partition: share.began for partition, share in self._shares.items()}
         try:
-            self._group.commit(self._name, self._generation, pinned)
+            self._group.commit(self._name, self.generation, pinned)
         except AssignmentLostError:
             self._rejoin.set()  # the group went on while this member could not listen
         self._stirred.set()
@@ -315,7 +318,7 @@ class MemoryLog:
                     await self._cluster.round_trip(self._name)
                     if self._cluster.chance.random() < self._cluster.refuses_commits:
                         raise LogError("the log refused a commit")
-                    self._group.commit(self._name, self._generation, offsets)
+                    self._group.commit(self._name, self.generation, offsets)
                     if self._cluster.chance.random() < self._cluster.loses_answers:
                         await asyncio.get_running_loop().create_future()
                     await self._cluster.answer(self._name)

@@ -83,11 +83,9 @@ def unfinished(history: "History") -> str | None:
         if left is not None:
             return f"{left} is not delivered"
     committed = history.group.committed
-    for partition, end in history.witness.facts.ends().items():
-        if partition in history.cluster.tracks and committed.get(partition, 0) < end:
-            last = history.witness.facts.tracks[partition].facts[-1]
-            if last.offset >= history.cluster.tracks[partition].first and not last.gone:
-                return f"{partition} is committed up to {committed.get(partition)} instead of {end}"
+    for partition, track in history.cluster.tracks.items():
+        if track.offsets and committed.get(partition, 0) <= track.offsets[-1]:
+            return f"{partition} is committed up to {committed.get(partition)} only, there is {track.offsets[-1]}"
     for replica in history.replicas:
         if replica.app is None:
             return f"{replica.name} has not begun"

@@ -1,6 +1,6 @@
 """The truth about every event ever produced: what the log, the queues and the dead-letter queue made of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from proxy.model import Event, Partition
@@ -85,9 +85,9 @@ class Facts:
 
     @staticmethod
     def forget(facts: Iterable[Fact]) -> None:
-        """Note that the log lost these for a reason of its own."""
+        """Note that the log lost these for a reason of its own; what is done with stays done with."""
         for fact in facts:
-            fact.gone = True
+            fact.gone = not fact.is_settled
 
     def unsettled(self, partition: Partition, first: int) -> Fact | None:
         """Return the first event of a partition that may not be committed yet; `first` is where the log begins."""
@@ -110,7 +110,3 @@ class Facts:
                 return
             if not other.is_settled:
                 yield other
-
-    def ends(self) -> Mapping[Partition, int]:
-        """Return the offset behind the last event of each partition that has some."""
-        return {partition: track.facts[-1].offset + 1 for partition, track in self.tracks.items() if track.facts}

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from proxy.model import Partition
-from proxy.simulation.faults.facts import Fact
 from proxy.simulation.faults.history import History
 from proxy.simulation.faults.plan import EXCHANGE, QUEUE, TOPICS, Fault
 from proxy.simulation.faults.replica import Replica
@@ -141,17 +140,16 @@ class Hands:
             track = self._cluster.tracks[place]
             before = track.first + round(fault.amount * (track.end - track.first))
             self._cluster.truncate(*place, before)
+            if place not in self._history.group.committed:  # nobody could know what there was before
+                facts = self._history.witness.facts
+                facts.forget(fact for fact in facts.tracks[place].facts if fact.offset < before)
             self._history.witness.note(f"{place} begins at {before} now")
 
     async def _compact(self, fault: Fault) -> None:
         place = self._place(fault)
         if place is not None:
             facts = self._history.witness.facts
-            facts.forget(self._unsettled(facts.of(event) for event in self._cluster.compact(*place, fault.amount)))
-
-    @staticmethod
-    def _unsettled(facts: object) -> list[Fact]:
-        return [fact for fact in facts if not fact.is_settled]  # type: ignore[attr-defined]
+            facts.forget(facts.of(event) for event in self._cluster.compact(*place, fault.amount))
 
     async def _recreate(self, fault: Fault) -> None:
         """Delete a topic and make it anew once the whole group has noticed; sooner, no client could tell them apart."""

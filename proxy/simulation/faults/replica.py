@@ -1,8 +1,9 @@
 """One replica: the production `App` beside its metric log, in a simulated process that can be stopped and killed."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import copy_context
+from typing import Any
 
 from proxy.app import App
 from proxy.simulation.faults.disk import MemoryMetricLog
@@ -62,6 +63,7 @@ class Replica:
     async def crash(self) -> None:
         """End it as SIGKILL does: first it can do nothing any more, then its tasks are cleared away."""
         self.crashed = self.is_stopping = True
+        self._witness.told[self.name].is_dead = True
         self._witness.note(f"{self.name} crashes")
         self.metrics.disk.is_full = True
         self._cluster.cut_off(self.name)
@@ -84,7 +86,7 @@ class Replica:
             {route: broker.lane(route, kind, limits, backoff=settings.broker.backoff)},
             letters_lane(letters, self.name, self._witness),
             broker.monitor(),
-            write=self.metrics.write,
+            write=self._write,
             wall=self._wall,
             instance=self.name,
         )
@@ -101,6 +103,11 @@ class Replica:
         except Exception as error:  # noqa: BLE001 -- whatever it is, it ends the history as a violation
             if not self.crashed:
                 self._witness.accuse(f"{self.name} ends with {_causes(error)}")
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        self.metrics.write(record)
+        if record["kind"] == "stop":
+            self._witness.told[self.name].is_recorded = True
 
 
 def _causes(error: BaseException) -> str:

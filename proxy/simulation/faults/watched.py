@@ -31,7 +31,7 @@ class WatchedLog(MemoryLog):
         """See `EventLog`."""
         assert isinstance(owner, Assignment)
         self._listeners = owner
-        await super().start(_WatchedOwner(owner, self.name, self._witness))
+        await super().start(_WatchedOwner(owner, self, self._witness))
 
     async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
         """See `EventLog`; nothing may come of what the bridge has paused."""
@@ -45,13 +45,14 @@ class WatchedLog(MemoryLog):
 
 
 class _WatchedOwner:
-    def __init__(self, owner: Assignment, name: str, witness: Witness) -> None:
+    def __init__(self, owner: Assignment, log: WatchedLog, witness: Witness) -> None:
         self._owner = owner
-        self._name = name
+        self._log = log
+        self._name = log.name
         self._witness = witness
 
     def on_assigned(self, partitions: Collection[Partition]) -> Collection[Partition]:
-        self._witness.on_assigned(self._name, partitions)
+        self._witness.on_assigned(self._name, partitions, self._log.generation)
         paused = self._owner.on_assigned(partitions)
         for partition in partitions:
             listener = self._owner.listeners.get(partition.topic)

@@ -37,6 +37,10 @@ class Told:
     out: Counter[str] = field(default_factory=Counter)
     """Written without an outcome, by lane."""
     out_bytes: Counter[str] = field(default_factory=Counter)
+    is_dead: bool = False
+    """It was killed: what its callbacks still do while they are cleared away is not done."""
+    is_recorded: bool = False
+    """Its last record is written: what it is told from now on, of what was out when it gave up waiting, is in none."""
 
 
 class Witness:
@@ -51,8 +55,8 @@ class Witness:
         """What happened and when, in short."""
         self.epochs: dict[tuple[str, Partition], Epoch] = {}
         """The latest of each replica and partition."""
-        self.holders: dict[Partition, str] = {}
-        """To whom the group gave each partition last."""
+        self.holders: dict[Partition, tuple[int, str]] = {}
+        """In which generation each partition was given to whom."""
         self.ended: list[Epoch] = []
         self.newest_wall = 0.0
         self._settings = settings
@@ -89,8 +93,8 @@ class Witness:
 
     # -- the log ------------------------------------------------------------------------------------------------------
 
-    def on_assigned(self, replica: str, partitions: Collection[Partition]) -> None:
-        """Note that the group gave a replica partitions."""
+    def on_assigned(self, replica: str, partitions: Collection[Partition], generation: int) -> None:
+        """Note that a replica was told of its partitions; perhaps when the group has long given them to another."""
         for partition in partitions:
             old = self.epochs.get((replica, partition))
             if old is not None:
@@ -99,7 +103,8 @@ class Witness:
             cap = self._settings.limits.uncommitted_events
             number = old.number + 1 if old is not None else 0
             self.epochs[replica, partition] = Epoch(replica, partition, number, kind.order, cap)
-            self.holders[partition] = replica
+            if generation >= self.holders.get(partition, (0, ""))[0]:
+                self.holders[partition] = generation, replica
         self.note(f"{replica} gets {', '.join(map(str, partitions)) or 'nothing'}")
         self._pass("assigned")
 
@@ -111,8 +116,9 @@ class Witness:
     def on_revoked(self, replica: str, partitions: Collection[Partition]) -> None:
         """Note that a replica has let go of partitions."""
         for partition in partitions:
-            if self.holders.get(partition) == replica:
-                del self.holders[partition]
+            generation, holder = self.holders[partition]
+            if holder == replica:
+                self.holders[partition] = generation, ""
         self._pass("revoked")
 
     def on_truncated(self, replica: str, partition: Partition, lost: int) -> None:
@@ -169,7 +175,7 @@ class Witness:
             self._pass("write")
 
     def _write(self, replica: str, batch: Batch, index: int, fact: Fact) -> None:
-        holder = self.holders.get(fact.partition)
+        _, holder = self.holders[fact.partition]
         epoch = batch.recipient.__dict__.get("epoch")
         if holder != replica:
             self.accuse(f"{replica} publishes {fact}, which belongs to {holder or 'nobody'}")
@@ -217,7 +223,10 @@ class Witness:
     def on_outcome(self, replica: str, epoch: Epoch, batch: Batch, start: int, end: int, outcome: Outcome) -> None:
         """Note what a flow is told of its events."""
         told = self.told[replica]
-        told.outcomes[outcome] += end - start
+        if told.is_dead:
+            return
+        if not told.is_recorded:
+            told.outcomes[outcome] += end - start
         before = epoch.out
         for index in range(start, end):
             fact = self.facts.of(batch.events[index])
@@ -234,8 +243,10 @@ class Witness:
     ) -> None:
         """Note what becomes of dead letters."""
         told = self.told[replica]
+        if told.is_dead:
+            return
         self._free(told, LANES[1], batch.events[start:end], end - start)
-        if outcome is not Outcome.CONFIRMED:
+        if outcome is not Outcome.CONFIRMED or told.is_recorded:
             return
         told.letters[reason] += end - start
         for index in range(start, end) if epoch is not None else ():
