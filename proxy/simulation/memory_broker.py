@@ -66,9 +66,9 @@ class MemoryBroker:
         self.nacks = 0.0
         """Share of messages that are nacked."""
         self.trouble = Trouble()
-        self.on_write: Callable[[MemoryWire, Sequence[Sent]], None] = lambda wire, sent: None
+        self.on_write: Callable[[MemoryWire, Sequence[Sent]], None] = lambda *_: None
         """Called with everything that a connection is handed, before it is on its way."""
-        self.on_published: Callable[[Batch, Event, Verdict | None], None] = lambda batch, event, verdict: None
+        self.on_published: Callable[[Batch, Event, Verdict | None], None] = lambda *_: None
         """Called with every message that arrives; None if it costs the channel."""
         self.max_message_bytes = 16 * 1024**2
         self.latency = latency or (lambda: chance.uniform(0.0002, 0.002))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from proxy.errors import LogError
 from proxy.model import Event, Partition
 from proxy.simulation.memory_group import Group
 
@@ -62,7 +63,7 @@ class MemoryCluster:
         self.refused: set[str] = set()
         """Topics that may not be read."""
         self._latency = latency
-        self.on_commit: Callable[[str, Mapping[Partition, int]], None] = lambda member, offsets: None
+        self.on_commit: Callable[[str, Mapping[Partition, int]], None] = lambda *_: None
         """Called with every commit that is taken, before it counts."""
         self.refuses_commits = 0.0
         """Share of commits that are refused."""
@@ -185,6 +186,19 @@ class MemoryCluster:
     def answers(self, member: str) -> bool:
         """Tell whether the member is answered now."""
         return not self.is_down and member not in self._cut_off
+
+    async def commit(self, group: Group, member: str, generation: int, offsets: Mapping[Partition, int]) -> None:
+        """Let a commit pass and be answered; it may be refused, or its answer may never come.
+
+        Raises `AssignmentLostError` if the group has fenced the member, `LogError` if the log refuses.
+        """
+        await self.round_trip(member)
+        if self.chance.random() < self.refuses_commits:
+            raise LogError("the log refused a commit")
+        group.commit(member, generation, offsets)
+        if self.chance.random() < self.loses_answers:
+            await asyncio.get_running_loop().create_future()
+        await self.answer(member)
 
     async def answer(self, member: str) -> None:
         """Let an answer pass from the log to the member; one that is lost does not come at all."""

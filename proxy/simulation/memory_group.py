@@ -133,9 +133,7 @@ class Group:
         if member.expiry is not None:
             member.expiry.cancel()
         loop = asyncio.get_running_loop()
-        member.expiry = loop.call_later(
-            member.session_timeout, self._expire, member.name, context=COORDINATOR
-        )
+        member.expiry = loop.call_later(member.session_timeout, self._expire, member.name, context=COORDINATOR)
 
     def _expire(self, name: str) -> None:
         """End a session, unless the log is down: who keeps the sessions is down with it."""

@@ -166,12 +166,13 @@ class MemoryWire:
     def _read(self, sent: Sequence[Sent]) -> None:
         for one in sent:
             channel = self._channels.get(one.channel)
-            for event in one.events.events if channel is not None else ():
+            if channel is None:
+                continue
+            for event in one.events.events:
                 if self._channels.get(one.channel) is not channel:
                     break
                 self._take(one.channel, channel, one.events.batch, event)
-            if channel is not None:
-                self._answer(partial(self._confirm, one.channel, channel))
+            self._answer(partial(self._confirm, one.channel, channel))
 
     def _take(self, number: int, channel: _Channel, batch: Batch, event: Event) -> None:
         tag = channel.next_tag

@@ -66,7 +66,7 @@ PROCESS: ContextVar[str] = ContextVar("process", default="")
 
 
 class StoppableLoop(VirtualTimeLoop):
-    """One on which a simulated process can be stopped and resumed, as by SIGSTOP and SIGCONT, while all others go on."""
+    """One on which a simulated process can be stopped and resumed, as by SIGSTOP and SIGCONT; all others go on."""
 
     def __init__(self, most_turns: int | None = None) -> None:
         self.stopped: dict[str, list[_Owned]] = {}

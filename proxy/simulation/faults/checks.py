@@ -17,12 +17,9 @@ from proxy.simulation.faults.replica import Replica
 if TYPE_CHECKING:
     from proxy.simulation.faults.history import History
 
-def gates(replica: Replica) -> list[Gate]:
-    """Return the gates of a replica's throttles."""
-    if replica.app is None:
-        return []
-    policies = replica.app._policies
-    return [*policies._caps.values(), *(route.gate for route in policies._controlled.values())]
+
+def _gates(replica: Replica) -> list[Gate]:
+    return [] if replica.tokens is None else replica.tokens.gates
 
 
 def has_stopped_type(replica: Replica) -> bool:
@@ -63,7 +60,7 @@ def _beyond(history: "History", replica: Replica) -> Iterator[str]:
     for name, lane in app._lanes.items():
         if not 0 <= lane.in_flight <= route.in_flight_events:
             yield f"{lane.in_flight} events are in flight on {name}"
-    for gate in gates(replica):
+    for gate in _gates(replica):
         waiting = sum(gate._divider.waiting(tier) for tier in range(len(plan.settings.classes)))
         if waiting > len(listeners):
             yield f"{waiting} requests wait for tokens of {len(listeners)} event types"
@@ -86,15 +83,18 @@ def unfinished(history: "History") -> str | None:
     for partition, track in history.cluster.tracks.items():
         if track.offsets and committed.get(partition, 0) <= track.offsets[-1]:
             return f"{partition} is committed up to {committed.get(partition)} only, there is {track.offsets[-1]}"
-    for replica in history.replicas:
-        if replica.app is None:
-            return f"{replica.name} has not begun"
-        for listener in replica.app.assignment.listeners.values():
-            if listener._dead_letters.waiting[0]:
-                return f"{listener.event_type.name} has dead letters to send"
-            for flow in listener.inbox.flows.values():
-                if flow.watermark.received > flow.watermark.committed or flow.out or flow.letters_out:
-                    return f"{flow.partition} has unresolved events"
+    return next((busy for replica in history.replicas if (busy := _busy(replica))), None)
+
+
+def _busy(replica: Replica) -> str | None:
+    if replica.app is None:
+        return f"{replica.name} has not begun"
+    for listener in replica.app.assignment.listeners.values():
+        if listener._dead_letters.waiting[0]:
+            return f"{listener.event_type.name} has dead letters to send"
+        for flow in listener.inbox.flows.values():
+            if flow.watermark.received > flow.watermark.committed or flow.out or flow.letters_out:
+                return f"{flow.partition} has unresolved events"
     return None
 
 
@@ -107,7 +107,9 @@ def judge_rest(history: "History") -> None:
 
 def _left_over(replica: Replica) -> Iterator[str]:
     assert replica.app is not None
+    assert replica.tokens is not None
     app = replica.app
+    yield from replica.tokens.wrong()
     if app._around.budget.used:
         yield f"the budget counts {app._around.budget.used} bytes"
     for listener in app.assignment.listeners.values():
@@ -122,7 +124,7 @@ def _left_over(replica: Replica) -> Iterator[str]:
             if flow.parked
         )
     yield from (f"{lane.in_flight} in flight on {name}" for name, lane in app._lanes.items() if lane.in_flight)
-    yield from (f"{len(gate._waiting)} wait for tokens" for gate in gates(replica) if gate._waiting)
+    yield from (f"{len(gate._waiting)} wait for tokens" for gate in _gates(replica) if gate._waiting)
 
 
 # -- when all has ended -----------------------------------------------------------------------------------------------
@@ -138,7 +140,7 @@ def judge_end(history: "History") -> None:
     for replica in history.retired:
         for wrong in _wrong_sums(history, replica):
             witness.accuse(f"{replica.name}'s metric log: {wrong}")
-        if any(gate._timer is not None or gate._waiting for gate in gates(replica)):
+        if any(gate._timer is not None or gate._waiting for gate in _gates(replica)):
             witness.accuse(f"{replica.name} has left a timer or a request for tokens")
     left = asyncio.all_tasks() - {asyncio.current_task()}
     if left:
@@ -201,8 +203,23 @@ def _wrong_sums(history: "History", replica: Replica) -> Iterator[str]:
     for stop in stops if is_whole else ():
         if stop["confirmed"] != truth["confirmed"] or stop["dead_lettered"] != truth["dead_lettered"]:
             yield f"the stop record says {stop['confirmed']} and {stop['dead_lettered']}"
+    truncated = sum(record["count"] for record in records if record.get("name") == "truncated")
+    if truncated != told.truncated if is_whole else truncated > told.truncated:
+        yield f"{truncated} records are said to be dropped by the log, it was {told.truncated}"
+    if stops and is_whole and replica.was_at_rest:
+        yield from _wrong_lags(history, records)
     if not replica.crashed and (told.out[LANES[0]] or told.out[LANES[1]]):
         yield f"{told.out[LANES[0]]} events and {told.out[LANES[1]]} dead letters never ended"
+
+
+def _wrong_lags(history: "History", records: list[dict[str, Any]]) -> Iterator[str]:
+    """At rest nothing but gaps at the ends of partitions lies ahead."""
+    committed = history.group.committed
+    gaps = sum(track.end - committed.get(at, track.first) for at, track in history.cluster.tracks.items())
+    last = {record["class"]: record["lag"] for record in records if record["kind"] == "class"}
+    lag = sum(value for value in last.values() if value is not None)
+    if lag > gaps:
+        yield f"the lag at rest is {lag}, at most {gaps} records are left"
 
 
 def _sums(records: list[dict[str, Any]], kind: str) -> Counter[str]:

@@ -41,7 +41,18 @@ def main(arguments: Sequence[str]) -> int:
         return _replay(plan if options.only is None else plan.only(options.only))
     if options.shrink is not None:
         return _shrink(draw(options.shrink))
-    return _run(options.seeds, options.jobs)
+    return _first(options.seeds) if options.first else _run(options.seeds, options.jobs)
+
+
+def _first(seeds: range) -> int:
+    """Look for the first seed that fails, one after another."""
+    for seed in seeds:
+        result = live(draw(seed))
+        if result.violations:
+            _say(f"seed {seed}: {_summary(result)}")
+            return EXIT_VIOLATION
+    _say(f"seeds {seeds[0]}..{seeds[-1]}: no violation")
+    return 0
 
 
 def _run(seeds: range, jobs: int) -> int:
@@ -154,5 +165,6 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--replay", type=int, metavar="SEED", help="run one and show its steps")
     what.add_argument("--shrink", type=int, metavar="SEED", help="leave out faults for as long as it fails")
     parser.add_argument("--only", type=_numbers, metavar="N,N", help="with --replay: these faults alone, from 0")
+    parser.add_argument("--first", action="store_true", help="with --seeds: one by one, up to the first that fails")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per processor)")
     return parser

@@ -1,6 +1,6 @@
-"""One partition in one assignment epoch of one replica, as the connections and the flow show it: who is out, who is in.
+"""One partition in one assignment epoch of one replica, as connections and flow show it: what is out, what has failed.
 
-The rules of order and of duplicates are judged here, at every write; see `docs/guarantees-mutations.md` for what breaks them.
+The rules of order and of duplicates are judged here, at every write.
 """
 
 from bisect import bisect_left

@@ -37,6 +37,7 @@ class Fact:
         return bool(self.stored or self.letters or self.gone)
 
     def __str__(self) -> str:
+        """Return its place."""
         return f"{self.partition}@{self.offset}"
 
 
@@ -95,9 +96,7 @@ class Facts:
         if track is None:
             return None
         facts = track.facts
-        while track.settled < len(facts) and (
-            facts[track.settled].is_settled or facts[track.settled].offset < first
-        ):
+        while track.settled < len(facts) and (facts[track.settled].is_settled or facts[track.settled].offset < first):
             track.settled += 1
         return facts[track.settled] if track.settled < len(facts) else None
 

@@ -160,7 +160,7 @@ class Hands:
         self._cluster.delete_topic(topic)
         self._history.witness.facts.delete(topic)
         await asyncio.sleep(fault.seconds)
-        while group.generation == generation:  # noqa: ASYNC110 -- told by nobody
+        while group.generation == generation:
             if asyncio.get_running_loop().time() > fault.at + _NOTICED:
                 break
             await asyncio.sleep(0.05)

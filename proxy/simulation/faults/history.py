@@ -23,6 +23,8 @@ LOOK = 0.05
 """Virtual seconds between two looks at the bounds."""
 MOST_TURNS = 1_000_000
 """Turns of the event loop; ten times what the longest histories take."""
+_GAPS = 0.03
+"""Share of events before which, and behind which, offsets are left out."""
 _TAKES = 25
 """Messages that the consumer takes at every look."""
 
@@ -53,7 +55,9 @@ def live(plan: Plan) -> Result:
     gc.set_threshold(100_000, 50, 100)
     history = History(plan)
     try:
-        virtual_time.run(history.live(), partial(virtual_time.StoppableLoop, MOST_TURNS))
+        stops = any(fault.kind == "stop_process" for fault in plan.faults)
+        loop = virtual_time.StoppableLoop if stops else virtual_time.VirtualTimeLoop  # the quicker one
+        virtual_time.run(history.live(), partial(loop, MOST_TURNS))
     except (virtual_time.DeadlockError, virtual_time.EndlessError, ExceptionGroup) as error:
         history.failure = f"{type(error).__name__}: {error}"
     finally:
@@ -145,8 +149,9 @@ class History:
 
     def jump(self, seconds: float) -> None:
         """Let the wall clock jump."""
+        before = self.wall()
         self._jumped += seconds
-        self.witness.newest_wall = max(self.witness.newest_wall, self.wall())
+        self.witness.newest_wall = max(self.witness.newest_wall, before, self.wall())
 
     def create(self, topic: str) -> None:
         """Make a topic."""
@@ -156,14 +161,14 @@ class History:
         """Append one event to each partition of a topic; sometimes offsets are used up by what is no event."""
         for partition in self.cluster.partitions({topic}):
             fits, value, headers = self._event(topic)
-            if self._chance.random() < 0.03:
+            if self._chance.random() < _GAPS:
                 self.cluster.leave_gap(topic, partition.number, self._chance.randint(1, 3))
             self.cluster.produce(
                 topic, partition.number, value=value, headers=headers, timestamp_ms=int(self.wall() * 1000)
             )
             event = self.cluster.tracks[partition].events[-1]
             self.witness.facts.produce(partition, event, fits=fits)
-            if self._chance.random() < 0.03:
+            if self._chance.random() < _GAPS:
                 self.cluster.leave_gap(topic, partition.number, 1)
 
     def _event(self, topic: str) -> tuple[bool, bytes, list[tuple[str, bytes | None]]]:
@@ -190,7 +195,8 @@ class History:
     def _make_world(self) -> None:
         chance = self._chance
         self.cluster = MemoryCluster(chance, fetch_events=self.plan.fetch_events)
-        self.broker = MemoryBroker(chance, latency=lambda: chance.uniform(0.0005, 0.003) + self.slowness)
+        most = self.plan.latency
+        self.broker = MemoryBroker(chance, latency=lambda: chance.uniform(most / 10, most) + self.slowness)
         self.witness = Witness(self.plan.settings, self.cluster, self.wall)
         self.group = self.cluster.group(self.plan.settings.log.group)
         self.queue = self.broker.declare_queue(QUEUE, bound=self.plan.queue_bound)
@@ -238,3 +244,5 @@ class History:
             await asyncio.sleep(LOOK)
         await asyncio.sleep(2 * LOOK)
         checks.judge_rest(self)
+        for replica in self.replicas:
+            replica.was_at_rest = True

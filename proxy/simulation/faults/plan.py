@@ -87,6 +87,8 @@ class Plan:
     queue_bound: int | None
     pace: float
     """Seconds between two rounds of events, one of each partition, at most."""
+    latency: float
+    """Seconds of one way over a broker's connection, at most."""
     faults: tuple[Fault, ...]
 
     def only(self, numbers: frozenset[int]) -> "Plan":
@@ -108,6 +110,7 @@ def draw(seed: int) -> Plan:
         fetch_events=chance.choice((1, 5, 20)),
         queue_bound=chance.choice((None, None, 4, 30)),
         pace=chance.choice((0.0, 0.05, 0.12)),
+        latency=chance.choice((0.003, 0.003, 0.02, 0.1)),
         faults=tuple(sorted((_fault(chance) for _ in range(chance.randint(3, 8))), key=lambda fault: fault.at)),
     )
 
@@ -128,7 +131,7 @@ def _fault(chance: Random) -> Fault:
 
 def _settings(chance: Random) -> Settings:
     policy = chance.choice(("static", "per_type", "class_budget"))
-    cap = chance.choice((None, None, Cap(events=150), Cap(bytes=3_000, strict=True)))
+    cap = chance.choice((None, None, Cap(events=60), Cap(bytes=1_500, strict=True)))
     classes = chance.sample(("P1", "P2", "P3"), 3)
     bare = chance.choice((*TOPICS, None, None, None))
     aging = chance.choice((*TOPICS, None))
@@ -140,7 +143,7 @@ def _settings(chance: Random) -> Settings:
                 "topic": topic,
                 "priority": priority,
                 "route": ROUTE,
-                "routing_key": RoutingKey(constant=QUEUE) if chance.random() < 0.6 else RoutingKey(header=HEADER),
+                "routing_key": chance.choice((RoutingKey(constant=QUEUE), RoutingKey(header=HEADER))),
                 "order": ORDERS[topic],
                 "max_age": MAX_AGE if topic == aging != bare else None,
                 "dead_letter": None if topic == bare else DeadLetter(routing_key=DEAD_QUEUE),
@@ -165,7 +168,7 @@ def _settings(chance: Random) -> Settings:
         },
         event_types=types,
         class_budget=ClassBudget(tick=0.1),
-        statistics=Statistics(cron="* * * * * *") if chance.random() < 0.2 else Statistics(interval=0.5),
+        statistics=chance.choice((Statistics(cron="* * * * * *"), *[Statistics(interval=0.5)] * 4)),
         limits=Limits(
             event_bytes=LONGEST,
             headers=MOST_HEADERS,

@@ -8,6 +8,7 @@ from typing import Any
 from proxy.app import App
 from proxy.simulation.faults.disk import MemoryMetricLog
 from proxy.simulation.faults.plan import LANES, Plan
+from proxy.simulation.faults.tokens import Tokens
 from proxy.simulation.faults.watched import WatchedLog, letters_lane
 from proxy.simulation.faults.witness import Told, Witness
 from proxy.simulation.memory_broker import MemoryBroker
@@ -35,8 +36,11 @@ class Replica:
         self.log = WatchedLog(cluster, plan.settings.log, plan.settings.limits, name=name, witness=witness)
         self.app: App | None = None
         """None until its process has run for the first time."""
+        self.tokens: Tokens | None = None
         self.is_stopping = False
         self.crashed = False
+        self.was_at_rest = False
+        """It was asked to stop when all was done."""
         self._plan = plan
         self._cluster = cluster
         self._broker = broker
@@ -70,8 +74,8 @@ class Replica:
         self._broker.sever(self.name)
         self.task.cancel()
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, StoppableLoop)
-        loop.resume_process(self.name)
+        if isinstance(loop, StoppableLoop):
+            loop.resume_process(self.name)
         await self.log.sever()
         await asyncio.wait([self.task])
 
@@ -90,6 +94,7 @@ class Replica:
             wall=self._wall,
             instance=self.name,
         )
+        self.tokens = Tokens(self.app, kind.cap)
         if self.is_stopping:
             return
         try:

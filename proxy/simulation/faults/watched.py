@@ -10,7 +10,6 @@ from proxy.bridge.flow import PartitionFlow
 from proxy.model import Event, Outcome, Partition, Position
 from proxy.publish_lane import PublishLane
 from proxy.settings import Limits, LogSettings
-from proxy.simulation.faults.epoch import Epoch
 from proxy.simulation.faults.witness import Witness
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.memory_log import MemoryLog
@@ -115,7 +114,7 @@ class WatchedLetters:
 
     def _watched(self, letter: Any) -> Callable[..., None]:
         tell = letter.on_outcome
-        epoch: Epoch | None = letter.flow.__dict__.get("epoch")
+        epoch = letter.flow.__dict__.get("epoch")
 
         def on_outcome(batch: Batch, start: int, end: int, outcome: Outcome, **more: Any) -> None:
             reason = str(letter.reason.value)

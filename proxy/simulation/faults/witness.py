@@ -4,15 +4,16 @@ All of it is judged at the moment it happens: every write, every arrival, every 
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
 from proxy.bridge.broker import Batch
+from proxy.congestion.divider import PERIOD
 from proxy.model import Event, Outcome, Partition, Reason
 from proxy.publish_lane.wire import Sent
-from proxy.settings import Settings
+from proxy.settings import Cap, Settings
 from proxy.simulation.faults.epoch import Epoch
 from proxy.simulation.faults.facts import Fact, Facts
 from proxy.simulation.faults.plan import LANES, MAX_AGE
@@ -37,6 +38,11 @@ class Told:
     out: Counter[str] = field(default_factory=Counter)
     """Written without an outcome, by lane."""
     out_bytes: Counter[str] = field(default_factory=Counter)
+    truncated: int = 0
+    """Records that the log said it had dropped."""
+    sent_lately: deque[tuple[float, float]] = field(default_factory=deque)
+    """First sends of classes that a hard cap binds, within a second: when, and how many tokens."""
+    tokens: float = 0.0
     is_dead: bool = False
     """It was killed: what its callbacks still do while they are cleared away is not done."""
     is_recorded: bool = False
@@ -124,6 +130,7 @@ class Witness:
     def on_truncated(self, replica: str, partition: Partition, lost: int) -> None:
         """Note that a replica was told of records that it can't read any more."""
         first = self._cluster.tracks[partition].first
+        self.told[replica].truncated += lost
         self.note(f"{replica} is told that {lost} of {partition} before {first} are lost")
         for fact in self.facts.tracks[partition].facts:
             if first - lost <= fact.offset < first:
@@ -156,8 +163,12 @@ class Witness:
         """Judge what a lane writes."""
         replica = PROCESS.get()
         told = self.told[replica]
+        if wire.is_blocked():
+            self.accuse(f"{replica} writes to a connection that the broker blocks")
         for one in sent:
             batch = one.events.batch
+            if wire.lane == LANES[0] and not batch.retry and batch.rank and self._route.cap is not None:
+                self._judge_cap(replica, self._route.cap, list(one.events.events))
             for index in range(one.events.start, one.events.end):
                 event = batch.events[index]
                 if wire.lane == LANES[0]:
@@ -173,6 +184,19 @@ class Witness:
             self.accuse(f"{replica} has {told.out_bytes[wire.lane]} bytes in flight on {wire.lane}")
         if sent:
             self._pass("write")
+
+    def _judge_cap(self, replica: str, cap: Cap, events: Sequence[Event]) -> None:
+        """Accuse classes below the highest of sending, for the first time, more than the cap within any second."""
+        told, now = self.told[replica], asyncio.get_running_loop().time()
+        sizes = [1 if cap.events else event.size for event in events]
+        told.sent_lately.append((now, sum(sizes)))
+        told.tokens += sum(sizes)
+        while told.sent_lately[0][0] <= now - 1:
+            told.tokens -= told.sent_lately.popleft()[1]
+        # Each type may hold what it was granted before the lane could take it.
+        slack = len(self._settings.event_types) * max(*sizes, cap.rate * PERIOD)
+        if told.tokens > cap.rate * (1 + 2 * cap.burst) + slack:
+            self.accuse(f"{replica} sends {told.tokens:g} within a second, the cap is {cap.rate:g}")
 
     def _write(self, replica: str, batch: Batch, index: int, fact: Fact) -> None:
         _, holder = self.holders[fact.partition]
