@@ -297,12 +297,6 @@ MUTATIONS = (
         "                    self.window.give(one.end - one.start, size)\n",
     ),
     Mutation(
-        "blocked taken for overdue",
-        LANE,
-        "        if overdue is not None and self._state is LaneState.OPEN:\n",
-        "        if overdue is not None:\n",
-    ),
-    Mutation(
         "no deadline for confirms",
         SESSION,
         "        if oldest is not None and now - max(oldest, since) > limits.confirm_deadline:\n",
