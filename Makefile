@@ -73,7 +73,19 @@ demo: setup ## order confirmations, brand alerts and a campaign through real bro
 
 .PHONY: control
 control: setup ## control off, the seed's loop and class_budget in a dozen scenarios on real brokers, with curves (45 minutes)
-	@$(BIN)/python -m load.control --json out/control.json --out out/control
+	@$(BIN)/python -m load.control --json out/control.json
+
+.PHONY: faults
+faults: setup ## every real fault once: brokers, network, rights, replicas; nothing may be lost (10 minutes)
+	@$(BIN)/python -m load.faults --json out/faults.json
+
+# MINUTES of real faults, then SEEDS simulated histories.
+MINUTES ?= 60
+SEEDS ?= 1..100000
+.PHONY: soak
+soak: setup ## real faults for an hour with memory and descriptors drawn, then 100,000 simulated histories of faults
+	@$(BIN)/python -m load.soak --json out/soak.json --minutes $(MINUTES)
+	@$(BIN)/python -m proxy.simulation --seeds $(SEEDS)
 
 .PHONY: image
 image: setup ## the container image localhost/tidegate:latest, with Docker, Podman or Buildah

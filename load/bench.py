@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from load import monitor_cost
 from load.stack import SetupError, Stack, StackError
 from load.terminal import interrupted_by_signals, say
 from load.throughput import Plan, measure
@@ -27,6 +28,7 @@ how: the rate counts from the first poll of the queue that sees an event to the 
 examples:
   python -m load.bench throughput --json out/throughput.json          about 12 minutes
   python -m load.bench throughput --quick --json out/quick.json       about 2 minutes; shows the way, judges no goal
+  python -m load.bench monitor --json out/monitor.json                 about a minute
   python -m load.stack run -- python -m load.bench throughput ...      on a stack that is there already
 
 exit codes: 0 every goal met (or none judged); 1 a goal missed, or an event lost, repeated or late;
@@ -38,9 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the command line says and return the exit code."""
     options = _parser().parse_args(arguments)
     interrupted_by_signals()
-    plan = Plan(rounds=options.rounds, events=options.events) if not options.quick else Plan.quick()
     try:
         with Stack.up(rabbitmq_sbin=options.rabbitmq_sbin) as stack:
+            if options.what == "monitor":
+                return monitor_cost.measure(stack, options.rounds, options.json)
+            plan = Plan(rounds=options.rounds, events=options.events) if not options.quick else Plan.quick()
             return measure(stack, plan, options.json)
     except SetupError as error:
         say(str(error))
@@ -60,19 +64,21 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    actions = parser.add_subparsers(metavar="WHAT", required=True)
+    actions = parser.add_subparsers(metavar="WHAT", dest="what", required=True)
     throughput = actions.add_parser(
         "throughput", help="events a second and CPU per event, as fast as it goes",
         epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    throughput.add_argument("--json", type=Path, required=True, metavar="FILE", help="where every run and ratio goes")
-    throughput.add_argument("--rounds", type=int, default=3, metavar="N", help="interleaved rounds (default: 3)")
+    monitor = actions.add_parser("monitor", help="what watching 1,000 queues costs, as a share of a core")
+    for action in (throughput, monitor):
+        action.add_argument("--json", type=Path, required=True, metavar="FILE", help="where every figure goes")
+        action.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds, interleaved (default: 3)")
+        action.add_argument("--rabbitmq-sbin", type=Path, metavar="DIR", help="scripts of another RabbitMQ")
     throughput.add_argument(
         "--events", type=int, default=100_000, metavar="N",
         help="events of each size, a multiple of 4; fewer flatter classic queues (default: 100000)",
     )  # fmt: skip
     throughput.add_argument("--quick", action="store_true", help="one round of 20,000 events of 256 B")
-    throughput.add_argument("--rabbitmq-sbin", type=Path, metavar="DIR", help="scripts of another RabbitMQ")
     return parser
 
 

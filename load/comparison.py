@@ -23,6 +23,7 @@ class Seen:
     """... congested, nacks above theirs."""
     worst_p50_ms: float
     threshold_ms: float
+    """0 where the policy has none."""
     nacked: int
     median_depth: float
     peak_depth: int
@@ -46,7 +47,7 @@ class Seen:
             worst_p50_ms=max(
                 (record["p50_us"] / 1000 for record in verdicts if record["p50_us"] is not None), default=0.0
             ),
-            threshold_ms=(verdicts[0]["threshold_us"] or 0) / 1000 if verdicts else 0.0,
+            threshold_ms=(verdicts[0].get("threshold_us") or 0) / 1000 if verdicts else 0.0,
             nacked=nacked,
             median_depth=median(depths) if depths else 0.0,
             peak_depth=max(depths, default=0),

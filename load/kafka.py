@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
 SECONDS = 15.0
@@ -50,7 +51,20 @@ class KafkaView:
 
     async def delete(self, topic: str) -> None:
         """Delete a topic."""
-        await self._admin.delete_topics([topic])
+        answer = await self._admin.delete_topics([topic])
+        for _, code in answer.topic_error_codes:
+            if code:
+                raise for_code(code)(topic)
+
+    async def grow(self, topic: str, partitions: int) -> None:
+        """Give a topic so many partitions in all."""
+        await self._admin.create_partitions({topic: NewPartitions(partitions)})
+
+    async def truncate(self, topic: str, before: Mapping[int, int]) -> None:
+        """Drop what lies before these offsets, by partition."""
+        await self._admin.delete_records(
+            {TopicPartition(topic, number): RecordsToDelete(offset) for number, offset in before.items()}
+        )
 
     async def committed(self, group: str) -> dict[tuple[str, int], int]:
         """Return the committed offset of each partition that the group has committed."""

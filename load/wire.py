@@ -86,9 +86,12 @@ class Wire:
         """Bind a queue to an exchange."""
         self._call(commands.Queue.Bind(queue=queue, exchange=exchange, routing_key=key), "Queue.BindOk")
 
-    def delete(self, queue: str) -> None:
-        """Delete a queue and what is in it; nothing happens if there is none."""
-        self._call(commands.Queue.Delete(queue=queue), "Queue.DeleteOk")
+    def delete(self, queue: str, *, if_empty: bool = False) -> None:
+        """Delete a queue and what is in it; nothing happens if there is none.
+
+        With `if_empty` a queue that holds messages is left, and the refusal closes the channel (WireError).
+        """
+        self._call(commands.Queue.Delete(queue=queue, if_empty=if_empty), "Queue.DeleteOk")
 
     def count(self, queue: str) -> QueueCount:
         """Return the messages ready and the consumers of a queue."""

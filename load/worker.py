@@ -53,6 +53,19 @@ class Worker:
         """Exit code; None while it runs."""
         return self._process.poll()
 
+    @property
+    def process(self) -> psutil.Process:
+        """The process, to look at."""
+        return self._view
+
+    def suspend(self) -> None:
+        """Let it stand still (SIGSTOP) until `resume`."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on (SIGCONT)."""
+        self._process.send_signal(signal.SIGCONT)
+
     def cpu_seconds(self) -> float:
         """Return the processor time used since its start, user and system; 0 once it has ended."""
         try:

@@ -22,6 +22,7 @@ from proxy.settings import Settings
 
 EXIT_UNEXPECTED = 1
 EXIT_MISTAKE = 2
+_SIGNALLED = 128
 
 _GC_THRESHOLDS = (100_000, 50, 100)
 """Events are tuples without cycles, by the thousand: collecting as often as shipped costs a third of reading them."""
@@ -42,6 +43,19 @@ exit codes: 0 done, 1 unexpected failure, 2 a mistake in settings or arguments
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code."""
+    try:
+        code = _command(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # `tidegate ... | head`: whoever reads has enough. Python would complain when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = _SIGNALLED + signal.SIGPIPE
+    except KeyboardInterrupt:
+        code = _SIGNALLED + signal.SIGINT
+    return code
+
+
+def _command(argv: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["report"]:  # stands alone, with options of its own
         from proxy.reports import command
@@ -155,7 +169,7 @@ async def _serve(settings: Settings) -> int:
 
 def _end_at_once(number: int) -> None:
     """Leave without another word: whatever is not committed is read again, as after any crash."""
-    os._exit(128 + number)
+    os._exit(_SIGNALLED + number)
 
 
 def _name(error: BaseException) -> str:

@@ -243,7 +243,7 @@ async def serve(settings: Settings, stopping: Callable[[Callable[[], None]], Non
     broker = RabbitBroker(settings.broker, settings.routes, settings.limits)
     app = App(
         settings,
-        KafkaLog(settings.log, settings.limits),
+        KafkaLog(settings.log, settings.limits, is_urgent=lambda topic: _is_urgent(settings, topic)),
         {name: broker.lane(name) for name in settings.routes},
         broker.dead_letter_lane(),
         broker.monitor(),
@@ -264,3 +264,9 @@ async def serve(settings: Settings, stopping: Callable[[Callable[[], None]], Non
             await metric_log.close()
             for task in beside:
                 task.cancel()
+
+
+def _is_urgent(settings: Settings, topic: str) -> bool:
+    """Return whether the first event after a silence must not wait: it is of the most important class."""
+    event_type = config.event_type_for(settings, topic)
+    return event_type is not None and settings.rank(event_type.priority) == 0

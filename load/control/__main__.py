@@ -58,7 +58,8 @@ how:
   lost               committed by Tidegate, and neither consumed nor left in a queue
 
 examples:
-  python -m load.control --json out/control.json              the core set, about 45 minutes
+  python -m load.control --json out/control.json              the core set, 45 minutes
+  python -m load.control --policy class_budget --json ...     without the others beside it, 18 minutes
   python -m load.control flash-campaign --json out/flash.json one scenario, 4 minutes
   python -m load.control mine.yaml --policy static --policy class_budget --json out/mine.json
   python -m load.control --all --json out/control.json        all that can be done for real, hours
@@ -79,11 +80,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         if options.json is None:
             raise SettingsError(["--json FILE says where the figures go"])
+        folder: Path = options.out or Path("out") / time.strftime("control-%Y%m%d-%H%M%S")
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise SettingsError([f"{folder} is not empty; --out takes a new or an empty folder"])
         scenarios = [scenario_file.load(_path(name)) for name in _named(options)]
         with Stack.up(rabbitmq_sbin=options.rabbitmq_sbin) as stack:
-            return _measure(
-                stack, scenarios, tuple(dict.fromkeys(options.policy or POLICIES)), options.json, options.out
-            )
+            return _measure(stack, scenarios, tuple(dict.fromkeys(options.policy or POLICIES)), options.json, folder)
     except (SetupError, SettingsError) as error:
         say(str(error))
         return 2
@@ -95,9 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 128 + (error.args[0] if error.args else signal.SIGINT)
 
 
-def _measure(stack: Stack, scenarios: Sequence[Scenario], policies: Sequence[str], file: Path, out: Path | None) -> int:
+def _measure(stack: Stack, scenarios: Sequence[Scenario], policies: Sequence[str], file: Path, folder: Path) -> int:
     """Run every scenario, print its table at once, write JSON, pictures and page anew after each."""
-    folder = out or Path("out") / time.strftime("control-%Y%m%d-%H%M%S")
     folder.mkdir(parents=True, exist_ok=True)
     file.parent.mkdir(parents=True, exist_ok=True)
     about = machine.describe(stack)
@@ -166,7 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="show the scenarios that ship")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where every figure goes")
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="page, pictures and logs (default: out/control-DATE-TIME)"
+        "--out", type=Path, metavar="DIR", help="page, pictures, logs; new or empty (default: out/control-DATE-TIME)"
     )
     parser.add_argument(
         "--policy", action="append", choices=get_args(Policy), help="may be repeated (default: all of them)"

@@ -1,5 +1,6 @@
-"""Results as text: one table a scenario, figure, goal, and what each policy reached. Pure."""
+"""Results as text: one table a scenario, figure, goal, and what each policy reached."""
 
+import os
 from collections.abc import Sequence
 
 from load.control.comparison import DECISIVE, Compared
@@ -8,6 +9,8 @@ from proxy.simulation.figures import Judged
 
 SHARES = ("goodput", "share", "use", "_ratio", "balance")
 COUNTS = ("lost", "duplicates", "cuts", "told", "scalings")
+BUSY = 2.0
+"""Load average per core that no run of a scenario makes alone."""
 ALWAYS = ("queue_delay_p50", "queue_delay_p99", "nack_ratio", "use")
 
 
@@ -82,6 +85,8 @@ def remarks(compared: Compared) -> list[str]:
         )
     loads = ", ".join(f"{policy} {result.machine_load:.1f}" for policy, result in compared.results.items())
     found.append(f"load average of the machine at the end of each run: {loads}")
+    if max((result.machine_load for result in compared.results.values()), default=0.0) > BUSY * (os.cpu_count() or 1):
+        found.append("the machine was busy with something else: what was missed may be its doing")
     return found
 
 

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from pamqp import base, commands, frame
 
@@ -19,8 +19,6 @@ from load.control.payload import Mark, decode
 from load.wire import CHANNEL, Wire, WireError
 from proxy.simulation.scenario import Queue
 
-CONSUMERS_MOST = 1_000
-"""Consumers of one queue at most, those that came and went included."""
 _FRAME = struct.Struct(">BHI")
 _SIZE = struct.Struct(">Q")
 _METHOD, _HEADER, _BODY = 1, 2, 3
@@ -75,9 +73,11 @@ class Services(asyncio.Protocol):
     async def connect(self) -> None:
         """Connect and begin to consume. Raises WireError."""
         wire = await asyncio.to_thread(Wire, self._port)
-        loop = asyncio.get_running_loop()
-        transport, _ = await loop.create_connection(lambda: self, sock=wire.detach())
-        self._transport = transport
+        await asyncio.get_running_loop().create_connection(lambda: self, sock=wire.detach())
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to consume."""
+        self._transport = cast("asyncio.Transport", transport)
         self._send(commands.Basic.Qos(prefetch_count=self._queue.prefetch_each))
         wanted, self._wanted = self._wanted, 0
         self.set_consumers(wanted)

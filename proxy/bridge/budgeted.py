@@ -27,7 +27,7 @@ class Tiers:
 class BudgetedThrottle:
     """Admits what the route's budget has for the class (`policy: class_budget`).
 
-    Asks for one refill at most, so that event types of one class take turns: deficit round robin.
+    Asks for one refill at most while anyone waits, so that event types of one class take turns: deficit round robin.
     """
 
     batch_size = None
@@ -41,7 +41,9 @@ class BudgetedThrottle:
     async def admit(self, want: int, *, size: float, again: bool) -> int:  # noqa: ARG002
         """See `Throttle.admit`."""
         tier = self._tiers.of(again=again)
-        granted = int(min(want, max(1.0, self._gate.refill(tier))))
+        # A portion of its own class even where it queues in a lower tier: one event at a time, each waiting out its
+        # patience, would make a partition of the top class as slow as the class below is just now.
+        granted = int(min(want, max(1.0, self._gate.portion(self._tiers.first))))
         await pass_in_time(self._gate, tier, granted, again=again)
         self._granted, self._tier = granted, tier
         return granted
@@ -78,7 +80,7 @@ class CappedThrottle:
         tier = self._tiers.of(again=again)
         each = max(1.0, size) if self._counts_bytes else 1.0
         granted = await self._inner.admit(
-            int(min(want, max(1.0, self._gate.refill(tier) / each))), size=size, again=again
+            int(min(want, max(1.0, self._gate.portion(tier) / each))), size=size, again=again
         )
         try:
             await pass_in_time(self._gate, tier, granted * each, again=again)
@@ -116,4 +118,4 @@ async def pass_in_time(gate: Gate, tier: int, tokens: float, *, again: bool) -> 
         async with asyncio.timeout(AGAIN_PATIENCE):
             await gate.passed(tier, tokens)
     except TimeoutError:
-        gate.give_back(tier, -tokens)
+        gate.overdraw(tier, tokens)

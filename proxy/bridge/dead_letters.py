@@ -2,6 +2,9 @@
 
 The partition's watermark waits for the dead letter's confirm, so an event is never committed unless it is either
 delivered or kept where an operator finds it.
+
+A dead letter that is refused (no permission, no such queue) is no reason to give up: its destination can come back as
+well as anything else. It waits, one is tried now and then in place of all, and the log of the process says so once.
 """
 
 import asyncio
@@ -15,6 +18,8 @@ from proxy.settings import EventType, RoutingKey
 
 MOST_OPEN = 200
 """While so many dead letters of a type are unconfirmed, the type sends nothing else."""
+REFUSED_PAUSE = 2.0
+"""Seconds between two attempts at a destination that refuses. Larger: it is found later when it is back."""
 
 
 class DeadLetters:
@@ -28,6 +33,7 @@ class DeadLetters:
         *,
         on_done: Callable[[Reason, int], None],
         on_impossible: Callable[[PartitionFlow, Event, Reason, str], None],
+        on_refused: Callable[[PartitionFlow, Event, str], None],
         wake: Callable[[], None],
     ) -> None:
         self._type = event_type
@@ -35,11 +41,13 @@ class DeadLetters:
         self._lane = lane
         self._on_done = on_done
         self._on_impossible = on_impossible
+        self._on_refused = on_refused
         self._wake = wake
         self._waiting: deque[tuple[PartitionFlow, Batch]] = deque()
         self._sending: list[Batch] = []
         self._open = 0
         self._not_before = 0.0
+        self._is_refused = False
 
     def add(self, flow: PartitionFlow, first: int, events: Sequence[Event], reason: Reason, detail: str) -> None:
         """Take over undeliverable events of contiguous sequence numbers; without a destination the type must stop."""
@@ -76,11 +84,14 @@ class DeadLetters:
         return max(now, self._not_before) if self._waiting else None
 
     async def send(self) -> None:
-        """Write all that waits; outcomes come later."""
+        """Write all that waits, or one if the destination refuses; outcomes come later."""
         batches = [batch for flow, batch in self._waiting if not flow.closing]
         given_up = sum(len(batch.events) for flow, batch in self._waiting if flow.closing)
         self._open -= given_up
         self._waiting.clear()
+        if self._is_refused and batches:
+            self._not_before = asyncio.get_running_loop().time() + REFUSED_PAUSE
+            batches = self._probe(batches)
         for batch in batches:
             _letter_of(batch).flow.letters_out += len(batch.events)
         self._sending = batches
@@ -93,6 +104,14 @@ class DeadLetters:
                     _letter_of(batch).flow.letters_out -= len(batch.events) - batch.done
                     self._again(batch, batch.done, len(batch.events))
 
+    def _probe(self, batches: list[Batch]) -> list[Batch]:
+        """Let all but the first dead letter wait; return that one."""
+        first, *others = batches
+        for batch, start in (first, 1), *((other, 0) for other in others):
+            if start < len(batch.events):
+                self._waiting.append((_letter_of(batch).flow, _part(batch, start, len(batch.events))))
+        return [_part(first, 0, 1)]
+
     def withdraw(self, flow: PartitionFlow) -> None:
         """Write no more dead letters of the flow."""
         self._lane.withdraw([batch for batch in self._sending if _letter_of(batch).flow is flow])
@@ -103,20 +122,22 @@ class DeadLetters:
         letter.flow.letters_out -= end - start
         if outcome is Outcome.CONFIRMED:
             self._open -= end - start
+            if self._is_refused:
+                self._is_refused, self._not_before = False, 0.0
+                self._wake()
             self._on_done(letter.reason, end - start)
             letter.flow.park_done(batch.first + start, batch.events[start:end])
         elif outcome is Outcome.UNDELIVERABLE:
-            why = f"its dead letter was refused: {detail}"
-            self._on_impossible(letter.flow, batch.events[start], letter.reason, why)
-            self._wake()
+            if not self._is_refused:
+                self._is_refused = True
+                self._on_refused(letter.flow, batch.events[start], detail)
+            self._again(batch, start, end, REFUSED_PAUSE)
         else:
             self._again(batch, start, end)
 
-    def _again(self, batch: Batch, start: int, end: int) -> None:
-        letter, events = _letter_of(batch), batch.events[start:end]
-        rest = Batch(batch.partition, events, batch.first + start, batch.address, batch.rank, letter)
-        self._waiting.append((letter.flow, rest))
-        self._not_before = asyncio.get_running_loop().time() + LONGEST_PAUSE
+    def _again(self, batch: Batch, start: int, end: int, pause: float = LONGEST_PAUSE) -> None:
+        self._waiting.append((_letter_of(batch).flow, _part(batch, start, end)))
+        self._not_before = asyncio.get_running_loop().time() + pause
         self._wake()
 
 
@@ -143,6 +164,11 @@ class _DeadLetter:
         detail: str = "",
     ) -> None:
         self._letters.on_outcome(batch, start, end, outcome, detail or str(reason or ""))
+
+
+def _part(batch: Batch, start: int, end: int) -> Batch:
+    events = batch.events[start:end]
+    return Batch(batch.partition, events, batch.first + start, batch.address, batch.rank, batch.recipient)
 
 
 def _letter_of(batch: Batch) -> _DeadLetter:

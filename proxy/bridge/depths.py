@@ -93,7 +93,12 @@ class Depths:
                 continue
             state = states[queue]
             if state is None and (queue not in self._seen or self._seen[queue][0] is not None):
-                _say.warning("queue_missing", queue=queue, remedy="create it, or take it out of the route's queues")
+                _say.warning(
+                    "queue_missing",
+                    queue=queue,
+                    effect="a route of class_budget that names it is blind: none of its rates grows",
+                    remedy="create it, or take it out of the route's queues",
+                )
             self._seen[queue] = state, now
             self._rota.tell(queue, now, is_deep=state is not None and state.ready > 0)
         if self.is_blind:

@@ -6,7 +6,7 @@ has its outcome; then the unresolved go again, in order, before anything else. `
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -216,12 +216,25 @@ class PartitionFlow:
         if self.closing:
             self._failed.clear()
         elif self._failed and (self._order is Order.NONE or not self.out):
-            for chunk in sorted(self._failed, key=lambda chunk: chunk.first + chunk.start, reverse=True):
+            for chunk in reversed(_joined(self._failed)):
                 self._queue.appendleft(chunk)
-                self.waiting += len(chunk.events) - chunk.start
-                self.waiting_bytes += sum(event.size for event in chunk.events[chunk.start :])
+                self.waiting += len(chunk.events)
+                self.waiting_bytes += sum([event.size for event in chunk.events])
             self._failed.clear()
             self._host.wake()
         if not self.out:
             self._holding = False
             self._host.wake()
+
+
+def _joined(chunks: Iterable[_Chunk]) -> list[_Chunk]:
+    """Return the chunks in order, neighbours joined: events nacked one by one go again in one batch."""
+    joined: list[_Chunk] = []
+    end, events = -1, list[Event]()
+    for chunk in sorted(chunks, key=lambda chunk: chunk.first + chunk.start):
+        if chunk.first + chunk.start != end or chunk.retry is not joined[-1].retry:
+            events = []
+            joined.append(_Chunk(chunk.first + chunk.start, events, retry=chunk.retry))
+        events += chunk.events[chunk.start :]
+        end = chunk.first + len(chunk.events)
+    return joined

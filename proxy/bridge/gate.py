@@ -5,6 +5,9 @@ from collections.abc import Iterable
 
 from proxy.congestion.divider import Divider, Ticket
 
+LONGEST_WAIT = 10.0
+"""Seconds after which the divider is asked even if nothing is due: what it sets aside meanwhile is counted in time."""
+
 
 class Gate:
     """Lets callers wait for what a divider grants. Made inside a running loop."""
@@ -38,9 +41,19 @@ class Gate:
         """Return the tokens of one refill; infinite where the tier has no limit."""
         return self._divider.refill(tier)
 
+    def portion(self, tier: int) -> float:
+        """Return what a fair request asks for; see `Divider.portion`."""
+        self._tell(self._divider.advance(self._loop.time()))
+        return self._divider.portion(tier)
+
     def give_back(self, tier: int, size: float) -> None:
         """Return tokens that were granted and not used; negative: take more."""
         self._divider.give_back(tier, size)
+        self._arm()
+
+    def overdraw(self, tier: int, size: float) -> None:
+        """Take tokens without waiting; see `Divider.overdraw`."""
+        self._divider.overdraw(tier, size)
         self._arm()
 
     def set_rate(self, pool: int, rate: float, burst: float) -> None:
@@ -68,12 +81,17 @@ class Gate:
         due = self._divider.next_due()
         if due == self._due:
             return
+        soon = self._loop.time() + LONGEST_WAIT
+        if due is not None and due > soon:
+            due = soon
         if self._timer is not None:
             self._timer.cancel()
         self._due = due
         self._timer = None if due is None else self._loop.call_at(due, self._turn)
 
     def _turn(self) -> None:
-        self._timer = self._due = None
-        self._tell(self._divider.advance(self._loop.time()))
+        due, self._timer, self._due = self._due, None, None
+        assert due is not None
+        # The loop may be half a millisecond early; the refill that the timer stands for is due all the same.
+        self._tell(self._divider.advance(max(due, self._loop.time())))
         self._arm()

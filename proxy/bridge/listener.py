@@ -83,6 +83,7 @@ class Listener:
             around.dead_letter_lane,
             on_done=tallies.on_dead_lettered,
             on_impossible=self._stop,
+            on_refused=self._on_letter_refused,
             wake=self.wake,
         )
 
@@ -226,6 +227,17 @@ class Listener:
         self._wake.set()
         self._around.settled.set()
 
+    def _on_letter_refused(self, flow: PartitionFlow, event: Event, why: str) -> None:
+        place = {"partition": str(flow.partition), "position": event.position}
+        _say.error(
+            "dead_letter_refused",
+            type=self.event_type.name,
+            **place,
+            why=why,
+            effect="it waits and is tried again; its partition goes on up to limits.uncommitted_events",
+        )
+        self._around.incident("dead_letter_refused", type=self.event_type.name, **place, detail=why)
+
     def _stop(self, flow: PartitionFlow, event: Event, reason: Reason, detail: str) -> None:
         if self.is_stopped:
             return
@@ -238,7 +250,7 @@ class Listener:
             **place,
             reason=reason.value,
             detail=detail,
-            remedy="give the type a dead_letter destination that takes it, or mend the event's cause; then restart",
+            remedy="give the type a dead_letter destination, or mend the event's cause; then restart",
         )
         self._around.incident("type_stopped", type=self.event_type.name, **place, detail=f"{reason.value}: {detail}")
         # What waits is of no use any more, and would weigh on the budget of all others.

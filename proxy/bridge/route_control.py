@@ -19,6 +19,9 @@ POLLS_KNOWN = 3
 BURST = 0.05
 """Seconds of a rate that may be saved up, or overdrawn by the classes above."""
 
+EARLY = 0.02
+"""Seconds by which a poll may come early and still end the tick: polls are as irregular as the broker's answers."""
+
 Observer = Callable[[BudgetVerdict], None]
 
 
@@ -85,13 +88,22 @@ class RouteControl:
         clock = asyncio.get_running_loop().time
         self._depths.on_polled = self._polled.set
         has_queues = any(route.queues for route in self._routes.values())
+        turned = clock()
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(2 * self._tick if has_queues else self._tick):
-                    await self._polled.wait()
-            self._polled.clear()
+                async with asyncio.timeout_at(turned + (2 * self._tick if has_queues else self._tick)):
+                    await self._polled_since(turned)
+            turned = clock()
             for route in self._routes.values():
                 route.turn(clock(), self._depths, self._insights)
+
+    async def _polled_since(self, turned: float) -> None:
+        """Wait for a poll that ends a tick; the depth may be asked more often than routes are judged."""
+        while True:
+            self._polled.clear()
+            await self._polled.wait()
+            if asyncio.get_running_loop().time() >= turned + self._tick - EARLY:
+                return
 
 
 def _seen(queue: str, depths: Depths) -> QueueReading | None:

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from proxy.config.items import listing
-from proxy.settings import EventType, Settings, TypePattern
+from proxy.settings import EventType, Route, Settings, TypePattern
 from proxy.settings.parts import duration_text, size_text
 
 _WILD = frozenset("*?")
 _KAFKA_LEAST_SESSION = 6.0
 _NAMED = 5
+_RARE = 0.2
+"""Seconds between two looks at a queue in use from which on it grows longer than any threshold."""
 
 
 def as_json(settings: Settings) -> str:
@@ -35,11 +37,13 @@ def describe(settings: Settings) -> str:
         window = f"{route.in_flight_events} events / {size_text(route.in_flight_bytes)}"
         exchange = route.exchange or "(default exchange)"
         lines.append(
-            f"route    {name}: {exchange}, {judged}, {route.policy}, in flight {window}, {by_route[name]} types"
+            f"route    {name}: {exchange}, {judged}, {route.policy}{_cap(route)}, in flight {window}, "
+            f"{by_route[name]} types"
         )
-    for rank, (name, priority) in enumerate(settings.classes.items(), 1):
+    for rank, (name, priority) in enumerate(settings.classes.items()):
         rule = f"+{priority.increase:g} x{priority.decrease:g} from {priority.floor:g} to {priority.ceiling:g}"
-        lines.append(f"class    {rank}. {name}: {rule}, {by_class[name]} types")
+        delay = f", queue delay {_delay(settings.queue_delays[rank])}" if _has_budgets(settings) else ""
+        lines.append(f"class    {rank + 1}. {name}: {rule}{delay}, {by_class[name]} types")
     limits = settings.limits
     inbox = f"{limits.inbox_events} events / {size_text(limits.inbox_bytes)}"
     confirm = duration_text(limits.confirm_deadline)
@@ -67,16 +71,55 @@ def warnings(settings: Settings) -> list[str]:
 def _of_routes(settings: Settings) -> Iterator[str]:
     used = {stream.route for stream in _streams(settings)}
     for name, route in settings.routes.items():
-        if not route.queues:
-            yield f"routes.{name}: no `queues`, therefore steered by nacks and latency only"
+        if not route.queues and route.policy == "class_budget":
+            yield f"routes.{name}: no `queues`, therefore steered by nacks and latency only: its queues may grow long"
+        elif not route.queues:
+            yield f"routes.{name}: no `queues`, therefore nothing is known of their depth"
         if name not in used:
             yield f"routes.{name}: no event type takes it"
+    yield from _of_rare_polls(settings)
+    yield from _of_shared_queues(settings)
+
+
+def _of_rare_polls(settings: Settings) -> Iterator[str]:
+    """Warn of depths that come too rarely for anyone to be steered by."""
+    queues = {queue for route in settings.routes.values() if route.policy == "class_budget" for queue in route.queues}
+    broker = settings.broker
+    if queues and broker.depth_interval > _RARE:
+        every, most = duration_text(broker.depth_interval), duration_text(_RARE)
+        yield f"broker.depth_interval: {every} is too long to keep queues short; class_budget wants {most} at most"
+    elif queues and broker.depth_polls * _RARE < 1:
+        yield f"broker.depth_polls: {broker.depth_polls} a second for all queues are too few to keep any of them short"
+
+
+def _of_shared_queues(settings: Settings) -> Iterator[str]:
+    """Warn of queues whose drain rate a route takes for less than it is, as it can't see what another route sends."""
+    takers: dict[str, list[str]] = {}
+    for name, route in settings.routes.items():
+        for queue in dict.fromkeys(route.queues):
+            takers.setdefault(queue, []).append(name)
+    shared: dict[tuple[str, ...], list[str]] = {}
+    for queue, names in takers.items():
+        if len(names) > 1 and any(settings.routes[name].policy == "class_budget" for name in names):
+            shared.setdefault(tuple(names), []).append(queue)
+    for routes, queues in shared.items():
+        which = listing(queues, _NAMED)
+        yield (
+            f"routes: {listing(routes, _NAMED)} name the same queues: {which}; class_budget then takes their consumers "
+            "for slower than they are and sends less"
+        )
 
 
 def _of_classes(settings: Settings) -> Iterator[str]:
     for (high, above), (low, below) in pairwise(settings.classes.items()):
         if above.increase < below.increase or above.decrease < below.decrease:
             yield f"classes.{high}: grows slower or is cut deeper than {low}, which is less important"
+    if not _has_budgets(settings):
+        return
+    for (high, above_delay), (low, below_delay) in pairwise(zip(settings.classes, settings.queue_delays, strict=True)):
+        if above_delay < below_delay:
+            delays = f"{_delay(above_delay)} is below {_delay(below_delay)} of {low}"
+            yield f"classes.{high}: its queue delay of {delays}, which is less important and would give way later"
 
 
 def _of_patterns(settings: Settings) -> Iterator[str]:
@@ -125,6 +168,21 @@ def _apart(first: str, second: str) -> bool:
         if one != other:
             return True
     return False
+
+
+def _has_budgets(settings: Settings) -> bool:
+    return any(route.policy == "class_budget" for route in settings.routes.values())
+
+
+def _cap(route: Route) -> str:
+    if route.cap is None:
+        return ""
+    rate = f"{route.cap.events:g} events" if route.cap.events is not None else size_text(route.cap.bytes or 0)
+    return f", at most {rate}/s{' (strict)' if route.cap.strict else ''}"
+
+
+def _delay(seconds: float) -> str:
+    return duration_text(round(seconds, 3))
 
 
 def _streams(settings: Settings) -> list[EventType | TypePattern]:

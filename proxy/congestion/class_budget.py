@@ -129,7 +129,8 @@ class RouteBudget:
         if len(known) < len(reading.queues):
             return False
         at = max((queue.at for queue in known), default=reading.at)
-        self._drain.add(at, sum(queue.ready for queue in known), reading.confirmed)
+        known_for = max((queue.fresh_for for queue in known), default=0.0)
+        self._drain.add(at, sum(queue.ready for queue in known), reading.confirmed, known_for)
         return True
 
     def _delay(self, reading: Reading, drain: Drain) -> float:

@@ -13,6 +13,8 @@ from math import ceil, floor, inf
 
 PERIOD = 0.01
 """Seconds between two refills."""
+LONGEST_STALL = 60.0
+"""Seconds of refills that one call makes up for while requests wait; a process frozen for longer loses the rest."""
 _DUST = 1e-9
 """Less than this is rounding, not a token."""
 
@@ -45,7 +47,8 @@ class _Pool:
 
     def take(self, size: float) -> None:
         if self.rate != inf:
-            self.balance = max(-self.burst, self.balance - size)
+            # Never up: a debt may be larger where a size was estimated too small.
+            self.balance = min(self.balance, max(-self.burst, self.balance - size))
 
     def give(self, size: float) -> None:
         # Beyond the burst, too: it was waited for, refill by refill, and would be lost to the rate.
@@ -146,10 +149,18 @@ class Divider:
         for pool in self._pools[self._pool_of(tier) :]:
             pool.give(size)
 
+    def overdraw(self, tier: int, size: float) -> None:
+        """Subtract tokens that nobody could wait for any longer; the balance falls to -burst at most."""
+        self._debit(tier, size)
+
     def advance(self, now: float) -> list[Ticket]:
         """Refill up to now and return what is granted by it, in order."""
         due = floor(now / PERIOD + _DUST) - self._refills
         granted: list[Ticket] = []
+        if self._waiting and due > LONGEST_STALL / PERIOD:
+            kept = round(LONGEST_STALL / PERIOD)
+            self._refills += due - kept
+            due = kept
         while due > 0 and self._waiting:
             # One by one: a stall of the caller must not turn refills that were waited for into a full bucket.
             self._refill(1)
@@ -161,12 +172,27 @@ class Divider:
 
     def next_due(self) -> float | None:
         """Return when `advance` can grant again, at the earliest; None if nobody waits, or for nothing that comes."""
-        times = [time for tier in range(len(self._tiers)) if (time := self._due(tier)) is not None]
-        return min(times, default=None)
+        periods = inf
+        first = next((tier for tier, place in enumerate(self._tiers) if place.waiting), None)
+        if first is None:
+            return None
+        head, pool = self._tiers[first].waiting[0], self._pools[self._pool_of(first)]
+        if pool.rate > 0:
+            periods = (head.size - head.reserve - pool.balance) / (pool.rate * PERIOD)
+        if self._tiers[-1].waiting and self._trickle.rate > 0:
+            head = self._tiers[-1].waiting[0]
+            missing = head.size - head.reserve - self._trickle.balance
+            periods = min(periods, missing / (self._trickle.rate * PERIOD))
+        return None if periods == inf else (self._refills + max(1, ceil(periods - _DUST))) * PERIOD
 
     def refill(self, tier: int) -> float:
         """Return the tokens of one refill; infinite where the tier has no limit."""
         return self._pools[self._pool_of(tier)].rate * PERIOD
+
+    def portion(self, tier: int) -> float:
+        """Return what a fair request asks for: one refill, all the stock if nobody waits; infinite without a limit."""
+        stock = 0.0 if self._anyone_before(tier) else self._stock(tier)
+        return max(self.refill(tier), stock)
 
     def has_waited(self, tier: int) -> bool:
         """Return whether anyone of the tier has waited since this was asked last, or waits now."""
@@ -235,17 +261,3 @@ class Divider:
         self._waiting -= 1
         head.granted = True
         granted.append(head)
-
-    def _due(self, tier: int) -> float | None:
-        """Return when the head of a tier can be whole if nobody comes before it."""
-        if not self._tiers[tier].waiting:
-            return None
-        head = self._tiers[tier].waiting[0]
-        pool = self._pools[self._pool_of(tier)]
-        periods = inf
-        if pool.rate > 0 and not self._anyone_before(tier - 1):
-            periods = (head.size - head.reserve - pool.balance) / (pool.rate * PERIOD)
-        if tier == len(self._tiers) - 1 and self._trickle.rate > 0:
-            missing = head.size - head.reserve - self._trickle.balance
-            periods = min(periods, missing / (self._trickle.rate * PERIOD))
-        return None if periods == inf else (self._refills + max(1, ceil(periods - _DUST))) * PERIOD

@@ -13,6 +13,8 @@ FAST = 0.35
 """Seconds of the two windows."""
 SHORTEST = 0.15
 """Seconds of samples that make a rate."""
+LONGEST_GAP = 1.5
+"""Seconds between two samples after which the depth counts as unknown meanwhile; the longest tick and its delay."""
 FADING = 10.0
 """Seconds of a lower drain rate in which a higher one, remembered, is halved: consumers that stand still may return."""
 
@@ -52,13 +54,16 @@ class DrainRate:
         self.empty_at: float | None = None
         """When the queues were last seen empty; None if never."""
 
-    def add(self, at: float, ready: int, confirmed: tuple[int, ...]) -> None:
-        """Take in the depth of all queues and the own confirms so far, by class, both of the time `at`."""
+    def add(self, at: float, ready: int, confirmed: tuple[int, ...], known_for: float = 0.0) -> None:
+        """Take in the depth of all queues and the own confirms so far, by class, both of the time `at`.
+
+        `known_for` is for how many seconds a depth counts as known: rarely asked queues make samples far apart.
+        """
         if not ready:
             self.empty_at = at
         if self._samples and at <= self._samples[-1].at:
             return
-        if self._samples and at - self._samples[-1].at > SLOW:
+        if self._samples and at - self._samples[-1].at > max(LONGEST_GAP, known_for):
             self._samples.clear()  # the depth was unknown for long
         self._samples.append(_Sample(at, ready, confirmed, sum(confirmed)))
         while len(self._samples) > 1 and self._samples[1].at <= at - SLOW:
@@ -83,6 +88,8 @@ class DrainRate:
         last = samples[-1]
         count = sum(1 for sample in samples if sample.at >= last.at - window - 1e-9)
         start = len(samples) - max(2, count)
+        if last.at - samples[start].at < SHORTEST:
+            start -= 1  # quick samples after a gap; the first of all lies far enough back
         first = samples[start]
         seconds = last.at - first.at
         slope = (last.ready - first.ready) / seconds

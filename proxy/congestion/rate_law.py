@@ -27,6 +27,8 @@ PROBE = 1.0
 """Events a second that a cut leaves, so that a route without a depth notices when the broker takes events again."""
 RESUME_SHARE = 0.25
 """Share of the last good rate to start with after a stop."""
+LONGEST_TICK = 1.0
+"""Seconds for which one tick lets a rate grow, however late it comes."""
 KEPT_SHARE = 0.05
 """A drain rate below this share of the last good rate is a stall, and no new good rate."""
 
@@ -96,7 +98,8 @@ class Aimd:
 
     def on_tick(self, level: Level) -> bool:
         """See `RateLaw.on_tick`."""
-        elapsed = 0.0 if self._last is None else level.now - self._last
+        # A process that was frozen must not grow by what it slept through.
+        elapsed = 0.0 if self._last is None else min(LONGEST_TICK, level.now - self._last)
         self._last = level.now
         if level.must_stop:
             self._stop()
@@ -130,7 +133,8 @@ class Aimd:
             return
         self._is_stopped = False
         if self._before == inf:
-            self.rate = level.drain or inf
+            # What consumers were seen to take fades while they stand still, down to next to nothing.
+            self.rate = max(level.drain, self._settings.start_rate) if level.drain else inf
             return
         self._good = max(self._good, self._before)
         self._slow_start_end = self._good / 2

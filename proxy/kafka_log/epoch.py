@@ -42,7 +42,9 @@ class Epoch:
         owner: PartitionOwner,
         *,
         on_refused: Callable[[str], None],
+        is_urgent: Callable[[str], bool],
     ) -> None:
+        self._is_urgent = is_urgent
         self._consumer = consumer
         self._coordinator = coordinator
         self._placing = placing
@@ -58,7 +60,10 @@ class Epoch:
         """Begin an epoch; no await happens between the owner's answer and the pauses."""
         partitions = {at: Partition(*at) for at in assigned}
         paused = set(self._owner.on_assigned(list(partitions.values())))
-        shares = {at: Share(at, is_paused=partition in paused) for at, partition in partitions.items()}
+        shares = {
+            at: Share(at, is_paused=partition in paused, is_urgent=self._is_urgent(at.topic))
+            for at, partition in partitions.items()
+        }
         self._placing.begin(shares)
         self.shares = shares
         group = self._consumer._coordinator  # noqa: SLF001  # what the group calls us is told nowhere else

@@ -5,17 +5,18 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import structlog
-from aiokafka import AIOKafkaConsumer, TopicPartition, errors
+from aiokafka import TopicPartition, errors
 from aiokafka.client import AIOKafkaClient
-from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from proxy.bridge.event_log import PartitionOwner, Survey
 from proxy.errors import LogError
 from proxy.kafka_log.client import FIRST_PAUSE, LONGEST_PAUSE, Reach, log_in, options, persist, teach_manners
+from proxy.kafka_log.consumer import new_consumer
 from proxy.kafka_log.epoch import Epoch, Rebalances
 from proxy.kafka_log.group import GroupCoordinator
 from proxy.kafka_log.inquiry import LATEST, Inquiry
 from proxy.kafka_log.reader import Reader
+from proxy.kafka_log.resting import Rests
 from proxy.kafka_log.shares import Placing, Share
 from proxy.model import Event, Partition, Position
 from proxy.settings import Limits, LogSettings
@@ -26,18 +27,16 @@ _STOP_SECONDS = 4.0
 """Leaving the group; then the connections are closed without it."""
 _REQUESTS_PER_DEADLINE = 2
 """A request for offsets gives its connection up early enough to be tried on another within `limits.commit_deadline`."""
-_HEARTBEATS_PER_SESSION = 6
-_SHARES_PER_ANSWER = 16
-"""A broker's answer has room for at least so many partitions, so that one busy partition can't fill it ..."""
-_LEAST_SHARE = 64 * 1024
-_MOST_SHARE = 1024**2
-"""... within these bounds in bytes. The memory is bounded by the answer as a whole, `log.fetch_bytes` per broker."""
 
 
 class KafkaLog:
     """A consumer group's view of Kafka, 2.3 or newer; see `EventLog` for what each method promises."""
 
-    def __init__(self, settings: LogSettings, limits: Limits) -> None:
+    def __init__(
+        self, settings: LogSettings, limits: Limits, *, is_urgent: Callable[[str], bool] = lambda _topic: True
+    ) -> None:
+        """Make one; topics that are not urgent may be looked at once a second while they are empty."""
+        self._is_urgent = is_urgent
         self._settings = settings
         self._limits = limits
         self._reach = Reach(settings.hosts)
@@ -59,6 +58,7 @@ class KafkaLog:
         self._placing: Placing
         self._reader: Reader
         self._epoch: Epoch
+        self._rests: Rests
 
     async def start(self, owner: PartitionOwner) -> None:
         """Connect, however long that takes; cancelled or failed, it leaves nothing open.
@@ -76,7 +76,15 @@ class KafkaLog:
         coordinator = GroupCoordinator(self._client, self._settings.group, self._reach, deadline)
         self._inquiry = Inquiry(self._client, self._settings, self._reach)
         self._placing = Placing(self._settings, self._consumer, coordinator, self._inquiry, owner)
-        self._epoch = Epoch(self._consumer, coordinator, self._placing, owner, on_refused=self._on_refused)
+        self._epoch = Epoch(
+            self._consumer,
+            coordinator,
+            self._placing,
+            owner,
+            on_refused=self._on_refused,
+            is_urgent=self._is_urgent,
+        )
+        self._rests = Rests(self._consumer, asyncio.get_running_loop().time)
         self._reader = Reader(
             self._consumer,
             self._reach,
@@ -115,6 +123,7 @@ class KafkaLog:
         if self._stopped:
             await asyncio.sleep(wait)
             return {}
+        self._rests.turn(self._epoch.shares)
         return await self._reader.read(lambda: self._epoch.shares, wait)
 
     def pause(self, partitions: Collection[Partition]) -> None:
@@ -196,7 +205,7 @@ class KafkaLog:
             **options(settings, request_seconds=limits.commit_deadline / _REQUESTS_PER_DEADLINE)
         )
         await persist(self._client.bootstrap, self._reach)
-        self._consumer = _new_consumer(settings, limits)
+        self._consumer = new_consumer(settings, limits)
         await persist(self._consumer.start, self._reach)
 
     async def _join_with(self, topics: frozenset[str]) -> None:
@@ -216,7 +225,7 @@ class KafkaLog:
             share = shares.get(partition)
             if share is not None and share.is_paused is not paused:
                 share.is_paused = paused
-                if share.is_placed:
+                if share.is_placed and not share.is_resting:
                     act(share.at)
 
     def _on_failure(self, error: Exception) -> None:
@@ -276,23 +285,3 @@ class KafkaLog:
             for share in unpinned:
                 share.is_pinned = True
         return is_placed
-
-
-def _new_consumer(settings: LogSettings, limits: Limits) -> Any:
-    rebalance_seconds = settings.session_timeout + limits.drain_deadline + 2 * limits.commit_deadline
-    share = min(max(settings.fetch_bytes // _SHARES_PER_ANSWER, _LEAST_SHARE), _MOST_SHARE)
-    return AIOKafkaConsumer(
-        **options(settings, request_seconds=rebalance_seconds + limits.connect_deadline),
-        group_id=settings.group,
-        group_instance_id=settings.group_instance_id,
-        partition_assignment_strategy=(RoundRobinPartitionAssignor,),
-        session_timeout_ms=round(settings.session_timeout * 1000),
-        heartbeat_interval_ms=round(settings.session_timeout * 1000 / _HEARTBEATS_PER_SESSION),
-        rebalance_timeout_ms=round(rebalance_seconds * 1000),
-        isolation_level=settings.isolation_level,
-        enable_auto_commit=False,
-        auto_offset_reset="none",
-        fetch_max_wait_ms=round(settings.fetch_wait * 1000),
-        fetch_max_bytes=settings.fetch_bytes,
-        max_partition_fetch_bytes=share,
-    )

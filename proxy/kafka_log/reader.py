@@ -78,10 +78,12 @@ class Reader:
             self._patience = None
         taken: dict[Partition, list[Event]] = {}
         held = shares()
+        now = asyncio.get_running_loop().time()
         for at, records in fetched.items():
             share = held.get(at)
             if share is not None and share.is_placed:
                 share.next = records[-1].offset + 1
+                share.fed_at = now
                 taken[share.partition] = events(records)
         return taken
 

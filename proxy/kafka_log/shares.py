@@ -24,6 +24,12 @@ class Share:
     at: TopicPartition
     is_paused: bool
     """The owner's wish."""
+    is_urgent: bool = True
+    """It never rests."""
+    is_resting: bool = False
+    """It is left out of fetches for a moment; see `resting`."""
+    fed_at: float = 0.0
+    """When it was placed, or last had something, by the loop's clock in seconds."""
     is_placed: bool = False
     is_pinned: bool = False
     """The group has an offset for it, this epoch's or an earlier one's."""
@@ -143,6 +149,8 @@ class Placing:
         share.unavailable = None
         share.is_placed = True
         self._consumer.seek(share.at, offset)
+        share.is_resting = False
+        share.fed_at = asyncio.get_running_loop().time()
         if not share.is_paused:
             self._consumer.resume(share.at)
 

@@ -30,7 +30,7 @@ CLOSE_DEADLINE = 2.0
 
 def cause(error: BaseException | None) -> str:
     """Return in a few words why a connection ended or was refused."""
-    if error is None or isinstance(error, asyncio.CancelledError):
+    if error is None or isinstance(error, (asyncio.CancelledError, StopAsyncIteration)):
         return "connection closed"
     return " ".join(str(argument) for argument in error.args) or type(error).__name__
 
@@ -45,7 +45,8 @@ def speaking(host: str) -> Iterator[None]:
         if task is None or task.cancelling():
             raise
         raise BrokerError(f"{host}: {cause(error)}") from error
-    except (AMQPError, OSError, RuntimeError, EOFError) as error:
+    except (AMQPError, OSError, RuntimeError, EOFError, StopAsyncIteration) as error:
+        # The last one is what the client raises when the end of the connection came before the frame it awaits.
         raise BrokerError(f"{host}: {cause(error)}") from error
 
 

@@ -13,7 +13,7 @@ from pyspark.storagelevel import StorageLevel
 
 from proxy.reports import cross_checks as checks
 from proxy.reports import overview, timeline
-from proxy.reports.episodes import episodes
+from proxy.reports.episodes import blind_time, episodes
 from proxy.reports.files import ReportError, as_spark_path
 from proxy.reports.incidents import incidents
 from proxy.reports.latency import latency
@@ -118,15 +118,19 @@ def analyse(
 
 def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: int) -> None:
     classes, types, routes = records.of("class"), records.of("type"), records.of("route")
+    verdicts = records.of("verdict")
     by_class = tables.add("traffic_by_class", traffic(classes, BY_CLASS), BY_CLASS)
     by_type = tables.add("traffic_by_type", traffic(types, BY_TYPE), BY_TYPE)
     tables.add("dead_letters", dead_letters(classes, BY_CLASS), [*BY_CLASS, "reason"])
     tables.add("latency_by_class", latency(classes, BY_CLASS), [*BY_CLASS, "measure"])
     tables.add("latency_by_type", latency(types, BY_TYPE), [*BY_TYPE, "measure"])
-    tables.add("episodes", episodes(records.of("verdict")), ["run", "route", "from_s"])
+    tables.add("episodes", episodes(verdicts), ["run", "route", "from_s"])
+    tables.add("blind_time", blind_time(verdicts), ["run", "route"])
     tables.add("incidents", incidents(records.of("incident")), ["run", "first_s", "name", "place"])
     tables.add("depth_over_time", timeline.depth_over_time(routes, width_s), ["run", "route", "t_s"])
     tables.add("bridge_time_over_time", timeline.bridge_time_over_time(classes, width_s), [*BY_CLASS, "t_s"])
+    tables.add("control_over_time", timeline.control_over_time(verdicts, width_s), ["run", "route", "t_s"])
+    tables.add("rates_over_time", timeline.rates_over_time(verdicts, width_s), ["run", "route", "class", "t_s"])
     lags = tables.add("lag_over_time", timeline.lag_over_time(classes, width_s), [*BY_CLASS, "t_s"])
     all_checks = [
         checks.classes_against_types(by_class, by_type),

@@ -1,5 +1,6 @@
 """The seed's four graphs: queue depth, bridge time of the first and the last class, log backlog per class.
 
+Where a route was under `class_budget`, two more: queue delay, and the rates found with the drain rate they follow.
 Runs stand side by side with the same axes; the time a route was congested is shaded.
 """
 
@@ -47,6 +48,8 @@ _STYLE: Any = {
 _SHADE = 0.15
 _WIDE = 300
 """Beyond this ratio a logarithmic axis is labelled at powers of ten only."""
+_RATED_ROUTES = 3
+"""So many routes, those with the longest queue delay, have a graph of their rates."""
 _GAP = 3
 """A line is broken where so many points in a row are missing."""
 _TIME_UNITS = ((600, 1, "seconds"), (7_200, 60, "minutes"), (float("inf"), 3_600, "hours"))
@@ -54,7 +57,7 @@ _TIME_UNITS = ((600, 1, "seconds"), (7_200, 60, "minutes"), (float("inf"), 3_600
 
 @dataclass(frozen=True)
 class Graph:
-    """One of the four: what it is called, what it shows, and how it is drawn into one run's axes."""
+    """One graph: what it is called, what it shows, and how it is drawn into one run's axes."""
 
     name: str
     title: str
@@ -77,6 +80,8 @@ class Charts:
         self._class_colours = {name: _CLASS_COLOURS[i % len(_CLASS_COLOURS)] for i, name in enumerate(found.classes)}
         deepest = sorted(found.of("depth_over_time"), key=lambda row: -row["depth"])
         self._routes = list(dict.fromkeys(row["route"] for row in deepest))[: len(_ROUTE_COLOURS)]
+        longest_delay = sorted(found.of("control_over_time"), key=lambda row: -(row["delay_ms"] or 0.0))
+        self._controlled = list(dict.fromkeys(row["route"] for row in longest_delay))[: len(_ROUTE_COLOURS)]
         self.graphs = self._make_graphs()
 
     def svg(self, graph: Graph) -> bytes:
@@ -109,6 +114,12 @@ class Charts:
             draw = self._bridge_time_of(name)
             graphs.append(Graph(f"bridge-{name}", title, "bridge time", draw, logarithmic=True))
         graphs.append(Graph("lag", "Log backlog: events in the log not yet done with", "events", self._draw_lag))
+        if self._controlled:
+            title = "Queue delay: depth ÷ drain rate, as class_budget estimated it"
+            graphs.append(Graph("delay", title, "milliseconds", self._draw_delay))
+        for route in self._controlled[:_RATED_ROUTES]:
+            title = f"Rates of route {route}: what a class and those above it may send"
+            graphs.append(Graph(f"rates-{route}", title, "events a second", self._rates_of(route)))
         return graphs
 
     def _fill(self, figure: FigureBase, graph: Graph, **margins: float) -> None:
@@ -150,6 +161,30 @@ class Charts:
                 axes.plot(*self._line(rows, "depth"), color=colour, label=route, linewidth=1.4)
                 most = max(most, *(row["depth"] for row in rows))
         return f"most {count(most)}"
+
+    def _draw_delay(self, axes: Axes, run: str) -> str:
+        most = []
+        for route, colour in zip(self._controlled, _ROUTE_COLOURS, strict=False):
+            known = [
+                row for row in self._found.of("control_over_time", run=run, route=route) if row["delay_ms"] is not None
+            ]
+            if known:
+                axes.plot(*self._line(known, "delay_ms"), color=colour, label=route, linewidth=1.4)
+                most.append(max(row["delay_ms"] for row in known))
+        return f"most {milliseconds(max(most))}" if most else ""
+
+    def _rates_of(self, route: str) -> Callable[[Axes, str], str]:
+        def draw(axes: Axes, run: str) -> str:
+            drained = self._found.of("control_over_time", run=run, route=route)
+            if drained:
+                axes.plot(*self._line(drained, "drain_rate"), color=_INK, label="drain rate", linewidth=0.9, alpha=0.6)
+            for name, colour in self._class_colours.items():
+                rows = self._found.of("rates_over_time", run=run, route=route, **{"class": name})
+                if rows:
+                    axes.plot(*self._line(rows, "rate"), color=colour, label=name, linewidth=1.4)
+            return f"most drained {max(row['drain_rate'] for row in drained):,.0f}/s" if drained else ""
+
+        return draw
 
     def _draw_lag(self, axes: Axes, run: str) -> str:
         parts = []

@@ -1,30 +1,45 @@
-"""When a route was congested: from the verdict that said so first to the one that took it back."""
+"""When a route was congested or blind: from the verdict that said so first to the one that took it back."""
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 
 def episodes(verdicts: DataFrame) -> DataFrame:
-    """Return run, route, from_s, to_s, seconds, ended, verdicts, causes, worst p50_ms and errors of each episode.
+    """Return run, route, from_s, to_s, seconds, ended, verdicts, causes and the worst of each episode.
 
     A verdict that says nothing changes nothing. Replicas judge for themselves: a route counts as congested while any of
     them says so. `ended` is false where the log stops first; the episode then lasts to the last verdict.
     """
-    return _merged(_per_replica(verdicts))
+    spoken = verdicts.where(fn.col("congested").isNotNull())
+    return _merged(_per_replica(spoken, fn.col("congested")))
 
 
-def _per_replica(verdicts: DataFrame) -> DataFrame:
-    """Return the unbroken runs of `congested` verdicts of each replica, up to the verdict that ended them."""
+def blind_time(verdicts: DataFrame) -> DataFrame:
+    """Return run, route, how often and how many seconds in all any replica judged it without knowing its queues.
+
+    Such a verdict has the cause `blind`; it holds until the replica's next one.
+    """
+    stretches = _merged(_per_replica(verdicts, fn.col("cause") == "blind"))
+    return stretches.groupBy("run", "route").agg(
+        fn.count(fn.lit(1)).alias("times"),
+        fn.round(fn.sum("seconds"), 3).alias("seconds"),
+        fn.max("seconds").alias("longest_s"),
+        fn.min("from_s").alias("first_s"),
+    )
+
+
+def _per_replica(verdicts: DataFrame, holds: Column) -> DataFrame:
+    """Return the unbroken runs of verdicts of each replica for which it holds, up to the verdict that ended them."""
     replica = ["run", "route", "instance"]
     by_time = Window.partitionBy(*replica).orderBy("at_ms")
-    spoken = verdicts.where(fn.col("congested").isNotNull())
-    calm_before = fn.sum(fn.when(~fn.col("congested"), 1).otherwise(0)).over(
+    calm_before = fn.sum(fn.when(~fn.col("holds"), 1).otherwise(0)).over(
         by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
     return (
-        spoken.withColumn("calm_before", calm_before)
+        verdicts.withColumn("holds", holds)
+        .withColumn("calm_before", calm_before)
         .withColumn("next_s", fn.lead("at_s").over(by_time))
-        .where("congested")
+        .where("holds")
         .groupBy(*replica, "calm_before")
         .agg(
             fn.min("at_s").alias("from_s"),
@@ -34,6 +49,8 @@ def _per_replica(verdicts: DataFrame) -> DataFrame:
             fn.collect_set("cause").alias("causes"),
             fn.max("p50_us").alias("p50_us"),
             fn.sum("errors").alias("errors"),
+            fn.max("queue_delay_us").alias("queue_delay_us"),
+            fn.sum("cuts").alias("cuts"),
         )
         .withColumn("to_s", fn.coalesce("ended_s", "last_s"))
         .withColumn("ended", fn.col("ended_s").isNotNull())
@@ -57,6 +74,8 @@ def _merged(stretches: DataFrame) -> DataFrame:
             fn.array_sort(fn.array_distinct(fn.flatten(fn.collect_list("causes")))).alias("causes"),
             fn.round(fn.max("p50_us") / 1000, 3).alias("worst_p50_ms"),
             fn.sum("errors").alias("errors"),
+            fn.round(fn.max("queue_delay_us") / 1000, 3).alias("worst_delay_ms"),
+            fn.sum("cuts").alias("cuts"),
         )
         .select(
             "run",
@@ -68,6 +87,8 @@ def _merged(stretches: DataFrame) -> DataFrame:
             "verdicts",
             fn.array_join("causes", ", ").alias("causes"),
             "worst_p50_ms",
+            "worst_delay_ms",
             "errors",
+            "cuts",
         )
     )

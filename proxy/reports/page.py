@@ -22,7 +22,7 @@ _TERMS = (
     ("Publish latency", "write → confirm. Recorded by Tidegate; blind to what waits behind the broker."),
     (
         "Time in queue",
-        "what a message waits in RabbitMQ. Only to be estimated (depth ÷ drain rate), and not judged by this report.",
+        "what a message waits in RabbitMQ. Only to be estimated (queue delay: depth ÷ drain rate); not judged here.",
     ),
     ("Consumed time", "event timestamp → first consumption. From the consumers' own records only, never estimated."),
 )

@@ -75,9 +75,24 @@ TABLES = (
             *_counts("verdicts"),
             *_texts("causes"),
             ("worst_p50_ms", "worst P50 publish latency", milliseconds),
+            ("worst_delay_ms", "longest queue delay", milliseconds),
             ("errors", "publish errors", count),
+            *_counts("cuts"),
         ],
-        "From the verdict that called a route congested to the one that took it back, in seconds of the run.",
+        "From the verdict that called a route congested to the one that took it back, in seconds of the run. "
+        "Latency is what per_type judges by; queue delay (an estimate) and cuts are of class_budget.",
+    ),
+    PageTable(
+        "Blind time",
+        "blind_time",
+        [
+            *_texts("run", "route"),
+            *_counts("times"),
+            ("seconds", "in all", seconds),
+            ("longest_s", "longest", seconds),
+            ("first_s", "first", seconds),
+        ],
+        "How long a route was judged without knowing its queues or what other replicas send: nothing grew meanwhile.",
     ),
     PageTable(
         "Incidents",

@@ -65,6 +65,16 @@ _TRAFFIC: dict[str, DataType] = {
 _BACKLOG: dict[str, DataType] = {"lag": _LONG, "lag_age_s": _DOUBLE}
 _BATCH_SIZES = _struct({"sum": _DOUBLE, "min": _DOUBLE, "max": _DOUBLE, "types": _LONG})
 
+_CONTROL: dict[str, DataType] = {
+    "cuts": _LONG,
+    "hot": ArrayType(_STRING),
+    "queue_delay_us": _LONG,
+    "drain_rate": _DOUBLE,
+    "depth": _LONG,
+    "rates": MapType(_STRING, _DOUBLE),
+}
+"""What a verdict has of a route under `class_budget` only."""
+
 KINDS: dict[str, StructType] = {
     "start": _struct(
         {
@@ -101,6 +111,7 @@ KINDS: dict[str, StructType] = {
             "threshold_us": _DOUBLE,
             "threshold_errors": _DOUBLE,
             "min_samples": _LONG,
+            **_CONTROL,
         },
     ),
     "incident": _struct(
@@ -150,8 +161,8 @@ def _is_believable(kind: DataType, value: Column) -> Column:
     if isinstance(kind, StructType):
         inner = [_fits(field, value[field.name]) for field in kind.fields]
         return fn.when(value.isNotNull(), reduce(Column.__and__, inner))
-    if isinstance(kind, MapType) and isinstance(kind.valueType, LongType):
-        return fn.forall(fn.map_values(value), lambda count: count.isNull() | count.between(0, MOST))
+    if isinstance(kind, MapType) and isinstance(kind.valueType, LongType | DoubleType):
+        return fn.forall(fn.map_values(value), lambda number: number.isNull() | number.between(0, MOST))
     return fn.when(value.isNotNull(), fn.lit(col=True))
 
 

@@ -1,4 +1,4 @@
-"""The seed's four graphs as numbers: one row for each stretch of time."""
+"""The graphs as numbers: one row for each stretch of time."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
@@ -37,20 +37,50 @@ def bridge_time_over_time(classes: DataFrame, width_s: int) -> DataFrame:
 
 def lag_over_time(classes: DataFrame, width_s: int) -> DataFrame:
     """Return run, class, t_s and the log backlog: the sum of what each replica last knew of its own partitions."""
-    last = (
-        classes.where(fn.col("lag").isNotNull())
-        .groupBy("run", "class", "instance", _stretch(width_s).alias("stretch"))
-        .agg(fn.max_by("lag", "at_ms").alias("lag"))
+    return _sum_of_replicas(classes, ["run", "class"], "lag", width_s)
+
+
+def control_over_time(verdicts: DataFrame, width_s: int) -> DataFrame:
+    """Return run, route, t_s, the longest queue delay seen in each stretch and the drain rate, the last known.
+
+    Replicas see the same queues; of what they make of them the greater counts.
+    """
+    return (
+        verdicts.where(fn.col("drain_rate").isNotNull())
+        .groupBy("run", "route", _stretch(width_s).alias("stretch"))
+        .agg(
+            fn.round(fn.max("queue_delay_us") / 1000, 3).alias("delay_ms"),
+            fn.round(fn.max_by("drain_rate", "at_ms"), 3).alias("drain_rate"),
+        )
+        .select("run", "route", _middle(width_s).alias("t_s"), "delay_ms", "drain_rate")
     )
-    by_replica = Window.partitionBy("run", "class", "instance").orderBy("stretch")
+
+
+def rates_over_time(verdicts: DataFrame, width_s: int) -> DataFrame:
+    """Return run, route, class, t_s and how many events a second all replicas together allowed themselves.
+
+    A class stands for itself and those above it; one without a limit has no row.
+    """
+    rates = verdicts.select("run", "route", "instance", "at_ms", "at_s", fn.explode("rates").alias("class", "rate"))
+    return _sum_of_replicas(rates, ["run", "route", "class"], "rate", width_s)
+
+
+def _sum_of_replicas(values: DataFrame, keys: list[str], name: str, width_s: int) -> DataFrame:
+    """Return the keys, t_s and in each stretch the sum of what each replica last knew."""
+    last = (
+        values.where(fn.col(name).isNotNull())
+        .groupBy(*keys, "instance", _stretch(width_s).alias("stretch"))
+        .agg(fn.max_by(name, "at_ms").alias(name))
+    )
+    by_replica = Window.partitionBy(*keys, "instance").orderBy("stretch")
     until_next = fn.lead("stretch").over(by_replica) - 1
     until = fn.least(fn.coalesce(until_next, fn.col("stretch")), fn.col("stretch") + REMEMBERED)
     return (
         last.withColumn("until", until)
         .withColumn("stretch", fn.explode(fn.sequence("stretch", "until")))
-        .groupBy("run", "class", "stretch")
-        .agg(fn.sum("lag").alias("lag"))
-        .select("run", "class", _middle(width_s).alias("t_s"), "lag")
+        .groupBy(*keys, "stretch")
+        .agg(fn.sum(name).alias(name))
+        .select(*keys, _middle(width_s).alias("t_s"), name)
     )
 
 

@@ -40,7 +40,7 @@ class Settings(Part):
 
     @cached_property
     def queue_delays(self) -> tuple[float, ...]:
-        """The classes' thresholds in seconds, the most important class first, never rising from one to the next."""
+        """The classes' thresholds in seconds, the most important class first; they fall unless a class has its own."""
         lowest, highest = self.class_budget.lowest_queue_delay, self.class_budget.highest_queue_delay
         last = len(self.classes) - 1
         graded = [lowest * (highest / lowest) ** (1 - rank / last) if last else lowest for rank in range(last + 1)]

@@ -120,6 +120,13 @@ class Route(Part):
     """Declare the exchange (topic, durable) and the queues (durable, bound with `#`) at start."""
 
     @model_validator(mode="after")
+    def _each_queue_is_named_once(self) -> Self:
+        twice = sorted({queue for queue in self.queues if self.queues.count(queue) > 1})
+        if twice:
+            raise ValueError(f"queues: {twice[0]} stands there twice; its messages would count twice")
+        return self
+
+    @model_validator(mode="after")
     def _can_be_declared(self) -> Self:
         if self.declare and not self.exchange:
             raise ValueError("the default exchange can't be declared; name an exchange or set `declare: false`")

@@ -4,6 +4,7 @@ import argparse
 import json
 import logging
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Mapping, Sequence
@@ -58,7 +59,10 @@ def main(arguments: Sequence[str]) -> int:
             raise SettingsError([f"{scenario.name} runs on real brokers only (only: real)"])
         if options.out is not None and find_spec("matplotlib") is None:
             raise SettingsError(["pictures need matplotlib: pip install 'tidegate[reports]', or leave --out away"])
+        _make_room(options.json, options.out)
         return _run(scenario, tuple(dict.fromkeys(options.policy or [DEFAULT_POLICY])), options.json, options.out)
+    except BrokenPipeError:
+        raise  # for whoever called: no mistake of the scenario
     except (SettingsError, OSError) as error:
         print(error, file=sys.stderr)  # noqa: T201 -- the command's answer
         return EXIT_MISTAKE
@@ -94,12 +98,23 @@ def _run(scenario: Scenario, policies: Sequence[str], copy: Path | None, out: Pa
     if out is not None:
         from proxy.simulation.curves import draw
 
-        out.mkdir(parents=True, exist_ok=True)
         picture = out / f"{scenario.name}.png"
         draw(scenario, traces, picture)
         print(f"curves: {picture}")  # noqa: T201 -- likewise
     decisive = judged.get(DEFAULT_POLICY, judged[policies[0]])
     return 0 if all(one.holds for one in decisive) else EXIT_MISSED
+
+
+def _make_room(copy: Path | None, out: Path | None) -> None:
+    """Make the folders of the results, and try the file, before a long run is made for nothing. Raises `OSError`."""
+    if copy is not None:
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with copy.open("a"):
+            pass
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
 
 
 def summary(scenario: Scenario, judged: Mapping[str, Sequence[Judged]], took: Mapping[str, float]) -> str:

@@ -54,8 +54,12 @@ def _steps(scenario: Scenario, step: float) -> list[float]:
 def _rates(axes: Any, scenario: Scenario, trace: Trace, step: float) -> None:
     instants = _steps(scenario, step)
     for name, colour, streams in _by_class(scenario):
-        rates = [sum(trace.offered[one].between(at, at + step) for one in streams) / step for at in instants]
-        axes.plot(instants, rates, color=colour, label=name)
+        scheduled = [one for one in streams if not scenario.streams[one].rate.endless]
+        rates = [sum(trace.offered[one].between(at, at + step) for one in scheduled) / step for at in instants]
+        if scheduled:
+            axes.plot(instants, rates, color=colour, label=name)
+        else:
+            axes.plot([], [], color=colour, label=f"{name} (endless)")
     axes.set_yscale("symlog", linthresh=10)
     axes.set_ylim(bottom=0)
 
@@ -91,10 +95,12 @@ def _delays(axes: Any, trace: Trace, scenario: Scenario) -> None:
 def _consumed(axes: Any, scenario: Scenario, trace: Trace, step: float) -> None:
     top = scenario.classes[0]
     every = [trace.consumed[name] for name, stream in scenario.streams.items() if stream.priority == top]
-    worst = [0.0] * (int(scenario.seconds / step) + 1)
+    worst = [0.0] * int(scenario.seconds / step)
     for times in every:
         _fill(worst, times, step)
     axes.plot([at * step for at in range(len(worst))], worst, color=_COLOURS[0])
+    axes.set_yscale("symlog", linthresh=0.1)
+    axes.set_ylim(bottom=0)
     axes.set_title(f"{top}: the longest in each {step:g} s", fontsize=8)
 
 

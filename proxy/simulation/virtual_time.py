@@ -8,6 +8,7 @@ import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
+from math import ulp
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -56,6 +57,18 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Return the virtual time in seconds."""
         return self._now
+
+    @property
+    def _clock_resolution(self) -> float:
+        """Return how much earlier than its time a timer may fire: not at all, or time would stand still.
+
+        Whoever waits for a time and is called before it waits again, and here no time passes by itself.
+        """
+        return ulp(self._now)
+
+    @_clock_resolution.setter
+    def _clock_resolution(self, seconds: float) -> None:
+        """Pass over what the system's clock has."""
 
     def _pass(self, seconds: float) -> None:
         self._now += max(seconds, 0.0)

@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 
 from proxy.app import App
 from proxy.congestion.buckets import DIGITS, HIGHEST_US, LOWEST_US, index_of
+from proxy.congestion.class_budget import Sign
+from proxy.congestion.detector import Cause
 from proxy.metric_log.log import SCHEMA_VERSION, MetricLog
 from proxy.reports import cross_checks as checks
 from proxy.reports.files import log_files
@@ -22,6 +24,7 @@ from proxy.reports.overview import rejected_lines
 from proxy.reports.records import Records, read_lines, with_records
 from proxy.reports.schema import KINDS, VERSION
 from proxy.reports.session import spark_session
+from proxy.reports.timeline import control_over_time, rates_over_time
 from proxy.reports.traffic import traffic
 from proxy.settings import (
     BrokerSettings,
@@ -29,6 +32,7 @@ from proxy.settings import (
     Limits,
     LogSettings,
     MetricLogSettings,
+    Policy,
     Route,
     RoutingKey,
     Settings,
@@ -51,13 +55,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def examples() -> list[dict[str, Any]]:
-    """The records of docs/metric-log.md, one of each kind."""
+    """The records of docs/metric-log.md, one of each kind; of verdicts one for each way to judge."""
     blocks = re.findall(r"```json\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     return [json.loads(line) for block in blocks for line in block.splitlines() if line]
 
 
 def test_the_documented_examples_are_one_of_each_kind() -> None:
-    assert sorted(example["kind"] for example in examples()) == sorted(KINDS)
+    assert sorted(example["kind"] for example in examples()) == sorted([*KINDS, "verdict"])
     assert SCHEMA_VERSION == VERSION
     (start,) = [example for example in examples() if example["kind"] == "start"]
     assert start["layout"] == {"unit": "us", "lowest": LOWEST_US, "highest": HIGHEST_US, "digits": DIGITS}
@@ -66,21 +70,28 @@ def test_the_documented_examples_are_one_of_each_kind() -> None:
 @pytest.mark.timeout(300)
 async def test_every_documented_record_is_read_as_it_was_written(tmp_path: Path, spark: SparkSession) -> None:
     log = MetricLog(MetricLogSettings(folder=str(tmp_path)), lambda: 1_763_700_000.5, "host-7-1763700000")
-    written = {}
+    written: dict[str, list[dict[str, Any]]] = {}
     for example in examples():
         fields = {name: value for name, value in example.items() if name not in {"v", "at_ms", "instance"}}
         log.write(fields)
-        written[example["kind"]] = fields
+        written.setdefault(example["kind"], []).append(fields)
     await log.close()
     records = Records(with_records(read_lines(spark, {"run": log_files([str(tmp_path)])})), {"run": 1_763_700_000_000})
     assert rejected_lines(records.parsed).collect() == []
-    for kind, fields in written.items():
-        (row,) = records.of(kind).collect()
-        found = row.asDict(recursive=True)
-        assert (found["instance"], found["at_ms"], found["at_s"]) == ("host-7-1763700000", 1_763_700_000_500, 0.5)
-        assert {name: found[name] for name in fields if name != "kind"} == {
-            name: value for name, value in fields.items() if name != "kind"
-        }
+    for kind, every in written.items():
+        rows = [row.asDict(recursive=True) for row in records.of(kind).collect()]
+        for found in rows:
+            assert (found["instance"], found["at_ms"], found["at_s"]) == ("host-7-1763700000", 1_763_700_000_500, 0.5)
+        taken = [{name: row[name] for name in row if row[name] is not None} for row in rows]
+        told = [{name: value for name, value in fields.items() if value is not None} for fields in every]
+        kept = [{name: row[name] for name in row if name in fields} for row, fields in zip(taken, told, strict=True)]
+        assert kept == [{name: value for name, value in fields.items() if name != "kind"} for fields in told]
+
+
+def test_every_cause_of_a_verdict_is_documented() -> None:
+    text = DOCUMENT.read_text()
+    section = text[text.index("### `verdict`") : text.index("### `incident`")]
+    assert [cause.value for cause in (*Cause, *Sign) if f"`{cause.value}`" not in section] == []
 
 
 @pytest.mark.timeout(300)
@@ -102,12 +113,12 @@ EVENTS = 600
 START = 1_763_700_000.0
 
 
-async def live(folder: Path) -> None:
+async def live(folder: Path, policy: Policy) -> None:
     """One process of the bridge, in memory, through a full queue and a lost connection, to its orderly end."""
     settings = Settings(
         log=LogSettings(hosts=["memory:1"], group="g"),
         broker=BrokerSettings(hosts=["memory:1"]),
-        routes={"main": Route(exchange="", queues=("q",), policy="per_type")},
+        routes={"main": Route(exchange="", queues=("q",), policy=policy)},
         event_types={
             name: EventType(
                 name=name, topic=name, priority=priority, route="main", routing_key=RoutingKey(constant="q")
@@ -127,6 +138,7 @@ async def live(folder: Path) -> None:
 
     cluster, broker = MemoryCluster(Random(1)), MemoryBroker(Random(2))
     queue = broker.declare_queue("q", bound=50)
+    queue.consumers = 1
     log = MetricLog(settings.metric_log, wall, "simulated", offload=inline)
     route = settings.routes["main"]
     app = App(
@@ -160,13 +172,17 @@ async def live(folder: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_the_bridge_s_own_records_are_all_read_and_agree_with_each_other(tmp_path: Path, spark: SparkSession) -> None:
-    virtual_time.run(live(tmp_path))
-    files = log_files([str(tmp_path)])
-    records = Records(with_records(read_lines(spark, {"run": files})).persist(), {"run": int(START * 1000)})
+    policies: list[Policy] = ["per_type", "class_budget"]
+    for policy in policies:
+        virtual_time.run(live(tmp_path / policy, policy))
+    files = {policy: log_files([str(tmp_path / policy)]) for policy in policies}
+    records = Records(with_records(read_lines(spark, files)).persist(), dict.fromkeys(files, int(START * 1000)))
     try:
         assert rejected_lines(records.parsed).collect() == []
-        kinds = {row["kind"] for row in records.parsed.select("kind").distinct().collect()}
-        assert kinds >= {"start", "route", "class", "type", "verdict", "stop"}
+        kinds = {(row["run"], row["kind"]) for row in records.parsed.select("run", "kind").distinct().collect()}
+        assert kinds >= {
+            (run, kind) for run in files for kind in ("start", "route", "class", "type", "verdict", "stop")
+        }
         by_class = traffic(records.of("class"), ["run", "class"])
         found = checks.cross_checks(
             [
@@ -177,9 +193,20 @@ def test_the_bridge_s_own_records_are_all_read_and_agree_with_each_other(tmp_pat
             ]
         ).collect()
         assert [row.asDict() for row in found if row["difference"]] == []
-        assert {row["class"]: row["confirmed"] >= EVENTS for row in by_class.collect() if row["class"] != "P2"} == {
-            "P1": True,
-            "P3": True,
-        }
+        enough = {(row["run"], row["class"]) for row in by_class.collect() if row["confirmed"] >= EVENTS}
+        assert enough == {(run, name) for run in files for name in ("P1", "P3")}
+        said = [row.asDict() for row in records.of("verdict").collect()]
+        budgets = [row for row in said if row["run"] == "class_budget"]
+        fields = ("cuts", "hot", "drain_rate", "rates")
+        assert [row for row in budgets if any(row[name] is None for name in fields)] == []
+        assert {row["cause"] for row in budgets} <= {sign.value for sign in Sign}
+        assert {"depth", "none"} <= {row["cause"] for row in budgets}
+        assert max(row["queue_delay_us"] or 0 for row in budgets) > 80_000
+        assert {name for row in budgets for name in row["hot"]} <= {"P1", "P2", "P3"}
+        assert "P3" in {name for row in budgets for name in row["rates"]}
+        assert [row for row in said if row["run"] == "per_type" and row["rates"] is not None] == []
+        seen = records.of("verdict")
+        assert {row["run"] for row in control_over_time(seen, 1).collect()} == {"class_budget"}
+        assert {row["class"] for row in rates_over_time(seen, 1).collect()} >= {"P2", "P3"}
     finally:
         records.parsed.unpersist()

@@ -17,6 +17,7 @@ from load.stack.kafka_settings import FORBIDDEN_PREFIX, USERS
 from proxy.bridge.event_log import EventLog
 from proxy.errors import LogError, RefusedLoginError
 from proxy.kafka_log import KafkaLog
+from proxy.kafka_log.resting import BUSY, MOST
 from proxy.model import Partition
 from proxy.settings import Limits, LogSettings
 from tests.contract.log_adapters import DEADLINE, KafkaWorld, Owner, poll_until, receive, until
@@ -55,8 +56,9 @@ async def join(stack: Stack, topic: str) -> AsyncIterator[Join]:
 
     async def start(owner: Owner | None = None, **settings: Any) -> tuple[EventLog, Owner]:
         topics, owner = settings.pop("topics", {topic}), owner or Owner()
+        urgent = settings.pop("urgent", topics)
         chosen = {"hosts": [stack.kafka], "group": group, "session_timeout": 2.0, "metadata_age": 0.5} | settings
-        log = KafkaLog(LogSettings.model_validate(chosen), LIMITS)
+        log = KafkaLog(LogSettings.model_validate(chosen), LIMITS, is_urgent=lambda topic: topic in urgent)
         logs.append(log)
         await log.start(owner)
         await log.subscribe(frozenset(topics))
@@ -393,3 +395,23 @@ async def test_the_mistake_is_named_when_the_group_is_used_by_another_kind_of_co
         log, _ = await join(group=group)
         with pytest.raises(LogError, match=r"log\.group"):
             await poll_until(log, Owner(), lambda: False)
+
+
+async def test_every_event_is_read_when_partitions_rest_that_were_empty_for_a_while(
+    world: KafkaWorld, topic: str, join: Join
+) -> None:
+    partitions = MOST + 60
+    await world.create(topic, partitions)
+    log, owner = await join(urgent=set())
+    await world.produce(topic, numbered(1))
+    await receive(log, owner, 1)
+    loop = asyncio.get_running_loop()
+    idle_from = loop.time() + BUSY + 0.5
+    while loop.time() < idle_from:
+        await log.poll(0.1)
+    for number in range(partitions):
+        await world.produce(topic, numbered(2, first=number), number)
+    await receive(log, owner, 1 + 2 * partitions)
+    for number in range(partitions):
+        got = [event.value for event in owner.received[Partition(topic, number)]]
+        assert got == numbered(1) * (number == 0) + numbered(2, first=number)

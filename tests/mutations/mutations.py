@@ -117,8 +117,8 @@ MUTATIONS = (
     Mutation(
         "retry out of order",
         FLOW,
-        "key=lambda chunk: chunk.first + chunk.start, reverse=True)",
-        "key=lambda chunk: chunk.first + chunk.start)",
+        "            for chunk in reversed(_joined(self._failed)):\n",
+        "            for chunk in _joined(self._failed):\n",
     ),
     Mutation(
         "nothing held after a nack",
@@ -176,10 +176,16 @@ MUTATIONS = (
         "        flow.park_done(first, events)\n",
     ),
     Mutation(
-        "refused dead letter taken as done",
+        "lost dead letter taken as done",
         LETTERS,
         "        if outcome is Outcome.CONFIRMED:\n",
         "        if outcome is not Outcome.UNDELIVERABLE:\n",
+    ),
+    Mutation(
+        "dead letter that its destination refuses taken as done",
+        LETTERS,
+        "        if outcome is Outcome.CONFIRMED:\n",
+        "        if outcome in (Outcome.CONFIRMED, Outcome.UNDELIVERABLE):\n",
     ),
     Mutation(
         "dead letter not sent again",

@@ -28,7 +28,7 @@ def quiet(text: str) -> None:
 def run_of(record: Make) -> Make:
     """A short run: P1 and P3, one event a second each, P3 bridged `slow` doublings later, congestion in the middle."""
 
-    def lines_of(seconds: int, *, slow: int = 1) -> list[Any]:
+    def lines_of(seconds: int, *, slow: int = 1, budget: dict[str, Any] | None = None) -> list[Any]:
         lines = [record("start", at_ms=1_000_000)]
         for second in range(seconds):
             at_ms = 1_000_000 + 1_000 * (second + 1)
@@ -42,7 +42,7 @@ def run_of(record: Make) -> Make:
                     record("type", at_ms=at_ms, class_=name, type_=name.lower(), **counts),
                 ]
             lines.append(record("route", at_ms=at_ms, depth=5 * second, confirmed=2))
-            lines.append(record("verdict", at_ms=at_ms, congested=5 <= second < 9))
+            lines.append(record("verdict", at_ms=at_ms, congested=5 <= second < 9) | (budget or {}))
         return [*lines, record("stop", at_ms=1_000_000 + 1_000 * seconds, confirmed=2 * seconds)]
 
     return lines_of
@@ -92,7 +92,8 @@ def test_two_runs_stand_side_by_side_in_every_output(
 ) -> None:
     spark, tmp_path = request.getfixturevalue("spark"), request.getfixturevalue("tmp_path")
     write("static/one.jsonl", run_of(20, slow=6))
-    write("per_type/one.jsonl", run_of(12))
+    found = {"queue_delay_us": 30_000, "drain_rate": 300.0, "cuts": 1, "hot": [], "depth": 9, "rates": {"P3": 250.5}}
+    write("per_type/one.jsonl", run_of(12, budget=found))
     document = report(static=tmp_path / "static", per_type=tmp_path / "per_type")
 
     assert document["classes"] == ["P1", "P3"]
@@ -111,9 +112,16 @@ def test_two_runs_stand_side_by_side_in_every_output(
     assert {row["difference"] for row in document["tables"]["cross_checks"]["rows"]} == {0}
 
     page = (tmp_path / "out" / "report.html").read_text()
-    assert page.count("<img") == 4
+    assert page.count("<img") == 6
     assert not re.search(r'(src|href)=(?!"data:)|url\(|@import|<script|<link', page)
-    for title in ("Queue depth", "P1 bridge time", "P3 bridge time", "Log backlog"):
+    for title in (
+        "Queue depth",
+        "P1 bridge time",
+        "P3 bridge time",
+        "Log backlog",
+        "Queue delay",
+        "Rates of route main",
+    ):
         assert f"<figcaption>{title}" in page
     assert (tmp_path / "out" / "report.png").read_bytes().startswith(b"\x89PNG")
     table = capsys.readouterr().out
@@ -135,6 +143,7 @@ def test_what_is_not_known_is_said_and_not_shown_as_nought(
     for fact in ("1 lines are no records", "dropped 7 records", "dropped 2 finished files", "no stop record"):
         assert fact in said
     assert "lost, duplicated and consumed time are not known" in said
+    assert "Rates of" not in (tmp_path / "out" / "report.html").read_text(), "nothing was under class_budget"
     assert "1 cross-checks differ" in said
     assert "lost " not in capsys.readouterr().out.partition("\n")[0]
 

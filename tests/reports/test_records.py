@@ -79,14 +79,24 @@ UNCOUNTABLE: list[dict[str, Any]] = [
     {"batch_size": {"sum": 1.0}},
     {"lag": -5},
 ]
+UNCOUNTABLE_OF_BUDGETS: list[dict[str, Any]] = [
+    {"queue_delay_us": -1},
+    {"drain_rate": float("inf")},
+    {"rates": {"P3": float("inf")}},
+    {"rates": {"P3": -1.0}},
+    {"cuts": 0.5},
+    {"hot": "P3"},
+]
 
 
 def test_a_record_is_malformed_when_a_field_can_not_be_counted_with(
     record: Callable[..., Any], read: Callable[..., Any], rows: Callable[..., Any]
 ) -> None:
-    records = read(**{f"case_{number}": [record("class") | change] for number, change in enumerate(UNCOUNTABLE)})
+    cases = [record("class") | change for change in UNCOUNTABLE]
+    cases += [record("verdict") | change for change in UNCOUNTABLE_OF_BUDGETS]
+    records = read(**{f"case_{number}": [case] for number, case in enumerate(cases)})
     rejected = {row["run"]: row["reason"] for row in rows(rejected_lines(records.parsed))}
-    taken = [change for number, change in enumerate(UNCOUNTABLE) if rejected.get(f"case_{number}") != "malformed"]
+    taken = [case for number, case in enumerate(cases) if rejected.get(f"case_{number}") != "malformed"]
     assert taken == []
 
 

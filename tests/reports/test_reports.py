@@ -7,7 +7,7 @@ import pytest
 
 from proxy.reports import cross_checks as checks
 from proxy.reports import timeline
-from proxy.reports.episodes import episodes
+from proxy.reports.episodes import blind_time, episodes
 from proxy.reports.incidents import incidents
 from proxy.reports.overview import processes
 from proxy.reports.proof import events, proof, with_whereabouts
@@ -92,6 +92,70 @@ def test_an_episode_names_its_causes_and_its_worst_latency(record: Make, read: M
     ]
     (found,) = rows(episodes(read(lines).of("verdict")))
     assert (found["causes"], found["worst_p50_ms"], found["errors"]) == ("errors, latency", 70.0, 6)
+
+
+def controlled(record: Make, at_ms: int, **changes: Any) -> Any:
+    """A verdict of a route under class_budget."""
+    seen = {"cause": "none", "p50_us": None, "cuts": 0, "hot": [], "queue_delay_us": 20_000, "drain_rate": 300.0}
+    rates = {"P2": 300.0, "P3": 290.0}
+    return record("verdict", at_ms=at_ms, **seen | {"depth": 6, "rates": rates} | changes)
+
+
+def test_an_episode_shows_its_longest_queue_delay_and_its_cuts_when_a_budget_was_judged(
+    record: Make, read: Make, rows: Make
+) -> None:
+    lines = [
+        controlled(record, 0, congested=True, cause="depth", hot=["P3"], cuts=1, queue_delay_us=90_000),
+        controlled(record, 100, congested=True, cause="depth", hot=["P2", "P3"], cuts=2, queue_delay_us=250_000),
+        controlled(record, 200, congested=None, cause="blind", queue_delay_us=None, depth=None),
+        controlled(record, 300, congested=True, cause="unconfirmed", queue_delay_us=None),
+        controlled(record, 400, congested=False),
+        controlled(record, 500, congested=True, cause="blocked", route="other", queue_delay_us=None),
+    ]
+    main, other = rows(episodes(read(lines).of("verdict")))
+    names = ("to_s", "causes", "worst_delay_ms", "cuts", "worst_p50_ms")
+    assert [main[name] for name in names] == [0.4, "depth, unconfirmed", 250.0, 3, None]
+    assert [other[name] for name in names] == [0.5, "blocked", None, 0, None]
+
+
+def test_blind_time_lasts_to_the_next_verdict_and_counts_once_when_replicas_are_blind_together(
+    record: Make, read: Make, rows: Make
+) -> None:
+    def blind(second: float, **changes: Any) -> Any:
+        return controlled(record, int(1_000 * second), congested=None, cause="blind", queue_delay_us=None, **changes)
+
+    lines = [
+        blind(1),
+        blind(2),
+        controlled(record, 3_000),
+        blind(2.5, instance="two"),
+        controlled(record, 5_000, instance="two"),
+        blind(9),
+        controlled(record, 9_500, congested=True, cause="nacks"),
+        controlled(record, 0, route="seeing"),
+    ]
+    (found,) = rows(blind_time(read(lines).of("verdict")))
+    assert [found[name] for name in ("route", "times", "seconds", "longest_s", "first_s")] == ["main", 2, 4.5, 4.0, 1.0]
+
+
+def test_queue_delay_and_rates_over_time_are_those_of_all_replicas_together(
+    record: Make, read: Make, rows: Make
+) -> None:
+    lines = [
+        controlled(record, 1_000, queue_delay_us=20_000),
+        controlled(record, 900, queue_delay_us=70_000, drain_rate=310.0),
+        controlled(record, 1_000, queue_delay_us=None, instance="two", rates={"P3": 100.0}),
+        controlled(record, 2_000, queue_delay_us=None),
+        record("verdict", at_ms=1_000, route="by type"),
+    ]
+    verdicts = read(lines).of("verdict")
+    over_time = rows(timeline.control_over_time(verdicts, 1))
+    assert [(row["t_s"], row["delay_ms"], row["drain_rate"]) for row in over_time] == [
+        (0.5, 70.0, 300.0),
+        (1.5, None, 300.0),
+    ]
+    rates = [(row["class"], row["t_s"], row["rate"]) for row in rows(timeline.rates_over_time(verdicts, 1))]
+    assert sorted(rates) == [("P2", 0.5, 300.0), ("P2", 1.5, 300.0), ("P3", 0.5, 390.0), ("P3", 1.5, 290.0)]
 
 
 def test_every_event_is_found_delivered_missing_duplicated_or_unexpected(record: Make, read: Make, rows: Make) -> None:

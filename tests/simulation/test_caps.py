@@ -1,4 +1,4 @@
-"""The production bridge under virtual time: hard caps under every policy, and nothing left behind in an hour."""
+"""The production bridge under virtual time: hard caps under every policy, and nothing left behind by faults."""
 
 import asyncio
 from collections import Counter
@@ -161,7 +161,7 @@ def gates(app: App) -> list[Gate]:
     return [*policies._caps.values(), *(route.gate for route in policies._controlled.values())]
 
 
-def test_no_request_and_no_future_is_left_when_everything_is_delivered_after_an_hour_of_faults() -> None:
+def test_no_request_and_no_future_is_left_when_everything_is_delivered_after_ten_minutes_of_faults() -> None:
     chance = Random(7)
     classes = ["P1", "P2", "P3"] * 4
     types = {f"t{number}": priority for number, priority in enumerate(classes)}
@@ -174,7 +174,7 @@ def test_no_request_and_no_future_is_left_when_everything_is_delivered_after_an_
         consuming = asyncio.create_task(bridge.consume(60))
         faults: list[Callable[[], object]] = [bridge.broker.drop_connections, bridge.broker.block, bridge.broker.stop]
         loop = asyncio.get_running_loop()
-        while loop.time() < 3_600:
+        while loop.time() < 600:
             for topic in chance.sample(sorted(types), 4):
                 for _ in range(chance.randint(1, 150)):
                     bridge.cluster.produce(topic, chance.randrange(2), value=b"x" * chance.randint(1, 3_000))
@@ -190,7 +190,7 @@ def test_no_request_and_no_future_is_left_when_everything_is_delivered_after_an_
             await asyncio.sleep(chance.uniform(1, 40))
         while len(bridge.arrived) < produced.total():
             await asyncio.sleep(5)
-            assert loop.time() < 2 * 3_600, "not everything is delivered"
+            assert loop.time() < 2_400, "not everything is delivered"
         await asyncio.sleep(10)
         for app, _ in bridge.replicas.values():
             assert [gate._waiting for gate in gates(app)] == [{}, {}]
@@ -206,7 +206,7 @@ def test_no_request_and_no_future_is_left_when_everything_is_delivered_after_an_
     bridge, produced = virtual_time.run(live())
     arrived = Counter(topic for _, topic, _ in bridge.arrived)
     assert all(arrived[topic] >= produced[topic] for topic in types)
-    assert len(bridge.ended) > 10
+    assert len(bridge.ended) > 2
     for app in bridge.ended:
         assert [gate._waiting for gate in gates(app)] == [{}, {}]
         assert [gate._divider.waiting(tier) for gate in gates(app) for tier in range(3)] == [0] * 6

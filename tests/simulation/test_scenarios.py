@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import fields
@@ -16,7 +17,7 @@ from proxy.simulation.figures import Figures
 from proxy.simulation.scenario import Scenario
 from proxy.simulation.scenario_run import simulate
 
-QUICK = ("flash-campaign", "capacity-half", "small-high-classes", "replicas-2-demand-60")
+QUICK = ("flash-campaign", "capacity-half", "types-one-each", "replicas-2-demand-60")
 """Each runs in a second or two."""
 
 
@@ -64,6 +65,37 @@ def test_every_shipped_scenario_is_listed_when_asked(capsys: pytest.CaptureFixtu
     assert main(["--list"]) == 0
     told = capsys.readouterr().out.splitlines()
     assert {line.split(" (")[0] for line in told if not line.startswith(" ")} == set(scenario_file.shipped())
+
+
+def tidegate(*arguments: str) -> subprocess.Popen[str]:
+    """Start the command as a shell would."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "proxy", *arguments],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_nothing_is_complained_of_when_the_reader_of_the_output_has_enough() -> None:
+    with tidegate("simulate", "--list") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert not process.stderr.read()
+        assert process.wait(30) == 128 + signal.SIGPIPE
+
+
+def test_no_run_is_made_when_its_results_could_not_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    for option, place in (("--json", tmp_path), ("--json", tmp_path / "file" / "x"), ("--out", tmp_path / "file")):
+        assert main(["unloaded", option, str(place)]) == 2
+        told = capsys.readouterr()
+        assert not told.out, "no run was made for nothing"
+        assert str(tmp_path) in told.err
 
 
 _FINGERPRINT = """

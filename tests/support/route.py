@@ -90,11 +90,11 @@ class ScriptedRoute:
 class Rig:
     """Routes and their control; `async with` runs them."""
 
-    def __init__(self, *routes: ScriptedRoute, tick: float = 0.05) -> None:
+    def __init__(self, *routes: ScriptedRoute, tick: float = 0.05, poll: float = 0.05) -> None:
         self.routes = routes
         queues = [route.queue for route in routes if route.controlled.queues]
         self.monitor = ScriptedMonitor(_States(routes))
-        self.depths = Depths(self.monitor, queues, tick)
+        self.depths = Depths(self.monitor, queues, poll)
         control = RouteControl({one.statistics._route: one.controlled for one in routes}, self.depths, None, tick)
         self._tasks = [asyncio.create_task(work) for work in (control.run(), self.depths.run())]
         self._tasks += [asyncio.create_task(route.consume()) for route in routes]

@@ -126,13 +126,64 @@ def test_what_is_allowed_but_odd_is_warned_of_once_when_it_is_there(files: Files
         """)
     found = config.warnings(files.load(text))
     assert found == [
-        "routes.mails: no `queues`, therefore steered by nacks and latency only",
+        "routes.mails: no `queues`, therefore nothing is known of their depth",
         "routes.pushes: no event type takes it",
         "classes.P1: grows slower or is cut deeper than P2, which is less important",
         "event_types: topics that match *.y and an earlier pattern go to it: x.*",
         "event_types: without `dead_letter` the first undeliverable event stops a type; so x.*, *.y",
         "log.session_timeout: Kafka refuses less than 6s unless its brokers are set otherwise",
     ]
+
+
+def test_a_budget_that_can_not_work_well_is_warned_of_when_queues_or_thresholds_are_odd(files: Files) -> None:
+    text = HEAD.replace("queues: [mail]", "queues: [mail, sms, fax]").replace("queues: [push]", "queues: [fax, sms]")
+    text = text.replace(
+        "defaults:", "  blind: {exchange: events}\n  seed: {exchange: e, policy: per_type, queues: [fax]}\ndefaults:"
+    )
+    text += "classes: {P1: , P2: {queue_delay: 50ms}, P3: {queue_delay: 50ms}}\n"
+    text += "event_types: {a: {}, b: {route: pushes}, c: {route: blind}, d: {route: seed}}\n"
+    shared = "name the same queues: {}; class_budget then takes their consumers for slower than they are and sends less"
+    assert config.warnings(files.load(text)) == [
+        "routes.blind: no `queues`, therefore steered by nacks and latency only: its queues may grow long",
+        f"routes: mails, pushes {shared.format('sms')}",
+        f"routes: mails, pushes, seed {shared.format('fax')}",
+    ]
+    text = text.replace("P3: {queue_delay: 50ms}", "P3: ")
+    assert config.warnings(files.load(text))[-1] == (
+        "classes.P2: its queue delay of 50ms is below 80ms of P3, which is less important and would give way later"
+    )
+
+
+@pytest.mark.parametrize(
+    ("broker", "told"),
+    [
+        (
+            "depth_interval: 5s",
+            "broker.depth_interval: 5s is too long to keep queues short; class_budget wants 200ms at most",
+        ),
+        (
+            "depth_polls: 4",
+            "broker.depth_polls: 4 a second for all queues are too few to keep any of them short",
+        ),
+    ],
+)
+def test_a_depth_that_is_rarely_asked_is_warned_of_when_a_route_is_steered_by_it(
+    files: Files, broker: str, told: str
+) -> None:
+    text = HEAD.replace('"localhost:5672"]', f'"localhost:5672"], {broker}')
+    text += "event_types: {a: {}, b: {route: pushes}}\n"
+    assert config.warnings(files.load(text)) == [told]
+    for queues in ("queues: [mail]", "queues: [push]"):
+        text = text.replace(queues, f"{queues}, policy: static")
+    assert config.warnings(files.load(text)) == []
+
+
+def test_nothing_is_said_of_thresholds_and_shared_queues_when_no_route_has_a_budget(files: Files) -> None:
+    text = HEAD.replace("queues: [push]", "policy: per_type, queues: [mail]")
+    text = text.replace("events, queues: [mail]}", "events, policy: static, queues: [mail]}", 1)
+    text += "classes: {P1: {queue_delay: 10ms}, P2: , P3: }\nevent_types: {a: {}, b: {route: pushes}}\n"
+    assert config.warnings(files.load(text)) == []
+    assert "queue delay" not in config.describe(files.load(text))
 
 
 def test_nothing_is_warned_of_when_all_is_well(files: Files) -> None:
@@ -142,10 +193,28 @@ def test_nothing_is_warned_of_when_all_is_well(files: Files) -> None:
 
 def test_the_summary_counts_types_per_route_and_class_when_there_are_some(files: Files) -> None:
     text = config.describe(files.load(HEAD + "event_types: {a: {}, b: {class: P1, route: pushes}, c: {}}\n"))
-    assert "class    1. P1: +15 x0.8 from 1 to 5000, 1 types" in text
-    assert "class    2. P2: +10 x0.6 from 1 to 5000, 2 types" in text
+    assert "class    1. P1: +15 x0.8 from 1 to 5000, queue delay 500ms, 1 types" in text
+    assert "class    2. P2: +10 x0.6 from 1 to 5000, queue delay 200ms, 2 types" in text
+    assert "class    3. P3: +5 x0.4 from 1 to 5000, queue delay 80ms, 0 types" in text
     assert "route    mails: events, mail, class_budget, in flight 200 events / 8MiB, 2 types" in text
     assert "commit   every 500ms, 5000 ahead per partition" in text
+
+
+@pytest.mark.parametrize(
+    ("cap", "shown"),
+    [
+        ("{events: 150}", "at most 150 events/s, in flight"),
+        ("{events: 0.5, strict: true}", "at most 0.5 events/s (strict), in flight"),
+        ("{bytes: 10MiB}", "at most 10MiB/s, in flight"),
+    ],
+)
+def test_the_summary_shows_a_routes_cap_and_a_classes_own_threshold_when_there_are(
+    files: Files, cap: str, shown: str
+) -> None:
+    text = HEAD.replace("queues: [mail]", f"queues: [mail], cap: {cap}")
+    told = config.describe(files.load(text + ONE_TYPE + "classes: {P1: {queue_delay: 2s}, P2: , P3: }\n"))
+    assert f"class_budget, {shown}" in told
+    assert "from 1 to 5000, queue delay 2s, 0 types" in told
 
 
 def test_the_json_holds_every_setting_in_force_when_printed(files: Files) -> None:

@@ -257,6 +257,13 @@ def test_the_file_is_refused_when_its_anchors_multiply(files: Files) -> None:
     ]
 
 
+def test_a_queue_is_a_mistake_when_its_route_names_it_twice(files: Files) -> None:
+    text = HEAD.replace("queues: [mail]", "queues: [mail, sms, mail]") + ONE_TYPE
+    assert files.mistakes(text) == [
+        "tidegate.yaml:4: routes.mails: queues: mail stands there twice; its messages would count twice"
+    ]
+
+
 def test_a_key_is_a_mistake_when_it_is_given_twice_or_is_no_name(files: Files) -> None:
     found = files.mistakes(HEAD + "event_types:\n  a: {}\n  b: {}\n  a: {class: P1}\n  ? [x]\n  : {}\n")
     assert found == [

@@ -215,7 +215,7 @@ class _Owner:
 def _epoch(owner: _Owner) -> tuple[Epoch, _Coordinator]:
     library: Any = _Library()
     coordinator: Any = _Coordinator()
-    epoch = Epoch(library, coordinator, library, owner, on_refused=lambda _: None)
+    epoch = Epoch(library, coordinator, library, owner, on_refused=lambda _: None, is_urgent=lambda _: True)
     epoch.begin([AT])
     return epoch, coordinator
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from proxy.model import Partition
 from proxy.simulation.faults.history import History
-from proxy.simulation.faults.plan import EXCHANGE, QUEUE, TOPICS, Fault
+from proxy.simulation.faults.plan import DEAD_QUEUE, EXCHANGE, QUEUE, TOPICS, Fault
 from proxy.simulation.faults.replica import Replica
 from proxy.simulation.virtual_time import StoppableLoop
 
@@ -93,6 +93,11 @@ class Hands:
     async def _forbid(self, fault: Fault) -> None:
         forbidden = self._broker.forbidden
         await self._last(fault, lambda: forbidden.add(EXCHANGE), lambda: forbidden.discard(EXCHANGE))
+
+    async def _no_letters(self, fault: Fault) -> None:
+        """Let the dead-letter queue be missing."""
+        queues, queue = self._broker.queues, self._history.letters
+        await self._last(fault, lambda: queues.pop(DEAD_QUEUE, None), lambda: queues.setdefault(DEAD_QUEUE, queue))
 
     async def _no_consumer(self, fault: Fault) -> None:
         await self._set(fault, self._history, "idle", 1.0)

@@ -201,7 +201,7 @@ class History:
         self.group = self.cluster.group(self.plan.settings.log.group)
         self.queue = self.broker.declare_queue(QUEUE, bound=self.plan.queue_bound)
         self.queue.consumers = 1
-        self.broker.declare_queue(DEAD_QUEUE)
+        self.letters = self.broker.declare_queue(DEAD_QUEUE)
         self.broker.declare_exchange(EXCHANGE)
         self.broker.bind(EXCHANGE, QUEUE, QUEUE)
         self.broker.on_write, self.broker.on_published = self.witness.on_write, self.witness.on_published

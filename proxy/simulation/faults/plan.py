@@ -34,7 +34,7 @@ HEADER = "to"
 MAX_AGE = 3.0
 
 CONNECTIONS = ("reset", "reset_one", "block", "silence", "slow", "lose_confirms", "late_confirms", "broker_down")
-ANSWERS = ("nack", "unbind", "forbid", "no_consumer")
+ANSWERS = ("nack", "unbind", "forbid", "no_consumer", "no_letters")
 LOG = ("rebalance", "refuse_commits", "lose_answers", "fence", "cut_off", "log_down", "stall_log")
 RECORDS = ("truncate", "compact", "recreate", "refetch", "grow")
 PROCESSES = ("stop_process", "crash", "leave", "join")

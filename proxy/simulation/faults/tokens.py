@@ -46,7 +46,7 @@ class Tokens:
         self.gates.append(gate)
         self._taken[gate] = 0.0
         self._counts_bytes[gate] = counts_bytes
-        passed, give_back = gate.passed, gate.give_back
+        passed, give_back, overdraw = gate.passed, gate.give_back, gate.overdraw
 
         async def counted_passed(tier: int, size: float) -> None:
             await passed(tier, size)
@@ -56,7 +56,11 @@ class Tokens:
             give_back(tier, size)
             self._taken[gate] -= size
 
-        gate.__dict__.update(passed=counted_passed, give_back=counted_give_back)
+        def counted_overdraw(tier: int, size: float) -> None:
+            overdraw(tier, size)
+            self._taken[gate] += size
+
+        gate.__dict__.update(passed=counted_passed, give_back=counted_give_back, overdraw=counted_overdraw)
 
     def _watched(self, throttle: Throttle) -> Throttle:
         settle, admit_letters = throttle.settle, throttle.admit_letters

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from proxy.bridge.broker import Batch
-from proxy.congestion.divider import PERIOD
 from proxy.model import Event, Outcome, Partition, Reason
 from proxy.publish_lane.wire import Sent
 from proxy.settings import Cap, Settings
@@ -194,7 +193,7 @@ class Witness:
         while told.sent_lately[0][0] <= now - 1:
             told.tokens -= told.sent_lately.popleft()[1]
         # Each type may hold what it was granted before the lane could take it.
-        slack = len(self._settings.event_types) * max(*sizes, cap.rate * PERIOD)
+        slack = len(self._settings.event_types) * max(*sizes, cap.rate * cap.burst)
         if told.tokens > cap.rate * (1 + 2 * cap.burst) + slack:
             self.accuse(f"{replica} sends {told.tokens:g} within a second, the cap is {cap.rate:g}")
 

@@ -235,6 +235,17 @@ def test_what_goes_again_waits_no_longer_than_its_patience_when_the_classes_abov
     lived(story)
 
 
+def test_the_top_class_goes_again_in_one_piece_when_the_class_below_has_next_to_nothing() -> None:
+    async def story() -> None:
+        throttle = BudgetedThrottle(budget_gate(inf, 1.0, 1.0), Tiers(P1, 3))
+        for turn in (1, 2, 3):
+            assert await throttle.admit(200, size=1.0, again=True) == 200
+            throttle.settle(200, 200)
+            assert now() == pytest.approx(turn * AGAIN_PATIENCE)
+
+    lived(story)
+
+
 def test_tokens_are_taken_once_when_they_come_in_the_turn_in_which_patience_ends() -> None:
     async def story() -> None:
         gate = cap_gate(100.0, burst=10.0)

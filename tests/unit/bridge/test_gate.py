@@ -161,3 +161,11 @@ def test_nothing_is_left_behind_when_a_thousand_give_up_at_every_stage() -> None
         assert given >= now() * RATE - 5
 
     opened(story)
+
+
+def test_the_time_waited_counts_in_full_when_an_event_is_worth_many_minutes_of_the_rate() -> None:
+    async def story(gate: Gate) -> None:
+        await gate.passed(1, RATE * 600)
+        assert now() == pytest.approx(600, abs=2 * PERIOD)
+
+    opened(story)

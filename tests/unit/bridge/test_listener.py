@@ -345,22 +345,35 @@ def test_dead_letters_are_sent_again_and_everything_flows_on_when_they_are_nacke
     lived(story)
 
 
-def test_the_type_stops_once_when_its_dead_letter_is_refused() -> None:
+def test_dead_letters_wait_and_are_said_once_when_their_destination_refuses_them() -> None:
     async def story(world: World) -> None:
         await world.feed(*events(0, 3))
-        batches, world.lane.batches = world.lane.batches, []
-        for batch in batches:
-            for number in range(batch.done):
-                batch.recipient.on_outcome(
-                    batch, number, number + 1, Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE, detail=str(number)
-                )
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await asyncio.sleep(0.1)
+        for _ in range(3):
+            world.dead_lane.finish(Outcome.UNDELIVERABLE, reason=Reason.REFUSED)
+            await asyncio.sleep(2.5)
+        assert [name for name, _ in world.incidents] == ["dead_letter_refused"]
+        assert [one.position for one in world.dead_lane.written] == ["p0", "p1", "p2", "p0", "p1", "p2"]
+        assert not world.listener.is_stopped
+        assert world.log.committed == {}
+
+    lived(story)
+
+
+def test_all_dead_letters_leave_at_once_when_their_destination_takes_one_again() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 4))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
         await asyncio.sleep(0.1)
         world.dead_lane.finish(Outcome.UNDELIVERABLE, reason=Reason.REFUSED)
+        await asyncio.sleep(2.5)
+        world.dead_lane.finish()
+        await asyncio.sleep(0.1)
+        assert len(world.dead_lane.written) == 8
+        world.dead_lane.finish()
         await asyncio.sleep(1)
-        (incident,) = world.incidents
-        assert incident[0] == "type_stopped"
-        assert "its dead letter was refused" in str(incident[1]["detail"])
-        assert world.log.committed == {}
+        assert world.log.committed == {PARTITION: "p3"}
 
     lived(story)
 

@@ -144,7 +144,7 @@ def test_tokens_come_back_when_the_listener_ends_while_the_lane_is_full() -> Non
 @BOTH
 def test_a_revocation_is_over_at_once_when_the_type_waits_for_tokens(*, capped: bool) -> None:
     async def story(world: World, gate: Gate) -> None:
-        pool_of(gate).balance = 10.0
+        pool_of(gate).balance = 0.0
         await world.feed(*events(0, 30))
         assert world.written == []
         assert gate._divider.waiting(1) == 1
@@ -158,7 +158,7 @@ def test_a_revocation_is_over_at_once_when_the_type_waits_for_tokens(*, capped: 
         await asyncio.sleep(1)
         assert world.written == []
         gate.set_rate(0 if capped else 1, 0.0, STOCK)
-        assert taken(gate) == pytest.approx(STOCK - 10 - 20 - 100, abs=1.1)
+        assert taken(gate) == pytest.approx(STOCK - 20 - 100, abs=1.1)
 
     told(story, capped=capped)
 

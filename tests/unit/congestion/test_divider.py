@@ -235,3 +235,37 @@ def test_the_trickle_comes_out_of_the_class_budget_when_the_lowest_class_has_one
     divider.set_trickle(6.0, 1.0, 0.0)
     got = through(divider, {2: 1000}, 20)
     assert got[2] == pytest.approx(300 * 20, rel=0.01)
+
+
+def test_a_debt_larger_than_the_burst_is_not_forgiven_when_tier_0_takes_on() -> None:
+    divider = limiter()
+    divider.give_back(1, -1_000)  # an event larger than was thought
+    assert ask(divider, 0, 1, 0.0).granted
+    ask(divider, 1, 1, 0.0)
+    assert divider.next_due() == pytest.approx(101 * PERIOD)
+
+
+def test_the_balance_falls_to_minus_burst_and_no_further_when_it_is_overdrawn_again_and_again() -> None:
+    divider = limiter()
+    for _ in range(1_000):
+        divider.overdraw(1, REFILL)
+    ask(divider, 1, 1, 0.0)
+    assert divider.next_due() == pytest.approx(6 * PERIOD)
+
+
+def test_a_minute_of_refills_is_made_up_for_when_the_caller_was_frozen_for_a_day() -> None:
+    divider = limiter()
+    divider.set_rate(0, 1.0, 50.0, 0.0)
+    day = 86_400.0
+    heads = [ask(divider, 1, 10, 0.0) for _ in range(20)]
+    assert divider.advance(day) == heads[:6]
+    assert divider.next_due() == pytest.approx(day + 10, abs=PERIOD)
+
+
+def test_a_fair_request_is_the_stock_when_nobody_waits_and_one_refill_when_somebody_does() -> None:
+    divider = limiter(stock=35)
+    assert divider.portion(1) == 35
+    ask(divider, 2, 100, 0.0)
+    assert divider.portion(1) == REFILL  # what was in stock is set aside
+    assert divider.portion(2) == REFILL
+    assert Divider(tiers=2).portion(1) == inf

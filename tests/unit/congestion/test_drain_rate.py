@@ -97,3 +97,18 @@ def test_a_depth_read_once_counts_once_when_it_is_told_twice() -> None:
     before = estimate(drain)
     drain.add(now, 100, (0, 10_000))
     assert estimate(drain) == before
+
+
+@pytest.mark.parametrize("gap", [1.02, 6.0])
+def test_it_is_known_when_the_queue_is_asked_rarely(gap: float) -> None:
+    drain = DrainRate()
+    for turn in range(4):
+        drain.add(turn * gap, 0, (0, round(40 * turn * gap)), 3 * gap)
+    assert estimate(drain).rate == pytest.approx(40, rel=0.05)
+
+
+def test_two_quick_samples_make_no_rate_when_they_follow_a_gap() -> None:
+    drain = DrainRate()
+    for at, confirmed in ((0.0, 0), (1.3, 390), (1.35, 450)):
+        drain.add(at, 0, (0, confirmed))
+    assert estimate(drain).rate == pytest.approx(450 / 1.35, rel=0.01)

@@ -143,3 +143,17 @@ def test_a_stall_does_not_become_the_last_good_rate_when_the_drain_rate_falls_to
     aimd.on_tick(replace(HOT, now=1.0, target=0.0))
     assert aimd.rate == PROBE
     assert after(aimd, replace(CALM, target=0.0), 1.1, 6.0) > 200  # slow start, then quickly towards 300/s
+
+
+def test_it_grows_by_a_second_at_most_when_a_tick_comes_after_a_freeze() -> None:
+    aimd = law()
+    aimd.on_tick(CALM)
+    aimd.on_tick(replace(CALM, now=86_400.0))
+    assert aimd.rate == pytest.approx(50 * 2 ** (1 / DOUBLING))
+
+
+def test_the_top_level_starts_at_no_less_than_the_start_rate_when_a_stop_came_while_consumers_stood_still() -> None:
+    aimd = law(is_unlimited=True)
+    aimd.on_tick(replace(CALM, must_stop=True))
+    aimd.on_tick(replace(CALM, now=600.0, drain=1e-16, target=1e-16))
+    assert aimd.rate >= 50

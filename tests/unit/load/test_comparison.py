@@ -32,6 +32,13 @@ def test_depths_that_were_not_known_count_neither_as_zero_nor_at_all() -> None:
     assert (seen.median_depth, seen.peak_depth, seen.nacked) == (200, 300, 7)
 
 
+def test_a_policy_without_a_threshold_of_latency_is_summed_up_as_well() -> None:
+    depth = {"kind": "verdict", "congested": True, "cause": "depth", "p50_us": None}
+    seen = Seen.of([depth, route(30)])
+
+    assert (seen.verdicts, seen.by_latency, seen.by_errors, seen.threshold_ms, seen.peak_depth) == (1, 0, 0, 0, 30)
+
+
 def test_an_empty_log_gives_zeroes_instead_of_failing() -> None:
     assert Seen.of([]) == Seen(0, 0, 0, 0.0, 0.0, 0, 0.0, 0)
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from aiormq.abc import ChannelFrame
+from aiormq.connection import TCPTransportFactory
 from pamqp import commands, frame
+from yarl import URL
 
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.publish_lane.connection import _HEARTBEAT, RabbitConnector, RabbitWire
@@ -230,6 +232,25 @@ async def test_a_cancel_is_no_lost_connection_and_a_lost_connection_no_cancel(
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
+
+
+async def test_a_login_whose_connection_ends_before_the_broker_speaks_fails_as_any_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Slow(TCPTransportFactory):
+        async def create(self, url: URL, **kwargs: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            reader, writer = await super().create(url, **kwargs)
+            await reader.read()  # to its end: the client asks for a frame only after that
+            return reader, writer
+
+    def hang_up(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    monkeypatch.setattr("proxy.publish_lane.login.TCPTransportFactory", Slow)
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+        host = "127.0.0.1:{}".format(server.sockets[0].getsockname()[1])  # noqa: UP032 -- quotes within
+        with pytest.raises(BrokerError, match=f"{host}: connection closed"):
+            await Logins(BrokerSettings(hosts=[host])).log_in(host, "test")
 
 
 async def _wait() -> None:

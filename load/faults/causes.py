@@ -1,0 +1,36 @@
+"""What is done to let each kind of fault happen."""
+
+from collections.abc import Awaitable, Callable
+
+from load.faults import causes_kafka, causes_rabbitmq, causes_replicas
+from load.faults.causes_rabbitmq import Span
+from load.faults.world import World
+
+CAUSES: dict[str, Callable[[World], Awaitable[Span]]] = {
+    "rabbitmq-restart": causes_rabbitmq.restart,
+    "rabbitmq-killed": causes_rabbitmq.kill,
+    "memory-alarm": causes_rabbitmq.memory_alarm,
+    "disk-alarm": causes_rabbitmq.disk_alarm,
+    "connections-closed": causes_rabbitmq.close_connections,
+    "queue-deleted": causes_rabbitmq.delete_queue,
+    "exchange-deleted": causes_rabbitmq.delete_exchange,
+    "permission-exchange": causes_rabbitmq.forbid_exchange,
+    "permission-all": causes_rabbitmq.forbid_all,
+    "amqp-reset": causes_rabbitmq.reset,
+    "amqp-black-hole": causes_rabbitmq.black_hole,
+    "amqp-slow": causes_rabbitmq.slow,
+    "kafka-reset": causes_kafka.reset,
+    "kafka-black-hole": causes_kafka.black_hole,
+    "kafka-cut-off": causes_kafka.cut_off,
+    "kafka-slow": causes_kafka.slow,
+    "kafka-restart": causes_kafka.restart,
+    "kafka-killed": causes_kafka.kill,
+    "partitions-added": causes_kafka.add_partition,
+    "topic-recreated": causes_kafka.recreate_topic,
+    "topic-refilled": causes_kafka.refill_topic,
+    "log-truncated": causes_kafka.truncate,
+    "replica-killed": causes_replicas.kill,
+    "replica-terminated": causes_replicas.terminate,
+    "replica-stopped": causes_replicas.stop,
+    "metric-disk-full": causes_replicas.fill_disk,
+}

@@ -1,0 +1,176 @@
+"""Faults of RabbitMQ and of the way to it. Each returns when it began and when it ended, on the monotonic clock."""
+
+import asyncio
+import time
+
+from load.faults.link import CALM, Link, Weather
+from load.faults.replicas import USER
+from load.faults.streams import DEAD, EXCHANGE, STREAMS
+from load.faults.world import World
+from load.wire import Wire, WireError
+
+Span = tuple[float, float]
+
+HIGH_WATERMARK, NO_MEMORY = 0.4, 0.0001
+"""Shares of the machine's memory: RabbitMQ's default, and one that is always exceeded."""
+FREE_BYTES, TOO_MANY_BYTES = 200_000_000, 10**18
+SLOW = Weather(delay=0.2, jitter=0.05, loss=0.01)
+CLOSE_ALL = f'rabbit_networking:close_all_user_connections(<<"{USER}">>, <<"closed on purpose">>)'
+EMPTY_SECONDS = 20.0
+"""A queue in use is empty at some moment within so long."""
+
+
+async def restart(world: World) -> Span:
+    """Stop RabbitMQ in order, start it again."""
+    return await _away(world, kill=False)
+
+
+async def kill(world: World) -> Span:
+    """Kill RabbitMQ, start it again."""
+    return await _away(world, kill=True)
+
+
+async def _away(world: World, *, kill: bool) -> Span:
+    began = time.monotonic()
+    await asyncio.to_thread(world.stack.stop_rabbitmq, kill=kill)
+    await asyncio.sleep(world.seconds())
+    await asyncio.to_thread(world.stack.start_rabbitmq)
+    return began, time.monotonic()
+
+
+async def memory_alarm(world: World) -> Span:
+    """Let RabbitMQ believe that it has no memory left."""
+    call = "vm_memory_monitor:set_vm_memory_high_watermark({})"
+    return await _for_a_while(world, call.format(NO_MEMORY), call.format(HIGH_WATERMARK))
+
+
+async def disk_alarm(world: World) -> Span:
+    """Let RabbitMQ believe that its disk is full."""
+    call = "rabbit_disk_monitor:set_disk_free_limit({})"
+    return await _for_a_while(world, call.format(TOO_MANY_BYTES), call.format(FREE_BYTES))
+
+
+async def close_connections(world: World) -> Span:
+    """Let RabbitMQ close every connection of Tidegate."""
+    now = await world.erlang(CLOSE_ALL)
+    return now, now
+
+
+async def delete_queue(world: World) -> Span:
+    """Delete a queue when it is empty: what it had taken has come out, so that nothing confirmed goes with it."""
+    _, stream = world.stream()
+
+    began = await asyncio.to_thread(_delete_when_empty, world.stack.amqp_port, stream.name)
+    await asyncio.sleep(world.seconds())
+    await world.declare(stream)
+    return began, time.monotonic()
+
+
+def _delete_when_empty(port: int, queue: str) -> float:
+    deadline = time.monotonic() + EMPTY_SECONDS
+    while True:
+        try:
+            with Wire(port) as wire:
+                wire.delete(queue, if_empty=True)
+                return time.monotonic()
+        except WireError:  # not empty
+            if time.monotonic() > deadline:
+                raise
+
+
+async def delete_exchange(world: World) -> Span:
+    """Delete the exchange, declare it again."""
+
+    def work() -> float:
+        with Wire(world.stack.amqp_port) as wire:
+            wire.delete_exchange(EXCHANGE)
+            return time.monotonic()
+
+    def mend() -> None:
+        with Wire(world.stack.amqp_port) as wire:
+            wire.exchange(EXCHANGE)
+            for stream in STREAMS:
+                wire.bind(stream.name, EXCHANGE, stream.name)
+
+    began = await asyncio.to_thread(work)
+    await asyncio.sleep(world.seconds())
+    await asyncio.to_thread(mend)
+    return began, time.monotonic()
+
+
+async def forbid_exchange(world: World) -> Span:
+    """Take the right to write to the exchange; dead letters may be written."""
+    return await _forbid(world, "^amq[.]default$")
+
+
+async def forbid_all(world: World) -> Span:
+    """Take every right to write."""
+    return await _forbid(world, "^$")
+
+
+async def _forbid(world: World, write: str) -> Span:
+    """Let Tidegate write to what matches only, and connect anew: a channel goes on with what it was allowed before."""
+    return await _for_a_while(world, f"{_permissions(write)}, {CLOSE_ALL}", _permissions(".*"))
+
+
+def _permissions(write: str) -> str:
+    args = f'<<"{USER}">>, <<"/">>, <<"">>, <<"{write}">>, <<".*">>, <<"load.faults">>'
+    return f"rabbit_auth_backend_internal:set_permissions({args})"
+
+
+async def reset(world: World) -> Span:
+    """Reset every connection."""
+    for link in world.rabbitmq_links():
+        link.reset()
+    return time.monotonic(), time.monotonic()
+
+
+async def black_hole(world: World) -> Span:
+    """Let nothing pass for a while."""
+    return await hold(world.rabbitmq_links(), world.seconds())
+
+
+async def slow(world: World) -> Span:
+    """Let everything pass slowly."""
+    return await slow_down(world.rabbitmq_links(), world.seconds())
+
+
+async def hold(links: list[Link], seconds: float) -> Span:
+    """Let nothing pass these links for a while."""
+    began = time.monotonic()
+    for link in links:
+        link.hold()
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        for link in links:
+            link.release()
+    return began, time.monotonic()
+
+
+async def slow_down(links: list[Link], seconds: float) -> Span:
+    """Let everything pass these links slowly for a while."""
+    began = time.monotonic()
+    for link in links:
+        link.weather = SLOW
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        for link in links:
+            link.weather = CALM
+    return began, time.monotonic()
+
+
+async def _for_a_while(world: World, cause: str, mend: str) -> Span:
+    began = await world.erlang(cause)
+    await asyncio.sleep(world.seconds())
+    return began, await world.erlang(mend)
+
+
+def prepare(wire: Wire) -> None:
+    """Declare exchange and queues."""
+    wire.exchange(EXCHANGE)
+    for stream in STREAMS:
+        wire.declare(stream.name)
+        wire.bind(stream.name, EXCHANGE, stream.name)
+    wire.declare(DEAD)

@@ -1,0 +1,181 @@
+"""A stretch of network between Tidegate and a broker that can be cut, held up and made slow. No packets: a byte stream.
+
+A lost segment of TCP is no hole in the stream but a pause until it is sent again; so that is what loss is here.
+"""
+
+import asyncio
+import random
+import socket
+import struct
+from contextlib import suppress
+from types import TracebackType
+from typing import NamedTuple, Self
+
+READ_BYTES = 1 << 16
+WAITING_PIECES = 64
+"""On their way in one direction; then the sender is held up, as by a full window."""
+SEGMENT = 1460
+"""Bytes of one TCP segment."""
+RESEND = 0.2
+"""Seconds after which a lost segment is sent again: the least that Linux waits."""
+_NO_LINGER = struct.pack("ii", 1, 0)
+"""Closing then means resetting."""
+
+
+class Weather(NamedTuple):
+    """What the stretch does to what passes it."""
+
+    delay: float = 0.0
+    """Seconds, each way."""
+    jitter: float = 0.0
+    """Seconds, more or less."""
+    loss: float = 0.0
+    """Share of segments lost the first time."""
+
+
+CALM = Weather()
+
+
+class Substitution(NamedTuple):
+    """What the far side says of its own address, and what to say instead; of the same length."""
+
+    said: bytes
+    instead: bytes
+
+
+def kafka_substitution(kafka_port: int, link_port: int) -> Substitution:
+    """Return what lets a Kafka client that came by a link stay on it: brokers tell clients where to go on."""
+    return Substitution(_kafka_address(kafka_port), _kafka_address(link_port))
+
+
+def _kafka_address(port: int) -> bytes:
+    return b"127.0.0.1" + struct.pack(">i", port)
+
+
+class Link:
+    """Listens on a port of 127.0.0.1 and passes on to another; a context manager."""
+
+    def __init__(self, port: int, *, seed: int, is_kafka: bool = False) -> None:
+        self._to = port
+        self._is_kafka = is_kafka
+        self._chance = random.Random(seed)
+        self._clear = asyncio.Event()
+        self._clear.set()
+        self._running: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self.weather = CALM
+
+    async def __aenter__(self) -> Self:
+        """Listen."""
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = int(self._server.sockets[0].getsockname()[1])
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End everything."""
+        self._server.close()
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    def reset(self) -> int:
+        """Reset every connection, on both sides; return how many there were."""
+        count = len(self._running)
+        for writer in list(self._writers):
+            _reset(writer)
+        return count
+
+    def hold(self) -> None:
+        """Let nothing through any more, in either direction, and answer no new connection."""
+        self._clear.clear()
+
+    def release(self) -> None:
+        """Let everything through again; what was on its way arrives."""
+        self._clear.set()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._pass_on(reader, writer))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        into: asyncio.StreamWriter | None = None
+        try:
+            await self._clear.wait()
+            out, into = await asyncio.open_connection("127.0.0.1", self._to)
+            self._writers.add(into)
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._one_way(reader, into, None))
+                both.create_task(self._one_way(out, writer, self._substitution()))
+        except* OSError:
+            pass  # the broker is away, or one side has gone: the other one learns it now
+        finally:
+            for one in (writer, into):
+                if one is not None:
+                    one.transport.abort()
+                    self._writers.discard(one)
+
+    def _substitution(self) -> Substitution | None:
+        return kafka_substitution(self._to, self.port) if self._is_kafka else None
+
+    async def _one_way(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, change: Substitution | None
+    ) -> None:
+        """Pass on until one side has gone; then end the other direction too, by raising ConnectionError."""
+        way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(WAITING_PIECES)
+        clock = asyncio.get_running_loop().time
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._deliver(way, writer))
+            latest = 0.0
+            while data := await _read(reader, change):
+                latest = max(latest, clock() + self._seconds(len(data)))
+                await way.put((latest, data))
+            await way.put((latest, b""))
+        raise ConnectionResetError("one side has gone")
+
+    async def _deliver(self, way: "asyncio.Queue[tuple[float, bytes]]", writer: asyncio.StreamWriter) -> None:
+        clock = asyncio.get_running_loop().time
+        while True:
+            due, data = await way.get()
+            if not data:
+                return
+            if due > clock():
+                await asyncio.sleep(due - clock())
+            await self._clear.wait()
+            if writer.is_closing():  # uvloop would raise RuntimeError
+                raise ConnectionResetError("the receiver has gone")
+            writer.write(data)
+            await writer.drain()
+
+    def _seconds(self, size: int) -> float:
+        weather = self.weather
+        if weather is CALM:
+            return 0.0
+        seconds = weather.delay + weather.jitter * self._chance.uniform(-1, 1)
+        for _ in range(-(-size // SEGMENT)):
+            if self._chance.random() < weather.loss:
+                seconds += RESEND + weather.delay
+        return max(0.0, seconds)
+
+
+async def _read(reader: asyncio.StreamReader, change: Substitution | None) -> bytes:
+    """Return what came, nothing at the end; whole answers of Kafka where something in them must be changed."""
+    if change is None:
+        return await reader.read(READ_BYTES)
+    try:
+        head = await reader.readexactly(4)
+        answer = await reader.readexactly(int.from_bytes(head, "big"))
+    except asyncio.IncompleteReadError:
+        return b""
+    return head + answer.replace(*change)
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    held = writer.get_extra_info("socket")
+    if held is not None:
+        with suppress(OSError):
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+    writer.transport.abort()

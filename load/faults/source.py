@@ -1,0 +1,143 @@
+"""Sends numbered events into every partition all the time, whatever happens to Kafka, and writes down what it has."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from load.faults.ledger import Ledger
+from load.faults.streams import PARTITIONS, PAYLOAD, STREAMS, place
+from load.producer import BATCH_BYTES
+
+if TYPE_CHECKING:
+    from aiokafka.structs import RecordMetadata
+
+TICK = 0.02
+MOST_AT_ONCE = 100
+"""Events of a partition at one tick: what was due while Kafka was away is not made up for."""
+METADATA_SECONDS = 0.5
+RETRY_SECONDS = 0.2
+KEPT_AGO = 60.0
+"""Seconds for which the instants of Kafka's answers are remembered."""
+QUIET_SECONDS = 20.0
+
+
+class Source:
+    """One producer, one task a partition. Instants are seconds of the monotonic clock."""
+
+    def __init__(self, kafka: str) -> None:
+        self._kafka = kafka
+        self.ledgers: dict[tuple[int, int], Ledger] = {}
+        """By stream's place and partition."""
+        self.kept_at: dict[tuple[int, int], dict[int, float]] = {}
+        """When Kafka said that it has the first event of a batch, by its number; the last batches."""
+        self._tasks: dict[tuple[int, int], asyncio.Task[None]] = {}
+        self._held: set[int] = set()
+        self._open: dict[int, set[asyncio.Future[RecordMetadata]]] = {at: set() for at in range(len(STREAMS))}
+        self._producer: AIOKafkaProducer | None = None
+
+    async def start(self) -> None:
+        """Connect and begin to send."""
+        self._producer = await self._connect()
+        for stream in range(len(STREAMS)):
+            for partition in range(PARTITIONS):
+                self.add(stream, partition)
+
+    def add(self, stream: int, partition: int) -> None:
+        """Begin to send into one more partition."""
+        key = stream, partition
+        self.ledgers[key] = Ledger()
+        self.kept_at[key] = {}
+        self._tasks[key] = asyncio.create_task(self._feed(stream, partition), name=f"source-{stream}-{partition}")
+
+    def check(self) -> None:
+        """Raise what ended a task, if something did."""
+        for task in self._tasks.values():
+            if task.done():
+                task.result()
+
+    @asynccontextmanager
+    async def held(self, stream: int) -> AsyncIterator[None]:
+        """Send nothing to a stream meanwhile, and have an answer for everything sent."""
+        self._held.add(stream)
+        try:
+            if self._open[stream]:
+                await asyncio.wait(self._open[stream], timeout=QUIET_SECONDS)
+            yield
+        finally:
+            self._held.discard(stream)
+
+    async def stop(self) -> None:
+        """Send no more; return when Kafka has answered for everything, or given up."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        if self._producer is not None:
+            await self._producer.stop()
+        for futures in self._open.values():
+            if futures:
+                await asyncio.wait(futures)
+
+    def of(self, stream: int) -> dict[int, Ledger]:
+        """Return the ledgers of a stream by partition."""
+        return {partition: ledger for (of, partition), ledger in self.ledgers.items() if of == stream}
+
+    async def fill(self, stream: int, partition: int, count: int) -> None:
+        """Send so many events into a partition at once."""
+        while count:
+            count -= await self._send(stream, partition, count)
+
+    async def _connect(self) -> AIOKafkaProducer:
+        """Return a producer that repeats nothing: what it wrote twice would pass for a duplicate of the bridge."""
+        producer = AIOKafkaProducer(
+            bootstrap_servers=self._kafka, enable_idempotence=True, acks="all", linger_ms=0,
+            max_batch_size=BATCH_BYTES, metadata_max_age_ms=round(METADATA_SECONDS * 1000),
+        )  # fmt: skip
+        await producer.start()
+        return producer
+
+    async def _feed(self, stream: int, partition: int) -> None:
+        owed, then = 0.0, time.monotonic()
+        while True:
+            await asyncio.sleep(TICK)
+            now = time.monotonic()
+            owed = min(owed + STREAMS[stream].rate / len(self.of(stream)) * (now - then), MOST_AT_ONCE)
+            then = now
+            if owed >= 1 and stream not in self._held:
+                owed -= await self._send(stream, partition, int(owed))
+
+    async def _send(self, stream: int, partition: int, most: int) -> int:
+        """Send a batch; return how many events were taken, 0 where the partition is not there yet."""
+        topic, ledger = STREAMS[stream].name, self.ledgers[stream, partition]
+        assert self._producer is not None
+        if partition not in (self._producer.client.cluster.partitions_for_topic(topic) or ()):
+            self._producer.client.add_topic(topic)
+            await asyncio.sleep(RETRY_SECONDS)
+            return 0
+        batch, count, now_ms = self._producer.create_batch(), 0, round(time.time() * 1000)
+        while count < most:
+            value = PAYLOAD.value(place(stream, partition), ledger.sent + count)
+            if batch.append(timestamp=now_ms, key=b"%d" % partition, value=value) is None:
+                break
+            count += 1
+        first = ledger.send(count)
+        with suppress(KafkaError):  # then they stay unacknowledged
+            future = await self._producer.send_batch(batch, topic, partition=partition)
+            self._open[stream].add(future)
+            future.add_done_callback(partial(self._on_answer, (stream, partition), first, count))
+        return count
+
+    def _on_answer(self, at: tuple[int, int], first: int, count: int, done: "asyncio.Future[RecordMetadata]") -> None:
+        self._open[at[0]].discard(done)
+        if done.cancelled() or done.exception() is not None:
+            return  # nobody knows whether Kafka has them; they may arrive, and need not
+        self.ledgers[at].keep(first, count, done.result().offset)
+        now, kept = time.monotonic(), self.kept_at[at]
+        kept[first] = now
+        while kept and next(iter(kept.values())) < now - KEPT_AGO:
+            del kept[next(iter(kept))]

@@ -1,0 +1,141 @@
+"""Faults for hours, with memory and descriptors of every replica recorded and drawn: `python -m load.soak`."""
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import psutil
+import uvloop
+
+from load import machine
+from load.faults import results
+from load.faults.plan import USUAL, Kind, named, order
+from load.faults.rounds import Rounds
+from load.faults.session import guarded, session
+from load.faults.verdicts import broken
+from load.faults.world import SURVIVOR
+from load.growth import MOST_GROWTH, Sample, growth, lives
+from load.terminal import say
+
+SAMPLE_SECONDS = 2.0
+
+EXAMPLES = f"""\
+what happens: the rounds of `python -m load.faults`, one after another, for as long as is said.
+Replica {SURVIVOR} is stopped and cut off as the others are, but never ended: from the second tenth of the time to
+the last its memory must not grow by more than {MOST_GROWTH:.0%}, and it must not hold more descriptors.
+
+examples:
+  python -m load.soak --minutes 60 --json out/soak.json              figures, and a picture beside them
+  python -m load.soak --minutes 5 --json out/soak.json --seed 3      shorter, in another order
+
+exit codes: 0 every promise held and nothing grew; 1 not so, or the test could not be ended;
+  2 the machine lacks something
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Soak and return the exit code."""
+    options = _parser().parse_args(arguments)
+    return guarded(lambda: _soak(options))
+
+
+def _soak(options: argparse.Namespace) -> int:
+    file: Path = options.json
+    file.parent.mkdir(parents=True, exist_ok=True)
+    recorder = _Recorder()
+    with session(file, options.seed, options.rabbitmq_sbin) as here:
+        about = machine.describe(here.stack)
+        kinds = _for(order(here.possible(map(named, USUAL)), options.seed), options.minutes * 60)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(here.run(kinds, recorder.look))
+    found = growth(recorder.samples, SURVIVOR)
+    record = about | results.record(here.rounds, here.whole, here.returned, options.seed)
+    record |= {"measured": "soak", "minutes": options.minutes, "samples": recorder.samples, "growth": found._asdict()}
+    file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    picture = file.with_suffix(".png")
+    draw(recorder.samples, picture)
+    print(results.text(here.rounds, here.whole, here.returned))
+    print(found.words)
+    say(f"everything is in {file}, the picture in {picture}")
+    return 1 if any(map(broken, here.rounds)) or found.is_broken else 0
+
+
+def _for(kinds: Iterator[Kind], seconds: float) -> Iterator[Kind]:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        yield next(kinds)
+
+
+class _Recorder:
+    """Looks at every replica's process now and then."""
+
+    def __init__(self) -> None:
+        self.samples: list[Sample] = []
+
+    async def look(self, rounds: Rounds) -> None:
+        """Look until cancelled."""
+        began = time.monotonic()
+        while True:
+            for replica in rounds.replicas.every:
+                worker = replica.worker
+                if worker is None:
+                    continue
+                try:
+                    with worker.process.oneshot():
+                        memory, files = worker.process.memory_info().rss, worker.process.num_fds()
+                        threads = worker.process.num_threads()
+                except psutil.NoSuchProcess:
+                    continue
+                at = round(time.monotonic() - began, 1)
+                self.samples.append(Sample(at, replica.number, worker.process.pid, memory, files, threads))
+            await asyncio.sleep(SAMPLE_SECONDS)
+
+
+def draw(samples: Sequence[Sample], file: Path) -> None:
+    """Draw memory and descriptors of every process over time."""
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, (above, below) = plt.subplots(2, 1, sharex=True, figsize=(11, 7))
+    colours = ("tab:blue", "tab:orange", "tab:green")
+    named: set[int] = set()
+    for (replica, _), life in lives(samples).items():
+        minutes = [one.at / 60 for one in life]
+        label = None if replica in named else f"replica {replica}"
+        named.add(replica)
+        colour = colours[replica % len(colours)]
+        above.plot(minutes, [one.memory / 1e6 for one in life], color=colour, label=label)
+        below.plot(minutes, [one.files for one in life], color=colour)
+    above.set_ylabel("resident memory, MB")
+    below.set_ylabel("open descriptors")
+    below.set_xlabel("minutes; a new line is a new process")
+    for axes in (above, below):
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.3)
+    above.legend(loc="lower right")
+    figure.tight_layout()
+    figure.savefig(file, dpi=100)
+    plt.close(figure)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m load.soak",
+        description="Breaks things for hours and watches the memory and the descriptors of Tidegate meanwhile.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", type=Path, required=True, metavar="FILE", help="where every figure goes")
+    parser.add_argument("--minutes", type=float, default=60.0, metavar="M", help="how long (default: 60)")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="draws order, length and place (default: 1)")
+    parser.add_argument("--rabbitmq-sbin", type=Path, metavar="DIR", help="scripts of another RabbitMQ")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""How the library's consumer is set up."""
+
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+
+from proxy.kafka_log.client import options
+from proxy.settings import Limits, LogSettings
+
+_HEARTBEATS_PER_SESSION = 12
+"""By its heartbeat a replica learns that another one has died. Fewer: the partitions of the dead stand still longer."""
+_SHARES_PER_ANSWER = 16
+"""A broker's answer has room for at least so many partitions, so that one busy partition can't fill it ..."""
+_LEAST_SHARE = 64 * 1024
+_MOST_SHARE = 1024**2
+"""... within these bounds in bytes. The memory is bounded by the answer as a whole, `log.fetch_bytes` per broker."""
+
+
+def new_consumer(settings: LogSettings, limits: Limits) -> Any:
+    """Return a consumer that is not started yet."""
+    rebalance_seconds = settings.session_timeout + limits.drain_deadline + 2 * limits.commit_deadline
+    share = min(max(settings.fetch_bytes // _SHARES_PER_ANSWER, _LEAST_SHARE), _MOST_SHARE)
+    return AIOKafkaConsumer(
+        **options(settings, request_seconds=rebalance_seconds + limits.connect_deadline),
+        group_id=settings.group,
+        group_instance_id=settings.group_instance_id,
+        partition_assignment_strategy=(RoundRobinPartitionAssignor,),
+        session_timeout_ms=round(settings.session_timeout * 1000),
+        heartbeat_interval_ms=round(settings.session_timeout * 1000 / _HEARTBEATS_PER_SESSION),
+        rebalance_timeout_ms=round(rebalance_seconds * 1000),
+        isolation_level=settings.isolation_level,
+        enable_auto_commit=False,
+        auto_offset_reset="none",
+        fetch_max_wait_ms=round(settings.fetch_wait * 1000),
+        fetch_max_bytes=settings.fetch_bytes,
+        max_partition_fetch_bytes=share,
+    )

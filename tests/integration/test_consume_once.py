@@ -1,0 +1,75 @@
+"""The consumer that docs/guarantees.md shows does what it says."""
+
+import asyncio
+import importlib.util
+import sqlite3
+from pathlib import Path
+from uuid import uuid4
+
+import aio_pika
+import pytest
+from aio_pika.abc import AbstractIncomingMessage
+
+from load.stack import Stack
+from tests.contract.lane_adapters import RabbitWorld
+from tests.contract.log_adapters import until
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "consume_once.py"
+_spec = importlib.util.spec_from_file_location("consume_once", EXAMPLE)
+assert _spec is not None
+assert _spec.loader is not None
+example = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(example)
+
+
+async def test_each_event_is_worked_on_once_when_events_come_twice_and_the_work_fails_halfway(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    failing = {"orders-0-3", "orders-0-7"}
+
+    def work(database: sqlite3.Connection, message: AbstractIncomingMessage) -> None:
+        database.execute("CREATE TABLE IF NOT EXISTS booked (event TEXT)")
+        database.execute("INSERT INTO booked VALUES (?)", [message.message_id])
+        if message.message_id in failing:
+            failing.discard(str(message.message_id))
+            raise RuntimeError("the work failed halfway")
+
+    async with RabbitWorld.open(stack) as world:
+        name = f"once.{uuid4().hex[:8]}"
+        queue = await world.channel.declare_queue(name)
+        ids = [f"orders-0-{number}" for number in range(20)]
+        for event in [*ids, *ids[5:15], *ids]:
+            message = aio_pika.Message(b"", message_id=event, headers={"tidegate-timestamp": 1_700_000_000_000})
+            await world.channel.default_exchange.publish(message, name)
+        # A new topic under the old name begins at offset 0 again: the timestamp tells its events from the old ones.
+        anew = aio_pika.Message(b"", message_id="orders-0-0", headers={"tidegate-timestamp": 1_800_000_000_000})
+        await world.channel.default_exchange.publish(anew, name)
+
+        async def consume() -> None:
+            while True:  # as whoever runs it would: it ends when its work fails
+                try:
+                    await example.consume_once(stack.amqp, name, work)
+                except RuntimeError:
+                    continue
+
+        consuming = asyncio.create_task(consume())
+        try:
+
+            async def is_done() -> bool:
+                path = tmp_path / "done.sqlite"
+                if not path.exists():
+                    return False
+                with sqlite3.connect(path) as database:
+                    tables = database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'booked'").fetchone()
+                    if tables == (0,):
+                        return False
+                    booked = [event for (event,) in database.execute("SELECT event FROM booked")]
+                left = (await world.channel.declare_queue(name, passive=True)).declaration_result.message_count
+                return sorted(booked) == sorted([*ids, "orders-0-0"]) and left == 0
+
+            await until(is_done)
+        finally:
+            consuming.cancel()
+            await asyncio.gather(consuming, return_exceptions=True)
+            await queue.delete(if_unused=False, if_empty=False)
