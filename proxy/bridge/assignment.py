@@ -28,7 +28,7 @@ class Assignment:
 
     def on_assigned(self, partitions: Collection[Partition]) -> Collection[Partition]:
         """See `PartitionOwner.on_assigned`."""
-        self._lease.renew(asyncio.get_running_loop().time())
+        self._lease.ask()
         return [
             partition
             for partition in partitions

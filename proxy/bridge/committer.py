@@ -1,6 +1,7 @@
 """One commit for all partitions every interval, and with it the proof that this replica still owns them."""
 
 import asyncio
+import contextlib
 
 import structlog
 
@@ -30,10 +31,13 @@ class Committer:
         self._is_failing = False
 
     async def run(self) -> None:
-        """Commit until cancelled, every interval or as often as the lease needs it."""
+        """Commit until cancelled, every interval or as often as the lease needs it; at once when that is asked for."""
         pause = min(self._interval, self._lease.term / LOOKS_PER_LEASE)
         while True:
-            await asyncio.sleep(pause)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._lease.asked.wait()
+            self._lease.asked.clear()
             await self.commit()
 
     async def commit(self) -> bool:

@@ -1,8 +1,9 @@
 """How long this replica may take its partitions for its own.
 
 A process that was stopped, cut off or that lost its group can't know it; the group may have given its partitions away
-after one session timeout. So it publishes only for half a session timeout after the group last confirmed it: by an
-assignment, a commit or an affirmation.
+after one session timeout. So it publishes only for half a session timeout after the group last confirmed it, by a
+commit or an affirmation. An assignment proves nothing by itself: a process that was stopped while the group told it may
+read it when the group has long gone on. It is affirmed at once instead.
 """
 
 import asyncio
@@ -15,6 +16,8 @@ class Lease:
         self.term = term
         self._until = float("-inf")
         self._renewed = asyncio.Event()
+        self.asked = asyncio.Event()
+        """Set when it is to be confirmed at once; for whoever does that."""
 
     def renew(self, since: float) -> None:
         """Extend to `since + term`; `since` is when the confirmed request was sent, not when it was answered."""
@@ -24,6 +27,10 @@ class Lease:
     def end(self) -> None:
         """Give it up at once: the group has fenced this replica."""
         self._until = float("-inf")
+
+    def ask(self) -> None:
+        """Have it confirmed at once: there are new partitions."""
+        self.asked.set()
 
     def left(self, now: float) -> float:
         """Return how many seconds it is still held, <= 0 if it is not."""

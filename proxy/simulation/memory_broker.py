@@ -6,7 +6,7 @@ The production lane runs on it unchanged (`MemoryWire` stands in for the connect
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -16,9 +16,10 @@ from proxy.model import Event, Partition
 from proxy.publish_lane import PublishLane
 from proxy.publish_lane.frames import message_id
 from proxy.publish_lane.headers import UnfitError, routing_key
-from proxy.publish_lane.wire import WireEvents
+from proxy.publish_lane.wire import Sent, WireEvents
 from proxy.settings import BrokerSettings, Limits, Route
-from proxy.simulation.memory_wire import MemoryWire, Refusal, Verdict
+from proxy.simulation.memory_wire import MemoryWire, Refusal, Trouble, Verdict
+from proxy.simulation.virtual_time import PROCESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,19 @@ class MemoryBroker:
         self.refuses_login = False
         self.forbidden: set[str] = set()
         """Exchanges that this login may not publish to."""
+        self.nacks = 0.0
+        """Share of messages that are nacked."""
+        self.trouble = Trouble()
+        self.on_write: Callable[[MemoryWire, Sequence[Sent]], None] = lambda *_: None
+        """Called with everything that a connection is handed, before it is on its way."""
+        self.on_published: Callable[[Batch, Event, Verdict | None], None] = lambda *_: None
+        """Called with every message that arrives; None if it costs the channel."""
         self.max_message_bytes = 16 * 1024**2
         self.latency = latency or (lambda: chance.uniform(0.0002, 0.002))
         self.chance = chance
         self._bindings: dict[str, list[tuple[str, str]]] = {}
-        self._wires: dict[MemoryWire, None] = {}
+        self._wires: dict[MemoryWire, str] = {}
+        """... and the simulated process that each belongs to."""
 
     def declare_queue(self, name: str, *, bound: int | None = None) -> MemoryQueue:
         """Make a queue, reachable through the default exchange under its name."""
@@ -80,11 +89,15 @@ class MemoryBroker:
         """Lead a routing key of an exchange to a queue, or `#` every one."""
         self._bindings[exchange].append((key, queue))
 
+    def unbind(self, exchange: str) -> None:
+        """Take all bindings of an exchange away."""
+        self._bindings[exchange].clear()
+
     def lane(self, name: str, route: Route, limits: Limits, *, backoff: float = 0.2) -> PublishLane:
         """Return a lane over a connection of its own."""
         return PublishLane(
             name,
-            _MemoryConnector(self),
+            _MemoryConnector(self, name),
             window_events=route.in_flight_events,
             window_bytes=route.in_flight_bytes,
             limits=limits,
@@ -105,14 +118,29 @@ class MemoryBroker:
     def unblock(self) -> None:
         """End the alarm; what was written meanwhile is read now."""
         self.is_blocked = False
-        for wire in list(self._wires):
-            wire.read_on()
+        self._read_on()
 
-    def drop_connections(self) -> None:
-        """Lose every connection, with what is under way on it."""
-        for wire in list(self._wires):
-            wire.lose("connection reset")
-        self._wires.clear()
+    def fall_silent(self) -> None:
+        """Let nothing through on any connection, and tell nobody."""
+        self.trouble.is_silent = True
+
+    def speak(self) -> None:
+        """Let everything through again, what was sent meanwhile first."""
+        self.trouble.is_silent = False
+        self._read_on()
+
+    def drop_connections(self, process: str | None = None) -> None:
+        """Lose every connection, or every one of a process, with what is under way on it."""
+        for wire, owner in list(self._wires.items()):
+            if process in {None, owner}:
+                wire.lose("connection reset")
+                del self._wires[wire]
+
+    def sever(self, process: str) -> None:
+        """Be left by a process that died: what it has sent still arrives, but it hears nothing and sends no more."""
+        for wire, owner in list(self._wires.items()):
+            if owner == process:
+                wire.sever()
 
     def stop(self) -> None:
         """Go down; durable queues keep their messages."""
@@ -125,15 +153,17 @@ class MemoryBroker:
 
     # What its wires ask
 
-    async def accept(self, events: WireEvents) -> MemoryWire:
+    async def accept(self, events: WireEvents, lane: str) -> MemoryWire:
         """Log a lane in."""
         await asyncio.sleep(2 * self.latency())
+        if self.trouble.is_silent:
+            await asyncio.get_running_loop().create_future()
         if not self.is_up:
             raise BrokerError("memory: connection refused")
         if self.refuses_login:
             raise RefusedLoginError("memory refuses broker.username 'guest' with this broker.password")
-        wire = MemoryWire(self, events)
-        self._wires[wire] = None
+        wire = MemoryWire(self, events, lane)
+        self._wires[wire] = PROCESS.get()
         return wire
 
     def forget(self, wire: MemoryWire) -> None:
@@ -142,6 +172,19 @@ class MemoryBroker:
 
     def publish(self, batch: Batch, event: Event) -> Verdict:
         """Route and store one message. Raises `Refusal` if it costs the channel."""
+        try:
+            verdict = self._judge(batch, event)
+        except Refusal:
+            self.on_published(batch, event, None)
+            raise
+        self.on_published(batch, event, verdict)
+        return verdict
+
+    def _read_on(self) -> None:
+        for wire in list(self._wires):
+            wire.read_on()
+
+    def _judge(self, batch: Batch, event: Event) -> Verdict:
         exchange = batch.address.exchange
         if exchange and exchange not in self._bindings:
             raise Refusal(f"NOT_FOUND - no exchange '{exchange}' in vhost '/'")
@@ -153,6 +196,8 @@ class MemoryBroker:
         queues = [self.queues[name] for name in self._reached(exchange, key)]
         if not queues:
             return Verdict.RETURNED
+        if self.nacks and self.chance.random() < self.nacks:
+            return Verdict.NACKED
         # As in RabbitMQ, one full queue makes a nack although the others keep the message.
         free = [queue for queue in queues if not queue.is_full]
         for queue in free:
@@ -175,8 +220,8 @@ class MemoryMonitor:
     async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
         """Tell the state of every queue."""
         await asyncio.sleep(2 * self._broker.latency())
-        if not self._broker.is_up:
-            raise BrokerError("memory: connection refused")
+        if not self._broker.is_up or self._broker.trouble.is_silent:
+            raise BrokerError("memory: no answer")
         known = self._broker.queues
         return {
             name: QueueState(len(known[name].messages), known[name].consumers) if name in known else None
@@ -190,9 +235,10 @@ class MemoryMonitor:
 @dataclass(frozen=True, slots=True)
 class _MemoryConnector:
     broker: MemoryBroker
+    lane: str
 
     async def connect(self, events: WireEvents) -> MemoryWire:
-        return await self.broker.accept(events)
+        return await self.broker.accept(events, self.lane)
 
 
 def _routing_key(address: Address, event: Event) -> str:

@@ -7,12 +7,13 @@ delays and faults. All time is the running loop's, all chance comes from the `ra
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from proxy.errors import AssignmentLostError
+from proxy.errors import LogError
 from proxy.model import Event, Partition
+from proxy.simulation.memory_group import Group
 
 
 @dataclass(slots=True)
@@ -62,6 +63,14 @@ class MemoryCluster:
         self.refused: set[str] = set()
         """Topics that may not be read."""
         self._latency = latency
+        self.on_commit: Callable[[str, Mapping[Partition, int]], None] = lambda *_: None
+        """Called with every commit that is taken, before it counts."""
+        self.refuses_commits = 0.0
+        """Share of commits that are refused."""
+        self.loses_answers = 0.0
+        """Share of commits that are taken without an answer."""
+        self.slowness = 0.0
+        """Seconds that every way to the log and back takes longer."""
         self._groups: dict[str, Group] = {}
         self._cut_off: set[str] = set()
         self.is_down = False
@@ -126,6 +135,15 @@ class MemoryCluster:
         track.first = max(track.first, before)
         self._stir(Partition(topic, number))
 
+    def compact(self, topic: str, number: int, share: float) -> list[Event]:
+        """Drop about so many of a partition's events, wherever they stand; return them."""
+        track = self.tracks[Partition(topic, number)]
+        kept = [self.chance.random() >= share for _ in track.events]
+        dropped = [event for event, stays in zip(track.events, kept, strict=True) if not stays]
+        track.events[:] = [event for event, stays in zip(track.events, kept, strict=True) if stays]
+        track.offsets[:] = [offset for offset, stays in zip(track.offsets, kept, strict=True) if stays]
+        return dropped
+
     def go_down(self) -> None:
         """Answer nobody until `come_up`."""
         self.is_down = True
@@ -146,7 +164,11 @@ class MemoryCluster:
         self._cut_off.discard(member)
         self._stir()
 
-    def group(self, name: str) -> "Group":
+    def exists(self, partition: Partition) -> bool:
+        """Tell whether there is such a partition."""
+        return partition in self.tracks
+
+    def group(self, name: str) -> Group:
         """Return the consumer group, new if it is unknown."""
         return self._groups.setdefault(name, Group(self))
 
@@ -156,7 +178,7 @@ class MemoryCluster:
 
     async def round_trip(self, member: str) -> None:
         """Let a request of the member pass to the log and back; waits for as long as it isn't answered."""
-        await asyncio.sleep(self.chance.uniform(*self._latency))
+        await asyncio.sleep(self.chance.uniform(*self._latency) + self.slowness)
         while not self.answers(member):
             self._changed.clear()
             await self._changed.wait()
@@ -164,6 +186,25 @@ class MemoryCluster:
     def answers(self, member: str) -> bool:
         """Tell whether the member is answered now."""
         return not self.is_down and member not in self._cut_off
+
+    async def commit(self, group: Group, member: str, generation: int, offsets: Mapping[Partition, int]) -> None:
+        """Let a commit pass and be answered; it may be refused, or its answer may never come.
+
+        Raises `AssignmentLostError` if the group has fenced the member, `LogError` if the log refuses.
+        """
+        await self.round_trip(member)
+        if self.chance.random() < self.refuses_commits:
+            raise LogError("the log refused a commit")
+        group.commit(member, generation, offsets)
+        if self.chance.random() < self.loses_answers:
+            await asyncio.get_running_loop().create_future()
+        await self.answer(member)
+
+    async def answer(self, member: str) -> None:
+        """Let an answer pass from the log to the member; one that is lost does not come at all."""
+        await asyncio.sleep(self.chance.uniform(*self._latency) + self.slowness)
+        if not self.answers(member):
+            await asyncio.get_running_loop().create_future()
 
     def _rebalance(self, topic: str) -> None:
         for group in self._groups.values():
@@ -177,136 +218,3 @@ class MemoryCluster:
             for member in group.members.values():
                 member.fresh.update(dict.fromkeys(fresh))
                 member.stirred.set()
-
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """What a member gets in one generation."""
-
-    generation: int
-    partitions: tuple[Partition, ...]
-
-
-@dataclass(slots=True)
-class Member:
-    """One member as its group sees it."""
-
-    name: str
-    topics: frozenset[str]
-    session_timeout: float
-    stirred: asyncio.Event
-    """Set when there may be something to fetch."""
-    fresh: dict[Partition, None] = field(default_factory=dict)
-    """Where that may be; a fetch looks nowhere else."""
-    joining: "asyncio.Future[Seat | None] | None" = None
-    expiry: asyncio.TimerHandle | None = None
-
-
-class Group:
-    """A consumer group: who is in it, whose turn it is, what it has committed."""
-
-    def __init__(self, cluster: MemoryCluster) -> None:
-        self._cluster = cluster
-        self._is_rebalancing = False
-        self._laggards: asyncio.TimerHandle | None = None
-        self.members: dict[str, Member] = {}
-        self.generation = 0
-        self.committed: dict[Partition, int] = {}
-
-    def join(self, member: Member, rebalance_timeout: float) -> "asyncio.Future[Seat | None]":
-        """Take part in the next generation; None if the member leaves before.
-
-        Members that have not joined after `rebalance_timeout` seconds are left out.
-        """
-        loop = asyncio.get_running_loop()
-        known = self.members.get(member.name)
-        if known is not None and known.expiry is not None:
-            known.expiry.cancel()
-        self.members[member.name] = member
-        joining: asyncio.Future[Seat | None] = loop.create_future()
-        member.joining = joining
-        self._is_rebalancing = True
-        if self._laggards is None:
-            self._laggards = loop.call_later(rebalance_timeout, self._drop_laggards)
-        self._complete()
-        return joining
-
-    def heartbeat(self, name: str, generation: int) -> bool:
-        """Renew the member's session; True if it is to join again. Raises `AssignmentLostError` if it is no member."""
-        self.check(name, generation)
-        self._renew(self.members[name])
-        return self._is_rebalancing
-
-    def commit(self, name: str, generation: int, offsets: Mapping[Partition, int]) -> None:
-        """Take the offsets. Raises `AssignmentLostError` if the member is not of the current generation."""
-        self.check(name, generation)
-        self.committed |= offsets
-
-    def leave(self, name: str) -> None:
-        """Remove the member, whether it asks for that or its session has expired."""
-        member = self.members.pop(name, None)
-        if member is None:
-            return
-        if member.expiry is not None:
-            member.expiry.cancel()
-        if member.joining is not None and not member.joining.done():
-            member.joining.set_result(None)
-        self._is_rebalancing = bool(self.members)
-        self._complete()
-
-    def renew_sessions(self) -> None:
-        """Begin the session of every member anew."""
-        for member in self.members.values():
-            if member.joining is None:
-                self._renew(member)
-
-    def on_topic_changed(self, topic: str) -> None:
-        """Have the members join again if one of them reads the topic."""
-        if any(topic in member.topics for member in self.members.values()):
-            self._is_rebalancing = True
-
-    def check(self, name: str, generation: int) -> None:
-        """Raise `AssignmentLostError` if the member is not of the current generation."""
-        if name not in self.members or generation != self.generation:
-            raise AssignmentLostError("the group has fenced this replica")
-
-    def _renew(self, member: Member) -> None:
-        if member.expiry is not None:
-            member.expiry.cancel()
-        loop = asyncio.get_running_loop()
-        member.expiry = loop.call_later(member.session_timeout, self._expire, member.name)
-
-    def _expire(self, name: str) -> None:
-        """End a session, unless the log is down: who keeps the sessions is down with it."""
-        if not self._cluster.is_down:
-            self.leave(name)
-
-    def _drop_laggards(self) -> None:
-        self._laggards = None
-        for name in [name for name, member in self.members.items() if member.joining is None]:
-            self.leave(name)
-
-    def _complete(self) -> None:
-        """Begin the next generation once every member has joined: partitions go round the members in turn."""
-        joined = {name: member.joining for name, member in self.members.items() if member.joining is not None}
-        if not self._is_rebalancing or len(joined) < len(self.members):
-            return
-        if self._laggards is not None:
-            self._laggards.cancel()
-            self._laggards = None
-        self.generation += 1
-        self._is_rebalancing = False
-        shares: dict[str, list[Partition]] = {name: [] for name in joined}
-        turn = 0
-        names = sorted(joined)
-        for partition in self._cluster.partitions(frozenset().union(*(self.members[name].topics for name in names))):
-            while partition.topic not in self.members[names[turn % len(names)]].topics:
-                turn += 1
-            shares[names[turn % len(names)]].append(partition)
-            turn += 1
-        for name, future in joined.items():
-            member = self.members[name]
-            member.joining = None
-            self._renew(member)
-            if not future.done():
-                future.set_result(Seat(self.generation, tuple(shares[name])))

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 import structlog
 
@@ -10,25 +9,15 @@ from proxy.bridge.event_log import PartitionOwner, Survey
 from proxy.errors import AssignmentLostError, LogError
 from proxy.model import Event, Partition, Position
 from proxy.settings import Limits, LogSettings
-from proxy.simulation.memory_cluster import Member, MemoryCluster, offset_of
+from proxy.simulation.memory_cluster import MemoryCluster, Track, offset_of
+from proxy.simulation.memory_group import Member
+from proxy.simulation.memory_share import Share, start_of
 
 _say = structlog.get_logger("tidegate.memory_log")
 
 _HEARTBEATS_PER_SESSION = 6
 _ANSWER_SECONDS = 5.0
 _PROGRESS_SECONDS = 1.0
-
-
-@dataclass(slots=True, eq=False)
-class _Share:
-    """One partition in one epoch."""
-
-    is_paused: bool
-    began: int
-    done: int
-    """The next offset to commit."""
-    next: int
-    """The next offset to hand out."""
 
 
 class MemoryLog:
@@ -41,9 +30,10 @@ class MemoryLog:
         self._name = name
         self._group = cluster.group(settings.group)
         self._topics: frozenset[str] = frozenset()
-        self._shares: dict[Partition, _Share] = {}
-        self._ending: dict[Partition, _Share] = {}
-        self._generation = -1
+        self._shares: dict[Partition, Share] = {}
+        self._ending: dict[Partition, Share] = {}
+        self.generation = -1
+        """The last one that this member is a part of."""
         self._stirred = asyncio.Event()
         self._fresh: dict[Partition, None] = {}
         """Partitions that may have something not fetched yet; the cluster adds to it."""
@@ -83,11 +73,13 @@ class MemoryLog:
     async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
         """Return between one and `MemoryCluster.fetch_events` events of each partition that has some."""
         self._raise_failure()
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + wait
-        while not (taken := self._fetch()) and (left := deadline - loop.time()) > 0 and not self._stopped:
-            self._stirred.clear()
-            await _event_or_timeout(self._stirred, left)
+        try:
+            async with asyncio.timeout(wait):
+                while not (taken := self._fetch()) and not self._stopped:
+                    self._stirred.clear()
+                    await self._stirred.wait()
+        except TimeoutError:
+            return {}
         return taken
 
     def pause(self, partitions: Collection[Partition]) -> None:
@@ -115,7 +107,8 @@ class MemoryLog:
         try:
             async with asyncio.timeout(self._limits.commit_deadline):
                 await self._cluster.round_trip(self._name)
-            self._group.check(self._name, self._generation)
+                self._group.heartbeat(self._name, self.generation)
+                await self._cluster.answer(self._name)
         except (TimeoutError, AssignmentLostError):
             return False
         return True
@@ -149,6 +142,17 @@ class MemoryLog:
         if self._cluster.answers(self._name):
             self._group.leave(self._name)
 
+    def rewind(self, partition: Partition, count: int) -> bool:
+        """Hand the last `count` records of the partition out once more; return whether there are any."""
+        share, track = self._shares.get(partition), self._cluster.tracks.get(partition)
+        if share is None or track is None:
+            return False
+        if not share.rewind(track, count):
+            return False
+        self._fresh[partition] = None
+        self._stirred.set()
+        return True
+
     async def sever(self) -> None:
         """End as a killed process does: the group learns of it when the session expires."""
         self._cluster.cut_off(self._name)
@@ -166,7 +170,7 @@ class MemoryLog:
         if self._coordination is not None and self._coordination.done() and not self._coordination.cancelled():
             self._coordination.result()
 
-    def _owned(self, partitions: Iterable[Partition]) -> list[_Share]:
+    def _owned(self, partitions: Iterable[Partition]) -> list[Share]:
         return [share for partition in partitions if (share := self._shares.get(partition)) is not None]
 
     async def _ask(self, seconds: float = _ANSWER_SECONDS) -> None:
@@ -187,22 +191,22 @@ class MemoryLog:
                 continue
             if track is None or partition.topic in self._cluster.refused:
                 continue
-            if share.next < track.first:
-                lost, share.next = track.first - share.next, track.first
-                _say.error("log_truncated", partition=str(partition), lost=lost)
-                self._owner.on_truncated(partition, lost)
-            elif share.next > track.end:
-                _say.error("log_restarted", partition=str(partition))
-                share.began = share.done = share.next = track.first
-            events, share.next = track.since(share.next, self._cluster.chance.randint(1, self._cluster.fetch_events))
-            if events and len(events) * events[0].size > self._settings.fetch_bytes:
-                events = events[: max(1, self._settings.fetch_bytes // events[0].size)]
-                share.next = offset_of(events[-1].position) + 1
+            self._find_back(partition, share, track)
+            events = share.read(track, self._cluster.chance.randint(1, self._cluster.fetch_events), self._settings)
             if events:
-                taken[partition] = list(events)
+                taken[partition] = events
             if share.next == track.end:
                 del self._fresh[partition]
         return taken
+
+    def _find_back(self, partition: Partition, share: Share, track: Track) -> None:
+        """Go on at the first offset there is if the next one is not, or belongs to a log that is no more."""
+        if lost := share.skip(track):
+            _say.error("log_truncated", partition=str(partition), lost=lost)
+            self._owner.on_truncated(partition, lost)
+        elif share.begin_anew(track):
+            _say.error("log_restarted", partition=str(partition))
+            share.is_paused = partition in self._owner.on_assigned([partition])
 
     async def _coordinate(self) -> None:
         """Join, send heartbeats, join again when the group or a new subscription asks for it."""
@@ -221,7 +225,7 @@ class MemoryLog:
                 continue
             await self._cluster.round_trip(self._name)
             try:
-                if self._group.heartbeat(self._name, self._generation):
+                if self._group.heartbeat(self._name, self.generation):
                     self._rejoin.set()
             except AssignmentLostError:
                 self._rejoin.set()
@@ -234,35 +238,21 @@ class MemoryLog:
         if seat is None or self._rejoin.is_set():
             self._rejoin.set()  # left out, or subscribed anew meanwhile
             return
+        self.generation = seat.generation
         paused = set(self._owner.on_assigned(seat.partitions))
-        self._generation = seat.generation
         self._fresh.update(dict.fromkeys(seat.partitions))
-        self._shares = {
-            partition: _Share(partition in paused, began, began, began)
-            for partition in seat.partitions
-            if (began := self._start_of(partition)) is not None
+        tracks = self._cluster.tracks
+        starts = {
+            at: start_of(at, tracks[at], self._group.committed, self._settings)
+            for at in seat.partitions
+            if at in tracks
         }
-        pinned = {partition: share.began for partition, share in self._shares.items()}
-        self._group.commit(self._name, self._generation, pinned)
+        self._shares = {at: Share(at in paused, began, began, began) for at, began in starts.items()}
+        try:
+            self._group.commit(self._name, self.generation, starts)
+        except AssignmentLostError:
+            self._rejoin.set()  # the group went on while this member could not listen
         self._stirred.set()
-
-    def _start_of(self, partition: Partition) -> int | None:
-        """Return the committed offset, else as the settings say, but the first of a partition newly added."""
-        track = self._cluster.tracks.get(partition)
-        if track is None:
-            return None
-        if (committed := self._group.committed.get(partition)) is not None:
-            return committed
-        if any(known.topic == partition.topic for known in self._group.committed):
-            return track.first
-        match self._settings.start:
-            case "earliest":
-                return track.first
-            case "latest":
-                return track.end
-            case "timestamp":
-                assert self._settings.start_timestamp is not None
-                return track.at_time(round(self._settings.start_timestamp.timestamp() * 1000))
 
     async def _end_epoch(self) -> None:
         shares, self._shares = self._shares, {}
@@ -280,14 +270,14 @@ class MemoryLog:
             finally:
                 self._ending = {}
 
-    def _finish(self, shares: Mapping[Partition, _Share], positions: Mapping[Partition, Position]) -> None:
+    def _finish(self, shares: Mapping[Partition, Share], positions: Mapping[Partition, Position]) -> None:
         for partition, position in positions.items():
             share = shares.get(partition)
             if share is not None and offset_of(position) >= share.began:
                 share.done = offset_of(position) + 1
 
     async def _commit(
-        self, shares: Mapping[Partition, _Share], partitions: Iterable[Partition], *, is_final: bool = False
+        self, shares: Mapping[Partition, Share], partitions: Iterable[Partition], *, is_final: bool = False
     ) -> None:
         """Commit what is done of the shares; after their epoch has ended only the final commit goes through."""
         deadline = self._limits.commit_deadline
@@ -295,8 +285,7 @@ class MemoryLog:
             async with asyncio.timeout(deadline), self._commits:
                 offsets = {partition: shares[partition].done for partition in partitions if partition in shares}
                 if offsets and (is_final or self._shares is shares):
-                    await self._cluster.round_trip(self._name)
-                    self._group.commit(self._name, self._generation, offsets)
+                    await self._cluster.commit(self._group, self._name, self.generation, offsets)
         except TimeoutError as error:
             raise LogError(f"the log did not answer a commit within {deadline:g} s") from error
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
@@ -17,6 +18,8 @@ from proxy.publish_lane.frames import message_id
 from proxy.publish_lane.wire import Sent, WireEvents
 
 FRAME_MAX = 131_072
+_BROKER_SIDE = Context()
+"""In which the broker's end of every connection runs: it belongs to no simulated process."""
 _HELD_BACK = 0.2
 """Share of confirms that come later than those of later messages."""
 
@@ -33,11 +36,26 @@ class Verdict(Enum):
     RETURNED = auto()
 
 
+@dataclass(slots=True)
+class Trouble:
+    """What goes wrong on all connections for as long as it is set."""
+
+    loses_confirms: float = 0.0
+    """Share of confirms that never come."""
+    late_confirms: float = 0.0
+    """Share of confirms that come `late_seconds` too late."""
+    late_seconds: float = 0.0
+    is_silent: bool = False
+    """Nothing arrives in either direction, and nobody is told; what is written meanwhile arrives afterwards."""
+
+
 class WireBroker(Protocol):
     """What a wire needs of its broker."""
 
     is_blocked: bool
     chance: Random
+    trouble: Trouble
+    on_write: Callable[["MemoryWire", Sequence[Sent]], None]
 
     def latency(self) -> float:
         """Return the seconds of one way."""
@@ -74,8 +92,11 @@ class MemoryWire:
     frame_max = FRAME_MAX
     writable = True
 
-    def __init__(self, broker: WireBroker, events: WireEvents) -> None:
+    def __init__(self, broker: WireBroker, events: WireEvents, lane: str) -> None:
+        self.lane = lane
+        """Whose connection it is."""
         self._broker = broker
+        self._client_side = copy_context()
         self._events = events
         self._loop = asyncio.get_running_loop()
         self._is_open = True
@@ -84,6 +105,7 @@ class MemoryWire:
         self._incoming: deque[Sequence[Sent]] = deque()
         self._arrived = 0
         self._last_arrival = 0.0
+        self._untold: deque[Callable[[], None]] = deque()
 
     def is_blocked(self) -> bool:
         """Return whether the broker reads nothing; like RabbitMQ it says so to those only that publish."""
@@ -102,25 +124,37 @@ class MemoryWire:
 
     def write(self, piece: bytes, sent: Sequence[Sent]) -> None:  # noqa: ARG002 -- the events say it all
         """Send events on their way."""
+        if not self._is_open:
+            return  # the process is dead, whatever its last callbacks still write
+        self._broker.on_write(self, sent)
         self._incoming.append(sent)
         self._last_arrival = max(self._loop.time() + self._broker.latency(), self._last_arrival)
-        self._loop.call_at(self._last_arrival, self._arrive)
-        self._loop.call_soon(self._tell, self._events.on_written)
+        self._loop.call_at(self._last_arrival, self._arrive, context=_BROKER_SIDE)
+        self._loop.call_soon(self._deliver, self._events.on_written)
 
     async def close(self, *, gracefully: bool) -> None:  # noqa: ARG002 -- nothing here can keep it waiting
         """Close the connection."""
+        self.sever()
+
+    def sever(self) -> None:
+        """End the client's side, as the death of its process does: what is under way still arrives."""
         self._is_open = False
         self._broker.forget(self)
 
     def lose(self, why: str) -> None:
         """Break the connection: what is under way in either direction is gone."""
-        self._loop.call_soon(self._tell, partial(self._events.on_lost, why, refused=False))
+        self._loop.call_soon(
+            self._deliver, partial(self._events.on_lost, why, refused=False), context=self._client_side
+        )
         self._incoming.clear()
         self._channels.clear()
+        self._untold.clear()
 
     def read_on(self) -> None:
-        """Read what arrived while the broker was blocked."""
-        while self._arrived and self._incoming and not self._broker.is_blocked:
+        """Read what arrived while the broker was blocked, tell what came while the connection was silent."""
+        while self._untold and not self._broker.trouble.is_silent:
+            self._loop.call_soon(self._tell, self._untold.popleft(), context=self._client_side)
+        while self._arrived and self._incoming and not self._broker.is_blocked and not self._broker.trouble.is_silent:
             self._arrived -= 1
             self._read(self._incoming.popleft())
 
@@ -131,11 +165,14 @@ class MemoryWire:
 
     def _read(self, sent: Sequence[Sent]) -> None:
         for one in sent:
+            channel = self._channels.get(one.channel)
+            if channel is None:
+                continue
             for event in one.events.events:
-                channel = self._channels.get(one.channel)
-                if channel is None:
+                if self._channels.get(one.channel) is not channel:
                     break
                 self._take(one.channel, channel, one.events.batch, event)
+            self._answer(partial(self._confirm, one.channel, channel))
 
     def _take(self, number: int, channel: _Channel, batch: Batch, event: Event) -> None:
         tag = channel.next_tag
@@ -148,8 +185,9 @@ class MemoryWire:
             return
         if verdict is Verdict.RETURNED:
             channel.returned[tag] = message_id(batch.partition, event), f"NO_ROUTE: {batch.address.exchange!r}"
+        if self._broker.trouble.loses_confirms and self._broker.chance.random() < self._broker.trouble.loses_confirms:
+            return
         channel.waiting[tag] = verdict is not Verdict.NACKED
-        self._answer(partial(self._confirm, number, channel))
 
     def _confirm(self, number: int, channel: _Channel) -> None:
         """Confirm what is decided but for some held back: runs of acks together, the rest singly."""
@@ -174,8 +212,19 @@ class MemoryWire:
             self._events.on_confirm(number, tag, multiple=False, acked=acked)
 
     def _answer(self, say: Callable[[], None]) -> None:
-        self._loop.call_later(self._broker.latency(), self._tell, say)
+        trouble, seconds = self._broker.trouble, self._broker.latency()
+        if trouble.late_confirms and self._broker.chance.random() < trouble.late_confirms:
+            seconds += trouble.late_seconds
+        self._loop.call_later(seconds, self._tell, say, context=self._client_side)
 
     def _tell(self, say: Callable[[], None]) -> None:
+        if not self._is_open:
+            return
+        if self._broker.trouble.is_silent or self._untold:
+            self._untold.append(say)
+        else:
+            say()
+
+    def _deliver(self, say: Callable[[], None]) -> None:
         if self._is_open:
             say()

@@ -7,6 +7,7 @@ instead of hanging. Code under it must use the loop's clock only.
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
+from contextvars import Context, ContextVar, copy_context
 from math import ulp
 from typing import Any, TypeVar
 
@@ -21,16 +22,23 @@ _LOOK_EVERY = 100
 """Turns of the loop from one look at real descriptors to the next; only signals ever come that way."""
 
 
+class EndlessError(RuntimeError):
+    """So many turns of the loop that what runs there would never end."""
+
+
 class _JumpingSelector(selectors.DefaultSelector):
     """Never waits: tells the loop how long it would have waited instead."""
 
-    def __init__(self, on_wait: Callable[[float], None]) -> None:
+    def __init__(self, on_wait: Callable[[float], None], most_turns: int | None) -> None:
         super().__init__()
         self._on_wait = on_wait
+        self._most_turns = most_turns
         self._turns = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         self._turns += 1
+        if self._turns == self._most_turns:
+            raise EndlessError(f"{self._turns:,} turns of the loop")
         ready = super().select(0) if timeout is None or self._turns % _LOOK_EVERY == 0 else []
         if not ready:
             if timeout is None:
@@ -40,11 +48,11 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """Starts at time 0 and never sleeps."""
+    """Starts at time 0 and never sleeps. Raises `EndlessError` after `most_turns`, if that is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_turns: int | None = None) -> None:
         self._now = 0.0
-        super().__init__(_JumpingSelector(self._pass))
+        super().__init__(_JumpingSelector(self._pass, most_turns))
 
     def time(self) -> float:
         """Return the virtual time in seconds."""
@@ -66,7 +74,82 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._now += max(seconds, 0.0)
 
 
-def run(main: Coroutine[Any, Any, Result]) -> Result:
+PROCESS: ContextVar[str] = ContextVar("process", default="")
+"""The simulated process that a task or callback is part of; "" is the world around them."""
+
+
+class StoppableLoop(VirtualTimeLoop):
+    """One on which a simulated process can be stopped and resumed, as by SIGSTOP and SIGCONT; all others go on."""
+
+    def __init__(self, most_turns: int | None = None) -> None:
+        self.stopped: dict[str, list[_Owned]] = {}
+        """By process: what fell due while it was stopped, in order."""
+        super().__init__(most_turns)
+
+    def stop_process(self, name: str) -> None:
+        """Run nothing of the process any more."""
+        self.stopped.setdefault(name, [])
+
+    def resume_process(self, name: str) -> None:
+        """Run what fell due meanwhile, all at once, and go on; to it, time has jumped."""
+        for owned in self.stopped.pop(name, []):
+            super().call_soon(owned.resume, context=owned.context)
+
+    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> asyncio.Handle:  # type: ignore[override]
+        """See the event loop's documentation."""
+        context = copy_context() if context is None else context
+        owner = context.get(PROCESS, "")
+        if not owner:
+            return super().call_soon(callback, *args, context=context)
+        owned = _Owned(self, owner, context, callback, args)
+        owned.handle = super().call_soon(owned, context=context)
+        return owned.handle
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """See the event loop's documentation."""
+        context = copy_context() if context is None else context
+        owner = context.get(PROCESS, "")
+        if not owner:
+            return super().call_at(when, callback, *args, context=context)
+        owned = _Owned(self, owner, context, callback, args)
+        handle = super().call_at(when, owned, context=context)
+        owned.handle = handle
+        return handle
+
+
+class _Owned:
+    """A callback of a process, put aside if that is stopped when it falls due."""
+
+    __slots__ = ("args", "callback", "context", "handle", "loop", "owner")
+
+    def __init__(
+        self, loop: StoppableLoop, owner: str, context: Context, callback: Callable[..., Any], args: tuple[Any, ...]
+    ) -> None:
+        self.loop = loop
+        self.owner = owner
+        self.context = context
+        self.callback = callback
+        self.args = args
+        self.handle: asyncio.Handle | None = None
+
+    def __call__(self) -> None:
+        waiting = self.loop.stopped.get(self.owner)
+        if waiting is None:
+            self.callback(*self.args)
+        else:
+            waiting.append(self)
+
+    def resume(self) -> None:
+        """Run, unless something that ran before has cancelled it."""
+        if self.handle is not None and not self.handle.cancelled():
+            self()
+
+
+def run(
+    main: Coroutine[Any, Any, Result], loop_factory: Callable[[], asyncio.AbstractEventLoop] = VirtualTimeLoop
+) -> Result:
     """Run `main` to its end under virtual time."""
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
         return runner.run(main)

@@ -42,6 +42,7 @@ def test_everything_stops_at_once_and_goes_on_with_the_next_success_when_the_gro
 
 def test_a_failure_is_said_once_until_the_next_success_when_commits_fail() -> None:
     async def story(world: World) -> None:
+        await asyncio.sleep(0.1)  # the assignment is affirmed
         with capture_logs() as said:
             for number in range(2):
                 world.log.failure = LogError("slow")
@@ -98,5 +99,28 @@ def test_nothing_more_is_published_when_commits_have_failed_for_the_whole_lease(
         await asyncio.sleep(4)
         await world.feed(*events(2, 4))
         assert world.written == ["p0", "p1"]
+
+    lived(story)
+
+
+def test_nothing_is_published_when_the_group_does_not_affirm_the_assignment() -> None:
+    async def story(world: World) -> None:
+        world.log.failure = LogError("stopped while the group went on, and told of an assignment of old")
+        await world.feed(*events(0, 2))
+        await asyncio.sleep(2)
+        assert world.written == []
+        world.log.failure = None
+        await asyncio.sleep(1)
+        assert world.written == ["p0", "p1"]
+
+    lived(story)
+
+
+def test_the_first_event_waits_for_one_answer_only_when_a_partition_is_assigned() -> None:
+    async def story(world: World) -> None:
+        world.log.fetched = {PARTITION: events(0, 1)}
+        await asyncio.sleep(0.25)  # one poll; a commit interval is twice as long
+        assert world.log.affirmed == 1
+        assert world.written == ["p0"]
 
     lived(story)

@@ -132,6 +132,7 @@ def test_only_the_old_are_dead_lettered_when_an_age_is_set() -> None:
 @pytest.mark.parametrize("order", Order)
 def test_no_more_than_the_cap_is_sent_ahead_when_commits_fail(order: Order) -> None:
     async def story(world: World) -> None:
+        await asyncio.sleep(0.01)  # the assignment is affirmed
         world.log.failure = LogError("slow")
         await world.feed(*events(0, 100))
         for _ in range(50):

@@ -1,0 +1,115 @@
+"""`python -m tests.mutations`: puts each bug into a copy of the sources and lives fault histories until one fails.
+
+Prints and, with `--table`, writes which seed catches which bug, and what it says. Exit code 1 if a bug survives.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.mutations.mutations import CHECKOUT, MUTATIONS, Mutation
+
+SEEDS = 1_000
+"""A bug that so many histories do not show survives."""
+DEADLINE = 900.0
+"""Seconds for all histories of one bug; one that hangs is caught, too."""
+_LONGEST = 160
+_TOLD = re.compile(r"^seed (\d+): FAILED: (.*)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Catch:
+    """How a bug ended."""
+
+    mutation: Mutation
+    seed: int | None
+    """None: it survived, or no longer applies."""
+    said: str
+
+
+def catch(mutation: Mutation, seeds: int = SEEDS) -> Catch:
+    """Run histories with the bug in until one fails."""
+    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+        tree = Path(folder)
+        shutil.copytree(CHECKOUT / "proxy", tree / "proxy", ignore=shutil.ignore_patterns("__pycache__"))
+        place = tree / mutation.file
+        try:
+            place.write_text(mutation.applied(place.read_text(encoding="utf-8")), encoding="utf-8")
+        except ValueError as error:
+            return Catch(mutation, None, str(error))
+        command = [sys.executable, "-m", "proxy.simulation", "--first", "--seeds", f"0..{seeds - 1}"]
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+        try:
+            ran = subprocess.run(
+                command,
+                cwd=tree,
+                env=environment | {"PYTHONPATH": str(tree)},
+                capture_output=True,
+                text=True,
+                timeout=DEADLINE,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return Catch(mutation, None, f"no result within {DEADLINE:g} s")
+    told = _TOLD.search(ran.stdout)
+    if told is not None:
+        return Catch(mutation, int(told[1]), told[2].split("; ")[0])
+    return Catch(mutation, None, "survived" if ran.returncode == 0 else ran.stderr[-_LONGEST:])
+
+
+def table(catches: Sequence[Catch]) -> str:
+    """Return the document."""
+    caught = sum(one.seed is not None for one in catches)
+    rows = "\n".join(
+        f"| {one.mutation.name} | `{one.mutation.file.removeprefix('proxy/')}` | "
+        f"{'**none**' if one.seed is None else one.seed} | {_short(one.said)} |"
+        for one in catches
+    )
+    return f"""# Deliberate bugs, and the fault history that catches each
+
+Made by `python -m tests.mutations --table docs/guarantees-mutations.md`; do not edit.
+Each bug is put alone into a copy of the sources, then `python -m proxy.simulation` lives one history after another.
+`tests/unit/test_mutations.py` sees to it that every bug still applies to the sources.
+
+{caught} of {len(catches)} are caught within {SEEDS:,} histories.
+
+| bug | in | first seed that fails | what it says (virtual seconds first) |
+|---|---|---|---|
+{rows}
+"""
+
+
+def _short(text: str) -> str:
+    text = text.replace("|", "/").replace("\n", " ")
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
+    parser.add_argument("names", nargs="*", help="parts of the names of the bugs to try; all if none is given")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="write the table there")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args(arguments)
+    chosen = [one for one in MUTATIONS if not options.names or any(name in one.name for name in options.names)]
+    catches = []
+    with ThreadPoolExecutor(options.jobs) as workers:
+        for one in workers.map(catch, chosen):
+            catches.append(one)
+            seed = "SURVIVES" if one.seed is None else f"seed {one.seed}"
+            print(f"{one.mutation.name:<62} {seed:>10}  {_short(one.said)}", flush=True)
+    if options.table is not None:
+        options.table.write_text(table(catches), encoding="utf-8")
+    return 1 if any(one.seed is None for one in catches) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

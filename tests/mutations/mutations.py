@@ -1,0 +1,347 @@
+"""Deliberate bugs: each a small exact replacement in a production file, each breaking one promise of the bridge."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One bug."""
+
+    name: str
+    file: str
+    before: str
+    """Found exactly once in the file."""
+    after: str
+
+    def applied(self, text: str) -> str:
+        """Return the file's text with the bug in it. Raises `ValueError` if it no longer applies."""
+        if text.count(self.before) != 1:
+            raise ValueError(f"{self.name}: its text stands {text.count(self.before)} times in {self.file}, not once")
+        return text.replace(self.before, self.after)
+
+
+FLOW = "proxy/bridge/flow.py"
+LISTENER = "proxy/bridge/listener.py"
+LETTERS = "proxy/bridge/dead_letters.py"
+ASSIGNMENT = "proxy/bridge/assignment.py"
+COMMITTER = "proxy/bridge/committer.py"
+INBOX = "proxy/bridge/inbox.py"
+OFFSETS = "proxy/bridge/offsets.py"
+BUDGETED = "proxy/bridge/budgeted.py"
+RECORDER = "proxy/bridge/recorder.py"
+TALLY = "proxy/bridge/tally.py"
+LEDGER = "proxy/publish_lane/ledger.py"
+SESSION = "proxy/publish_lane/session.py"
+LANE = "proxy/publish_lane/lane.py"
+LINE = "proxy/publish_lane/line.py"
+OUTCOMES = "proxy/publish_lane/outcomes.py"
+QUARANTINE = "proxy/publish_lane/quarantine.py"
+
+MUTATIONS = (
+    Mutation(
+        "commit before confirm",
+        COMMITTER,
+        "await self._log.commit({flow.partition: flow.watermark.position for flow in due})",
+        "await self._log.commit({flow.partition: flow._queue[0].events[-1].position if flow._queue else "
+        "flow.watermark.position for flow in due})",
+    ),
+    Mutation(
+        "watermark off by one",
+        OFFSETS,
+        "        if start != self.resolved:\n",
+        "        if start > self.resolved + 1:\n",
+    ),
+    Mutation(
+        "watermark jumps over what is open",
+        OFFSETS,
+        "            following = self._ahead.pop(end, None)\n",
+        "            following = self._ahead.pop(min(self._ahead, default=end), None)\n",
+    ),
+    Mutation(
+        "final commit ahead of the confirms",
+        FLOW,
+        "        if outcome is Outcome.CONFIRMED:\n            self.watermark",
+        "        if outcome is Outcome.CONFIRMED or self.closing:\n            self.watermark",
+    ),
+    Mutation(
+        "nack taken as ack",
+        LEDGER,
+        "        outcome = Outcome.CONFIRMED if acked else Outcome.NACKED\n",
+        "        outcome = Outcome.CONFIRMED\n",
+    ),
+    Mutation(
+        "unknown outcome taken as confirmed",
+        SESSION,
+        "                self._outcomes.add(channel.ledger.abandon(Outcome.UNKNOWN))\n",
+        "                self._outcomes.add(channel.ledger.abandon(Outcome.CONFIRMED))\n",
+    ),
+    Mutation(
+        "unknown outcome forgotten when the lane ends its connection",
+        SESSION,
+        "                self._outcomes.add(channel.ledger.abandon(Outcome.UNKNOWN))\n",
+        "                channel.ledger.abandon(Outcome.UNKNOWN)\n",
+    ),
+    Mutation(
+        "return taken as confirm",
+        LEDGER,
+        "                    self._returned[tag] = why\n",
+        "",
+    ),
+    Mutation(
+        "multiple flag ignored",
+        LEDGER,
+        "            first, last = 0, tag or self.next_tag - 1\n",
+        "            first, last = tag, tag\n",
+    ),
+    Mutation(
+        "multiple reaches one tag too far",
+        LEDGER,
+        "            first, last = 0, tag or self.next_tag - 1\n",
+        "            first, last = 0, tag + 1 or self.next_tag - 1\n",
+    ),
+    Mutation(
+        "delivery tags counted from 0",
+        LEDGER,
+        "    next_tag: int = 1\n",
+        "    next_tag: int = 0\n",
+    ),
+    Mutation(
+        "culprit taken at random among several",
+        SESSION,
+        "        alone = sum(channel.ledger.count for channel in channels) == 1\n",
+        "        alone = True\n",
+    ),
+    Mutation(
+        "retry out of order",
+        FLOW,
+        "            for chunk in reversed(_joined(self._failed)):\n",
+        "            for chunk in _joined(self._failed):\n",
+    ),
+    Mutation(
+        "nothing held after a nack",
+        FLOW,
+        "        if self._order is not Order.NONE and not self._holding:\n            self._holding = True\n",
+        "        if self._order is not Order.NONE and not self._holding:\n            self._holding = False\n",
+    ),
+    Mutation(
+        "what waits at the lane is not withdrawn after a nack",
+        FLOW,
+        "            self._host.withdraw(self)\n",
+        "",
+    ),
+    Mutation(
+        "withdraw ignored by the lane",
+        LANE,
+        "            batch.called_back = True\n",
+        "",
+    ),
+    Mutation(
+        "sent again before all outcomes are there",
+        FLOW,
+        "        elif self._failed and (self._order is Order.NONE or not self.out):\n",
+        "        elif self._failed:\n            self._holding = False\n",
+    ),
+    Mutation(
+        "strict sends two",
+        FLOW,
+        "        return min(count, 1) if self._order is Order.STRICT else count\n",
+        "        return min(count, 2) if self._order is Order.STRICT else count\n",
+    ),
+    Mutation(
+        "strict does not wait for the dead letter",
+        FLOW,
+        "        if self._order is Order.STRICT and (self.out or self.parked):\n",
+        "        if self._order is Order.STRICT and self.out:\n",
+    ),
+    Mutation(
+        "uncommitted cap ignored",
+        FLOW,
+        "            count = max(0, min(self.waiting, self._cap - (self._sent - self.watermark.committed)))\n",
+        "            count = self.waiting\n",
+    ),
+    Mutation(
+        "uncommitted cap counts from what is confirmed",
+        FLOW,
+        "self._cap - (self._sent - self.watermark.committed)",
+        "self._cap - (self._sent - self.watermark.resolved)",
+    ),
+    Mutation(
+        "dead letter unconfirmed before commit",
+        LETTERS,
+        "        self._waiting.append((flow, Batch(flow.partition, events, first, address, self._rank, letter)))\n",
+        "        self._waiting.append((flow, Batch(flow.partition, events, first, address, self._rank, letter)))\n"
+        "        flow.park_done(first, events)\n",
+    ),
+    Mutation(
+        "lost dead letter taken as done",
+        LETTERS,
+        "        if outcome is Outcome.CONFIRMED:\n",
+        "        if outcome is not Outcome.UNDELIVERABLE:\n",
+    ),
+    Mutation(
+        "dead letter that its destination refuses taken as done",
+        LETTERS,
+        "        if outcome is Outcome.CONFIRMED:\n",
+        "        if outcome in (Outcome.CONFIRMED, Outcome.UNDELIVERABLE):\n",
+    ),
+    Mutation(
+        "dead letter not sent again",
+        LETTERS,
+        "            self._again(batch, start, end)\n",
+        "            self._open -= end - start\n",
+    ),
+    Mutation(
+        "expired counted as delivered",
+        LISTENER,
+        "                        batch, start, end, Outcome.UNDELIVERABLE, reason=Reason.EXPIRED, detail=detail\n",
+        "                        batch, start, end, Outcome.CONFIRMED, reason=Reason.EXPIRED, detail=detail\n",
+    ),
+    Mutation(
+        "lease ignored",
+        LISTENER,
+        "        return self._around.lease.left(asyncio.get_running_loop().time()) > 0\n",
+        "        return True\n",
+    ),
+    Mutation(
+        "assignment renews the lease",
+        ASSIGNMENT,
+        "        self._lease.ask()\n",
+        "        self._lease.renew(asyncio.get_running_loop().time())\n",
+    ),
+    Mutation(
+        "fencing ignored",
+        COMMITTER,
+        "        except AssignmentLostError as error:\n            self._lease.end()\n",
+        "        except AssignmentLostError as error:\n            self._lease.renew(started)\n",
+    ),
+    Mutation(
+        "epoch ignored: flows outlive their revocation",
+        ASSIGNMENT,
+        "                self.listeners[flow.partition.topic].inbox.close(flow.partition)\n",
+        "                pass\n",
+    ),
+    Mutation(
+        "revocation does not stop the sending",
+        ASSIGNMENT,
+        "            self.listeners[flow.partition.topic].let_go([flow])\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "pause lost on rebalance",
+        LISTENER,
+        "        return self.inbox.is_paused\n",
+        "        return False\n",
+    ),
+    Mutation(
+        "inbox never pauses",
+        INBOX,
+        "        if self.events >= limits.inbox_events or self.bytes >= limits.inbox_bytes:\n",
+        "        if self.events > 10 * limits.inbox_events:\n",
+    ),
+    Mutation(
+        "inbox never resumes",
+        INBOX,
+        '            self.press("inbox", on=False)\n',
+        "            pass\n",
+    ),
+    Mutation(
+        "bytes of dropped events stay in the budget",
+        INBOX,
+        "        if size:\n            self._budget.add(size)\n",
+        "        if size > 0:\n            self._budget.add(size)\n",
+    ),
+    Mutation(
+        "settle forgotten",
+        LISTENER,
+        "            self.inbox.settle(batches)\n",
+        "",
+    ),
+    Mutation(
+        "unwritten events taken as out",
+        FLOW,
+        "            self.out -= left\n",
+        "",
+    ),
+    Mutation(
+        "give back forgotten",
+        BUDGETED,
+        "        if events != self._granted:\n            self._gate.give_back(self._tier, self._granted - events)\n",
+        "",
+    ),
+    Mutation(
+        "hard cap ignored",
+        BUDGETED,
+        "            await pass_in_time(self._gate, tier, granted * each, again=again)\n",
+        "            await asyncio.sleep(0)\n",
+    ),
+    Mutation(
+        "blocked ignored",
+        LANE,
+        "                if self._state is LaneState.OPEN:\n                    session.write()\n",
+        "                if self._state is not LaneState.LOST:\n                    session.write()\n",
+    ),
+    Mutation(
+        "request for tokens left behind",
+        "proxy/bridge/gate.py",
+        "            self._tell(self._divider.cancel(ticket, self._loop.time()))\n",
+        "",
+    ),
+    Mutation(
+        "window ignored",
+        LINE,
+        "        return self.max_events - self.events\n",
+        "        return self.max_events\n",
+    ),
+    Mutation(
+        "slots not given back when the outcome is unknown",
+        OUTCOMES,
+        "                self.window.give(one.end - one.start, size)\n",
+        "                if one.outcome is not Outcome.UNKNOWN:\n"
+        "                    self.window.give(one.end - one.start, size)\n",
+    ),
+    Mutation(
+        "no deadline for confirms",
+        SESSION,
+        "        if oldest is not None and now - max(oldest, since) > limits.confirm_deadline:\n",
+        "        if oldest is not None and now - max(oldest, since) > 1_000 * limits.confirm_deadline:\n",
+    ),
+    Mutation(
+        "quarantine never ends",
+        QUARANTINE,
+        "            for request in suspect.requests:\n                self.line.add(request)\n",
+        "",
+    ),
+    Mutation(
+        "a flow that was let go may still send",
+        FLOW,
+        "        self.closing = True\n        self._queue.clear()\n",
+        "        self._queue.clear()\n",
+    ),
+    Mutation(
+        "lags wrong",
+        RECORDER,
+        "        done = {flow.partition: flow.watermark.position for flow in assignment.flows()}\n",
+        "        done = {flow.partition: None for flow in assignment.flows()}\n",
+    ),
+    Mutation(
+        "resent counted twice",
+        TALLY,
+        "            tally.resent += count\n",
+        "            tally.resent += 2 * count\n",
+    ),
+    Mutation(
+        "metrics lose what came since the last record",
+        RECORDER,
+        "        self._record_types(assignment, lags)\n\n    def _record_routes_and_classes(",
+        "\n    def _record_routes_and_classes(",
+    ),
+    Mutation(
+        "truncation untold",
+        ASSIGNMENT,
+        '        self._incident("truncated", topic=partition.topic, partition=partition.number, count=lost)\n',
+        "        return\n",
+    ),
+)
