@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
@@ -41,19 +40,16 @@ METRIC_SECONDS = 2.2
 READY_SECONDS = 0.25
 
 
-@dataclass
 class Rounds:
-    """Everything that runs during the rounds; an async context manager by `prepared`."""
+    """Everything that runs during the rounds; made by `prepared`."""
 
-    stack: Stack
-    folder: Path
-    metric_disk: Path | None
-    seed: int
-    world: World
-    source: Source
-    sink: Sink
-    replicas: Replicas
-    every: list[Round]
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.source, self.sink, self.replicas = world.source, world.sink, world.replicas
+        self.every: list[Round] = []
+        """All rounds so far, the present one included."""
+        self._slowest = ""
+        """The partition that was last to flow."""
 
     @classmethod
     async def prepared(
@@ -75,10 +71,10 @@ class Rounds:
             to_rabbitmq = await running.enter_async_context(Link(stack.amqp_port, seed=seed + 100 + number))
             metrics = metric_disk if number == COUNT - 1 else None
             replicas.start(replicas.add(to_kafka, to_rabbitmq, metrics))
-        await source.start()
         running.push_async_callback(source.stop)
+        await source.start()
         world = World(stack, kafka, source, sink, replicas, metric_disk, random.Random(seed))
-        self = cls(stack, folder, metric_disk, seed, world, source, sink, replicas, [])
+        self = cls(world)
         if await self._flow(time.monotonic(), START_SECONDS) is None or not await self._all_ready(START_SECONDS):
             raise WorkerError(f"nothing flows {START_SECONDS:.0f} s after the start: {self._slowest}")
         return self
@@ -92,7 +88,7 @@ class Rounds:
             ledger.reach = 0
         self.replicas.read_metrics()
         reported = Counter(self.replicas.counted)
-        began, mended = await CAUSES[kind.name](self.world)
+        began, mended = await CAUSES[kind.name](self._world)
         told.seconds = mended - began
         told.flow = await self._flow(mended, FLOW_SECONDS)
         told.slowest = self._slowest
