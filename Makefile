@@ -81,7 +81,7 @@ faults: setup ## every real fault once: brokers, network, rights, replicas; noth
 
 # MINUTES of real faults, then SEEDS simulated histories.
 MINUTES ?= 60
-SEEDS ?= 1..100000
+SEEDS ?= 0..99999
 .PHONY: soak
 soak: setup ## real faults for an hour with memory and descriptors drawn, then 100,000 simulated histories of faults
 	@$(BIN)/python -m load.soak --json out/soak.json --minutes $(MINUTES)
