@@ -28,10 +28,11 @@ EXAMPLES = f"""\
 what happens: the rounds of `python -m load.faults`, one after another, for as long as is said.
 Replica {SURVIVOR} is stopped and cut off as the others are, but never ended: from the second tenth of the time to
 the last its memory must not grow by more than {MOST_GROWTH:.0%}, and it must not hold more descriptors.
+Take an hour: the first long outage raises the memory once, by what waits then, and should lie in the first tenth.
 
 examples:
   python -m load.soak --minutes 60 --json out/soak.json              figures, and a picture beside them
-  python -m load.soak --minutes 5 --json out/soak.json --seed 3      shorter, in another order
+  python -m load.soak --minutes 5 --json out/soak.json --seed 3      shorter: the verdict on memory means little
 
 exit codes: 0 every promise held and nothing grew; 1 not so, or the test could not be ended;
   2 the machine lacks something
