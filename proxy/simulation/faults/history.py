@@ -9,7 +9,17 @@ from random import Random
 
 from proxy.simulation import virtual_time
 from proxy.simulation.faults import checks
-from proxy.simulation.faults.plan import DEAD_QUEUE, EXCHANGE, HEADER, LONGEST, MOST_HEADERS, QUEUE, TOPICS, Plan
+from proxy.simulation.faults.plan import (
+    DEAD_QUEUE,
+    EXCHANGE,
+    HEADER,
+    LONGEST,
+    MOST_HEADERS,
+    POISON,
+    QUEUE,
+    TOPICS,
+    Plan,
+)
 from proxy.simulation.faults.replica import Replica
 from proxy.simulation.faults.witness import Witness
 from proxy.simulation.memory_broker import MemoryBroker
@@ -177,7 +187,7 @@ class History:
         headers: list[tuple[str, bytes | None]] = [] if kind.routing_key.constant else [(HEADER, QUEUE.encode())]
         if kind.dead_letter is None or self._chance.random() >= self.plan.odd:
             return True, value, headers
-        match self._chance.randrange(4):
+        match self._chance.randrange(6):
             case 0:
                 value += b"x" * LONGEST
             case 1:
@@ -186,6 +196,8 @@ class History:
                 headers = [(HEADER, b"nowhere")]
             case 3 if headers:
                 headers = []
+            case 4 | 5:
+                headers.append((POISON, b""))
             case _:
                 return True, value, headers
         return False, value, headers
@@ -204,6 +216,7 @@ class History:
         self.letters = self.broker.declare_queue(DEAD_QUEUE)
         self.broker.declare_exchange(EXCHANGE)
         self.broker.bind(EXCHANGE, QUEUE, QUEUE)
+        self.broker.refuses = lambda address, event: address.exchange == EXCHANGE and (POISON, b"") in event.headers
         self.broker.on_write, self.broker.on_published = self.witness.on_write, self.witness.on_published
         self.cluster.on_commit = self.witness.on_commit
         for topic in TOPICS:
@@ -242,7 +255,6 @@ class History:
                 self.witness.accuse(f"{left} {CALM_DEADLINE:g} s after the last fault")
                 return
             await asyncio.sleep(LOOK)
-        await asyncio.sleep(2 * LOOK)
         checks.judge_rest(self)
         for replica in self.replicas:
             replica.was_at_rest = True
