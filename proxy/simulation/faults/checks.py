@@ -13,6 +13,7 @@ from proxy.model import Outcome
 from proxy.simulation.faults.facts import Fact
 from proxy.simulation.faults.plan import LANES
 from proxy.simulation.faults.replica import Replica
+from proxy.simulation.virtual_time import PROCESS
 
 if TYPE_CHECKING:
     from proxy.simulation.faults.history import History
@@ -146,6 +147,10 @@ def judge_end(history: "History") -> None:
             witness.accuse(f"{replica.name}'s metric log: {wrong}")
         if any(gate._timer is not None or gate._waiting for gate in _gates(replica)):
             witness.accuse(f"{replica.name} has left a timer or a request for tokens")
+    loop: Any = asyncio.get_running_loop()
+    timers = [one for one in loop._scheduled if not one.cancelled() and one._context.get(PROCESS)]
+    if timers:
+        witness.accuse(f"timers are left: {timers}")
     left = asyncio.all_tasks() - {asyncio.current_task()}
     if left:
         witness.accuse(f"tasks are left: {sorted(task.get_name() for task in left)}")

@@ -33,6 +33,8 @@ LOOK = 0.05
 """Virtual seconds between two looks at the bounds."""
 MOST_TURNS = 1_000_000
 """Turns of the event loop; ten times what the longest histories take."""
+_AFTERWARDS = 2.0
+"""Virtual seconds from the last stop until nobody's timer may be left: the world's own have run out by then."""
 _GAPS = 0.03
 """Share of events before which, and behind which, offsets are left out."""
 _TAKES = 25
@@ -119,6 +121,7 @@ class History:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+        await asyncio.sleep(_AFTERWARDS)
         checks.judge_end(self)
         self._seconds = asyncio.get_running_loop().time()
 
