@@ -70,6 +70,8 @@ class MemoryBroker:
         """Called with everything that a connection is handed, before it is on its way."""
         self.on_published: Callable[[Batch, Event, Verdict | None], None] = lambda *_: None
         """Called with every message that arrives; None if it costs the channel."""
+        self.refuses: Callable[[Address, Event], bool] = lambda *_: False
+        """Whether a message costs the channel."""
         self.max_message_bytes = 16 * 1024**2
         self.latency = latency or (lambda: chance.uniform(0.0002, 0.002))
         self.chance = chance
@@ -190,6 +192,8 @@ class MemoryBroker:
             raise Refusal(f"NOT_FOUND - no exchange '{exchange}' in vhost '/'")
         if exchange in self.forbidden:
             raise Refusal(f"ACCESS_REFUSED - write access to exchange '{exchange}' refused")
+        if self.refuses(batch.address, event):
+            raise Refusal("PRECONDITION_FAILED - not this one")
         if len(event.value or b"") > self.max_message_bytes:
             raise Refusal(f"PRECONDITION_FAILED - message size {len(event.value or b'')} is larger than allowed")
         key = _routing_key(batch.address, event)

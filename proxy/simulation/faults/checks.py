@@ -13,6 +13,7 @@ from proxy.model import Outcome
 from proxy.simulation.faults.facts import Fact
 from proxy.simulation.faults.plan import LANES
 from proxy.simulation.faults.replica import Replica
+from proxy.simulation.virtual_time import PROCESS
 
 if TYPE_CHECKING:
     from proxy.simulation.faults.history import History
@@ -89,6 +90,13 @@ def unfinished(history: "History") -> str | None:
 def _busy(replica: Replica) -> str | None:
     if replica.app is None:
         return f"{replica.name} has not begun"
+    if any(gate._waiting for gate in _gates(replica)):
+        return f"{replica.name} waits for tokens"
+    # Who has no partitions has no lease, and keeps what it was granted until it has some.
+    is_held = replica.app._around.lease.left(asyncio.get_running_loop().time()) > 0
+    wrong = next(replica.tokens.wrong(), None) if replica.tokens is not None and is_held else None
+    if wrong is not None:
+        return f"{replica.name}: {wrong}"
     for listener in replica.app.assignment.listeners.values():
         if listener._dead_letters.waiting[0]:
             return f"{listener.event_type.name} has dead letters to send"
@@ -107,9 +115,7 @@ def judge_rest(history: "History") -> None:
 
 def _left_over(replica: Replica) -> Iterator[str]:
     assert replica.app is not None
-    assert replica.tokens is not None
     app = replica.app
-    yield from replica.tokens.wrong()
     if app._around.budget.used:
         yield f"the budget counts {app._around.budget.used} bytes"
     for listener in app.assignment.listeners.values():
@@ -124,7 +130,6 @@ def _left_over(replica: Replica) -> Iterator[str]:
             if flow.parked
         )
     yield from (f"{lane.in_flight} in flight on {name}" for name, lane in app._lanes.items() if lane.in_flight)
-    yield from (f"{len(gate._waiting)} wait for tokens" for gate in _gates(replica) if gate._waiting)
 
 
 # -- when all has ended -----------------------------------------------------------------------------------------------
@@ -142,6 +147,10 @@ def judge_end(history: "History") -> None:
             witness.accuse(f"{replica.name}'s metric log: {wrong}")
         if any(gate._timer is not None or gate._waiting for gate in _gates(replica)):
             witness.accuse(f"{replica.name} has left a timer or a request for tokens")
+    loop: Any = asyncio.get_running_loop()
+    timers = [one for one in loop._scheduled if not one.cancelled() and one._context.get(PROCESS)]
+    if timers:
+        witness.accuse(f"timers are left: {timers}")
     left = asyncio.all_tasks() - {asyncio.current_task()}
     if left:
         witness.accuse(f"tasks are left: {sorted(task.get_name() for task in left)}")

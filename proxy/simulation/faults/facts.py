@@ -88,7 +88,7 @@ class Facts:
     def forget(facts: Iterable[Fact]) -> None:
         """Note that the log lost these for a reason of its own; what is done with stays done with."""
         for fact in facts:
-            fact.gone = not fact.is_settled
+            fact.gone = fact.gone or not fact.is_settled
 
     def unsettled(self, partition: Partition, first: int) -> Fact | None:
         """Return the first event of a partition that may not be committed yet; `first` is where the log begins."""

@@ -26,13 +26,15 @@ class Hands:
         self._cluster = history.cluster
         self._broker = history.broker
         self._lasting: Counter[str] = Counter()
+        self._struck: dict[Fault, str] = {}
+        """In whose process each fault's seam was passed."""
 
     async def strike(self, fault: Fault) -> None:
         """Wait for a fault's moment, do it, undo it."""
         loop = asyncio.get_running_loop()
         await asyncio.sleep(fault.at - loop.time())
         if fault.seam:
-            await self._history.witness.seam(fault.seam, fault.nth, SEAM_PATIENCE)
+            self._struck[fault] = await self._history.witness.seam(fault.seam, fault.nth, SEAM_PATIENCE)
         for _ in range(fault.turns):
             await asyncio.sleep(0)
         self._history.witness.note(f"fault {fault.kind} for {fault.seconds:.2f} s, {fault.amount:.2f}")
@@ -192,7 +194,8 @@ class Hands:
 
     def _one(self, fault: Fault) -> Replica | None:
         replicas = [replica for replica in self._history.replicas if not replica.is_stopping]
-        return replicas[fault.who % len(replicas)] if replicas else None
+        there = [replica for replica in replicas if fault.who % 2 and replica.name == self._struck.get(fault)]
+        return (there or replicas)[fault.who % len(there or replicas)] if replicas else None
 
     async def _stop_process(self, fault: Fault) -> None:
         replica, loop = self._one(fault), asyncio.get_running_loop()

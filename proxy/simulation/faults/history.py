@@ -9,7 +9,17 @@ from random import Random
 
 from proxy.simulation import virtual_time
 from proxy.simulation.faults import checks
-from proxy.simulation.faults.plan import DEAD_QUEUE, EXCHANGE, HEADER, LONGEST, MOST_HEADERS, QUEUE, TOPICS, Plan
+from proxy.simulation.faults.plan import (
+    DEAD_QUEUE,
+    EXCHANGE,
+    HEADER,
+    LONGEST,
+    MOST_HEADERS,
+    POISON,
+    QUEUE,
+    TOPICS,
+    Plan,
+)
 from proxy.simulation.faults.replica import Replica
 from proxy.simulation.faults.witness import Witness
 from proxy.simulation.memory_broker import MemoryBroker
@@ -23,6 +33,8 @@ LOOK = 0.05
 """Virtual seconds between two looks at the bounds."""
 MOST_TURNS = 1_000_000
 """Turns of the event loop; ten times what the longest histories take."""
+_AFTERWARDS = 2.0
+"""Virtual seconds from the last stop until nobody's timer may be left: the world's own have run out by then."""
 _GAPS = 0.03
 """Share of events before which, and behind which, offsets are left out."""
 _TAKES = 25
@@ -109,6 +121,7 @@ class History:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+        await asyncio.sleep(_AFTERWARDS)
         checks.judge_end(self)
         self._seconds = asyncio.get_running_loop().time()
 
@@ -177,7 +190,7 @@ class History:
         headers: list[tuple[str, bytes | None]] = [] if kind.routing_key.constant else [(HEADER, QUEUE.encode())]
         if kind.dead_letter is None or self._chance.random() >= self.plan.odd:
             return True, value, headers
-        match self._chance.randrange(4):
+        match self._chance.randrange(6):
             case 0:
                 value += b"x" * LONGEST
             case 1:
@@ -186,6 +199,8 @@ class History:
                 headers = [(HEADER, b"nowhere")]
             case 3 if headers:
                 headers = []
+            case 4 | 5:
+                headers.append((POISON, b""))
             case _:
                 return True, value, headers
         return False, value, headers
@@ -204,6 +219,7 @@ class History:
         self.letters = self.broker.declare_queue(DEAD_QUEUE)
         self.broker.declare_exchange(EXCHANGE)
         self.broker.bind(EXCHANGE, QUEUE, QUEUE)
+        self.broker.refuses = lambda address, event: address.exchange == EXCHANGE and (POISON, b"") in event.headers
         self.broker.on_write, self.broker.on_published = self.witness.on_write, self.witness.on_published
         self.cluster.on_commit = self.witness.on_commit
         for topic in TOPICS:
@@ -242,7 +258,6 @@ class History:
                 self.witness.accuse(f"{left} {CALM_DEADLINE:g} s after the last fault")
                 return
             await asyncio.sleep(LOOK)
-        await asyncio.sleep(2 * LOOK)
         checks.judge_rest(self)
         for replica in self.replicas:
             replica.was_at_rest = True

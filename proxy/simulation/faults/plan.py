@@ -31,6 +31,8 @@ LONGEST = 200
 MOST_HEADERS = 8
 HEADER = "to"
 """The header that routes events of types that are not routed by a constant."""
+POISON = "poison"
+"""A header over which the broker closes the channel, but not that of a dead letter."""
 MAX_AGE = 3.0
 
 CONNECTIONS = ("reset", "reset_one", "block", "silence", "slow", "lose_confirms", "late_confirms", "broker_down")
@@ -41,7 +43,7 @@ PROCESSES = ("stop_process", "crash", "leave", "join")
 HOST = ("jump_clock", "disk_full")
 KINDS = (*CONNECTIONS, *ANSWERS, *LOG, *RECORDS, *PROCESSES, *HOST)
 
-SEAMS = ("", "", "fetch", "write", "store", "told", "commit", "assigned", "revoking", "revoked")
+SEAMS = ("", "", "fetch", "write", "store", "told", "commit", "joining", "joining", "assigned", "revoking", "revoked")
 """What a fault may wait for before it strikes; most take the time alone."""
 
 
@@ -55,7 +57,7 @@ class Fault:
     seconds: float
     """How long it lasts, where it lasts."""
     who: int
-    """Whom it befalls, counted round those there are."""
+    """Whom it befalls, counted round those there are; if odd, whoever came to the seam."""
     amount: float
     """How bad it is, 0 to 1."""
     seam: str = ""

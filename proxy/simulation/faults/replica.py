@@ -9,8 +9,9 @@ from proxy.app import App
 from proxy.simulation.faults.disk import MemoryMetricLog
 from proxy.simulation.faults.plan import LANES, Plan
 from proxy.simulation.faults.tokens import Tokens
+from proxy.simulation.faults.told import Told
 from proxy.simulation.faults.watched import WatchedLog, letters_lane
-from proxy.simulation.faults.witness import Told, Witness
+from proxy.simulation.faults.witness import Witness
 from proxy.simulation.memory_broker import MemoryBroker
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.virtual_time import PROCESS, StoppableLoop

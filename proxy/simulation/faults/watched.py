@@ -42,6 +42,10 @@ class WatchedLog(MemoryLog):
         self._witness.on_fetched(self.name, fetched)
         return fetched
 
+    async def _join(self) -> None:
+        self._witness.on_joining()
+        await super()._join()
+
 
 class _WatchedOwner:
     def __init__(self, owner: Assignment, log: WatchedLog, witness: Witness) -> None:

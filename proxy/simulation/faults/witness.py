@@ -4,9 +4,7 @@ All of it is judged at the moment it happens: every write, every arrival, every 
 """
 
 import asyncio
-from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
 
 from proxy.bridge.broker import Batch
@@ -16,36 +14,12 @@ from proxy.settings import Cap, Settings
 from proxy.simulation.faults.epoch import Epoch
 from proxy.simulation.faults.facts import Fact, Facts
 from proxy.simulation.faults.plan import LANES, MAX_AGE
+from proxy.simulation.faults.told import Told
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.memory_wire import MemoryWire, Verdict
 from proxy.simulation.virtual_time import PROCESS
 
 MOST_VIOLATIONS = 8
-
-
-@dataclass(slots=True)
-class Told:
-    """What one replica has been told by its lanes; its metric log must say the same."""
-
-    outcomes: Counter[Outcome] = field(default_factory=Counter)
-    letters: Counter[str] = field(default_factory=Counter)
-    """Confirmed dead letters by reason."""
-    confirmed_bytes: int = 0
-    fetched: int = 0
-    written: Counter[str] = field(default_factory=Counter)
-    """By lane."""
-    out: Counter[str] = field(default_factory=Counter)
-    """Written without an outcome, by lane."""
-    out_bytes: Counter[str] = field(default_factory=Counter)
-    truncated: int = 0
-    """Records that the log said it had dropped."""
-    sent_lately: deque[tuple[float, float]] = field(default_factory=deque)
-    """First sends of classes that a hard cap binds, within a second: when, and how many tokens."""
-    tokens: float = 0.0
-    is_dead: bool = False
-    """It was killed: what its callbacks still do while they are cleared away is not done."""
-    is_recorded: bool = False
-    """Its last record is written: what it is told from now on, of what was out when it gave up waiting, is in none."""
 
 
 class Witness:
@@ -68,7 +42,7 @@ class Witness:
         self._route = next(iter(settings.routes.values()))
         self._cluster = cluster
         self._wall = wall
-        self._waiting: list[tuple[str, int, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[str, int, asyncio.Future[str]]] = []
         self._digest = sha256()
 
     # -- what it says -------------------------------------------------------------------------------------------------
@@ -89,12 +63,13 @@ class Witness:
         """A fingerprint of all that happened."""
         return self._digest.hexdigest()
 
-    async def seam(self, name: str, nth: int, seconds: float) -> None:
-        """Wait until something happens for the nth time, `seconds` at most."""
-        future = asyncio.get_running_loop().create_future()
+    async def seam(self, name: str, nth: int, seconds: float) -> str:
+        """Wait until something happens for the nth time, `seconds` at most; return whose process it happened in."""
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._waiting.append((name, nth, future))
         await asyncio.wait([future], timeout=seconds)
         self._waiting = [one for one in self._waiting if one[2] is not future]
+        return future.result() if future.done() else ""
 
     # -- the log ------------------------------------------------------------------------------------------------------
 
@@ -112,6 +87,10 @@ class Witness:
                 self.holders[partition] = generation, replica
         self.note(f"{replica} gets {', '.join(map(str, partitions)) or 'nothing'}")
         self._pass("assigned")
+
+    def on_joining(self) -> None:
+        """Note that a replica asks to be part of the next generation."""
+        self._pass("joining")
 
     def on_revoking(self, replica: str) -> None:
         """Note the begin of a revocation."""
@@ -292,7 +271,7 @@ class Witness:
                 elif nth > 1:
                     left.append((name, nth - 1, future))
                 elif not future.done():
-                    future.set_result(None)
+                    future.set_result(PROCESS.get())
             self._waiting = left
 
     def _sign(self, what: str) -> None:
