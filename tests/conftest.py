@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 if str(CHECKOUT) not in sys.path:
@@ -67,3 +68,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if os.environ.get("CI") == "true":
         for name in _skipped(config):
             terminalreporter.write_line(f"A skipped test fails CI: {name}", red=True)
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """Undo what a command that was run in this process did to the logs of all."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
