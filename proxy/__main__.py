@@ -152,6 +152,8 @@ async def _serve(settings: Settings) -> int:
     loop = asyncio.get_running_loop()
 
     def register(stop: Callable[[], None]) -> None:
+        """Have the first signal call `stop`, and the second one end the process."""
+
         def on_first(number: int) -> None:
             for again in _SIGNALS:
                 loop.add_signal_handler(again, _end_at_once, again)

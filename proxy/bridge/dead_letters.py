@@ -150,6 +150,7 @@ class _DeadLetter:
         self._letters = letters
 
     def may_send(self) -> bool:
+        """See `Recipient.may_send`."""
         return self.flow.may_send()
 
     def on_outcome(
@@ -163,6 +164,7 @@ class _DeadLetter:
         reason: Reason | None = None,
         detail: str = "",
     ) -> None:
+        """See `Recipient.on_outcome`."""
         self._letters.on_outcome(batch, start, end, outcome, detail or str(reason or ""))
 
 

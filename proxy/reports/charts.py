@@ -197,6 +197,7 @@ class Charts:
 
     def _bridge_time_of(self, name: str) -> Callable[[Axes, str], str]:
         def draw(axes: Axes, run: str) -> str:
+            """Draw one run; return what its corner says."""
             rows = self._found.of("bridge_time_over_time", run=run, **{"class": name})
             if not rows:
                 return ""

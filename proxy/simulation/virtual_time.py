@@ -36,6 +36,10 @@ class _JumpingSelector(selectors.DefaultSelector):
         self._turns = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Return what is ready, now and then; else let `timeout` seconds pass.
+
+        Raises `DeadlockError` if nothing can ever come, `EndlessError` after too many turns.
+        """
         self._turns += 1
         if self._turns == self._most_turns:
             raise EndlessError(f"{self._turns:,} turns of the loop")
