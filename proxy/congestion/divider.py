@@ -113,16 +113,16 @@ class Divider:
     def request(self, tier: int, size: float, now: float) -> tuple[Ticket, list[Ticket]]:
         """Ask for `size` tokens; return the ticket, granted or waiting, and others granted by now.
 
-        Raises `FullError` if too many wait.
+        Raises `FullError` if too many wait; then nothing is granted to anyone.
         """
+        if self._waiting >= self._most_waiting and not self._passes(tier):
+            raise FullError(f"{self._waiting} requests wait already")
         granted = self.advance(now)
         ticket = Ticket(tier, size)
         if self._passes(tier) or (not self._anyone_before(tier) and self._stock(tier) >= size - _DUST):
             ticket.granted = True
             self._debit(tier, size)
             return ticket, granted
-        if self._waiting >= self._most_waiting:
-            raise FullError(f"{self._waiting} requests wait already")
         place = self._tiers[tier]
         place.waiting.append(ticket)
         place.has_waited = True

@@ -269,3 +269,12 @@ def test_a_fair_request_is_the_stock_when_nobody_waits_and_one_refill_when_someb
     assert divider.portion(1) == REFILL  # what was in stock is set aside
     assert divider.portion(2) == REFILL
     assert Divider(tiers=2).portion(1) == inf
+
+
+def test_whoever_is_due_is_told_later_when_another_is_refused_because_too_many_wait() -> None:
+    divider = limiter(most_waiting=1)
+    waiting = ask(divider, 1, REFILL, 0.0)
+    with pytest.raises(FullError):
+        ask(divider, 1, 1, PERIOD)
+    assert ask(divider, 0, 1, 0.0).granted  # tier 0 never waits
+    assert divider.advance(3 * PERIOD) == [waiting]
