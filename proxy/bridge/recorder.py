@@ -46,7 +46,7 @@ class Recorder:
         """The last one of each route that the statistics collector reports on."""
         self.budget_verdicts: dict[str, BudgetVerdict] = {}
         """The last one of each route under `class_budget`."""
-        self._budget_verdicts: dict[str, BudgetVerdict] = {}
+        self._recorded_verdicts: dict[str, BudgetVerdict] = {}
         """... that was recorded."""
         self._settings = settings
         self._write = write
@@ -84,14 +84,14 @@ class Recorder:
 
     def on_budget_verdict(self, verdict: BudgetVerdict) -> None:
         """Record a verdict of a control tick when it says something new, and once per route interval."""
-        before = self._budget_verdicts.get(verdict.route)
+        before = self._recorded_verdicts.get(verdict.route)
         self.budget_verdicts[verdict.route] = verdict
         interval = self._settings.metric_log.route_interval
         said = (verdict.congested, verdict.cause, verdict.hot)
         is_new = before is None or said != (before.congested, before.cause, before.hot) or verdict.cuts
         if before is not None and not is_new and verdict.reading.at - before.reading.at < interval:
             return
-        self._budget_verdicts[verdict.route] = verdict
+        self._recorded_verdicts[verdict.route] = verdict
         seen, then = verdict.reading, before.reading if before is not None else None
         errors = seen.failed - (then.failed if then is not None else 0)
         confirmed = sum(seen.confirmed) - (sum(then.confirmed) if then is not None else 0)
@@ -108,7 +108,7 @@ class Recorder:
             hot=[name for name, is_hot in zip(classes, verdict.hot, strict=True) if is_hot],
             queue_delay_us=None if verdict.delay is None or isinf(verdict.delay) else int(verdict.delay * 1e6),
             drain_rate=round(verdict.drain.rate, 3),
-            depth=sum(queue.ready for queue in seen.queues if queue is not None) if verdict.delay is not None else None,
+            depth=None if verdict.delay is None else seen.ready,
             rates={name: round(rate, 3) for name, rate in zip(classes, verdict.rates, strict=True) if not isinf(rate)},
         )
 
