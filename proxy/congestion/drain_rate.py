@@ -34,9 +34,9 @@ class Drain:
     rate: float
     """What the consumers take, 0 or more; if the queues ran empty meanwhile, what they were last seen to be able to."""
     inflow: float
-    """What all replicas put in."""
+    """What all replicas put in over the slow window."""
     own: tuple[float, ...]
-    """What this replica put in, by class."""
+    """What this replica put in over the same, by class."""
     slope: float
     """By how much the queues grew of late; negative while they shrink."""
     is_capacity: bool
@@ -81,7 +81,7 @@ class DrainRate:
         self._estimated_at = self._samples[-1].at
         # What is taken from empty queues is what there was to take: no less can be done than was done before.
         rate = taken.rate if taken.is_capacity else max(taken.rate, self._capacity)
-        return Drain(rate, taken.inflow, slow.own, fast.slope, is_capacity=taken.is_capacity)
+        return Drain(rate, slow.inflow, slow.own, fast.slope, is_capacity=taken.is_capacity)
 
     def _over(self, window: float, others: float) -> Drain:
         samples = self._samples

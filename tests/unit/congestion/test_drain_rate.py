@@ -112,3 +112,9 @@ def test_two_quick_samples_make_no_rate_when_they_follow_a_gap() -> None:
     for at, confirmed in ((0.0, 0), (1.3, 390), (1.35, 450)):
         drain.add(at, 0, (0, confirmed))
     assert estimate(drain).rate == pytest.approx(450 / 1.35, rel=0.01)
+
+
+def test_own_and_inflow_are_of_one_window_when_the_fast_one_gives_the_rate() -> None:
+    drain, _ = fed((5.0, 300.0, 300.0), (0.3, 450.0, 300.0))
+    found = estimate(drain)
+    assert sum(found.own) == pytest.approx(found.inflow)
