@@ -116,8 +116,10 @@ class Hands:
         await self._set(fault, self._cluster, "loses_answers", max(0.3, fault.amount))
 
     async def _fence(self, fault: Fault) -> None:
+        """Remove a living replica from the group, as an operator can; it learns of that with its next word."""
         replica = self._one(fault)
         if replica is not None:
+            self._history.witness.removed[replica.name] = asyncio.get_running_loop().time()
             self._history.group.leave(replica.name)
 
     async def _cut_off(self, fault: Fault) -> None:
@@ -206,6 +208,9 @@ class Hands:
             await asyncio.sleep(fault.seconds)
             loop.resume_process(replica.name)
             self._history.witness.note(f"{replica.name} goes on")
+
+    async def _stop_joining(self, fault: Fault) -> None:
+        await self._stop_process(fault)
 
     async def _crash(self, fault: Fault) -> None:
         replica = self._one(fault)

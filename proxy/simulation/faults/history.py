@@ -67,7 +67,7 @@ def live(plan: Plan) -> Result:
     gc.set_threshold(100_000, 50, 100)
     history = History(plan)
     try:
-        stops = any(fault.kind == "stop_process" for fault in plan.faults)
+        stops = any(fault.kind.startswith("stop_") for fault in plan.faults)
         loop = virtual_time.StoppableLoop if stops else virtual_time.VirtualTimeLoop  # the quicker one
         virtual_time.run(history.live(), partial(loop, MOST_TURNS))
     except (virtual_time.DeadlockError, virtual_time.EndlessError, ExceptionGroup) as error:

@@ -39,7 +39,7 @@ CONNECTIONS = ("reset", "reset_one", "block", "silence", "slow", "lose_confirms"
 ANSWERS = ("nack", "unbind", "forbid", "no_consumer", "no_letters")
 LOG = ("rebalance", "refuse_commits", "lose_answers", "fence", "cut_off", "log_down", "stall_log")
 RECORDS = ("truncate", "compact", "recreate", "refetch", "grow")
-PROCESSES = ("stop_process", "crash", "leave", "join")
+PROCESSES = ("stop_process", "stop_joining", "crash", "leave", "join")
 HOST = ("jump_clock", "disk_full")
 KINDS = (*CONNECTIONS, *ANSWERS, *LOG, *RECORDS, *PROCESSES, *HOST)
 
@@ -119,7 +119,7 @@ def draw(seed: int) -> Plan:
 
 def _fault(chance: Random) -> Fault:
     group = chance.choice((CONNECTIONS, ANSWERS, LOG, RECORDS, PROCESSES, PROCESSES, HOST))
-    return Fault(
+    drawn = Fault(
         at=round(chance.uniform(0.1, 4), 3),
         kind=chance.choice(group),
         seconds=round(chance.choice((0.05, 0.4, 1.0, 2.5)) * chance.uniform(0.5, 1.5), 3),
@@ -129,6 +129,10 @@ def _fault(chance: Random) -> Fault:
         nth=chance.randint(1, 12),
         turns=chance.randrange(6),
     )
+    if drawn.kind == "stop_joining":
+        # Right after it has asked to be part of a generation, and for longer than that lasts without it.
+        return replace(drawn, seam="joining", turns=1 + drawn.turns, who=1, seconds=1.3 + drawn.amount)
+    return drawn
 
 
 def _settings(chance: Random) -> Settings:

@@ -36,6 +36,8 @@ class Witness:
         """The latest of each replica and partition."""
         self.holders: dict[Partition, tuple[int, str]] = {}
         """In which generation each partition was given to whom."""
+        self.removed: dict[str, float] = {}
+        """When which replica was last removed from the group by force."""
         self.ended: list[Epoch] = []
         self.newest_wall = 0.0
         self._settings = settings
@@ -179,14 +181,19 @@ class Witness:
     def _write(self, replica: str, batch: Batch, index: int, fact: Fact) -> None:
         _, holder = self.holders[fact.partition]
         epoch = batch.recipient.__dict__.get("epoch")
-        if holder != replica:
+        if holder != replica and not self._may_not_know(replica):
             self.accuse(f"{replica} publishes {fact}, which belongs to {holder or 'nobody'}")
-        elif epoch is not self.epochs[replica, fact.partition]:
+        elif holder == replica and epoch is not self.epochs[replica, fact.partition]:
             self.accuse(f"{replica} publishes {fact} of an assignment that has ended")
         track = self._cluster.tracks.get(fact.partition)
         first = track.first if track is not None else fact.offset
         for wrong in epoch.write(batch.first + index, fact, self.facts, first) if epoch is not None else ():
             self.accuse(f"{replica}: {wrong}")
+
+    def _may_not_know(self, replica: str) -> bool:
+        """Return whether it was removed by force a moment ago: half a session later at most it has noticed."""
+        since = asyncio.get_running_loop().time() - self.removed.get(replica, float("-inf"))
+        return since <= self._settings.log.session_timeout / 2
 
     def on_published(self, batch: Batch, event: Event, verdict: Verdict | None) -> None:
         """Note what the broker makes of a message."""
