@@ -225,8 +225,13 @@ async def test_the_next_host_is_taken_when_one_is_dead(world: RabbitWorld, bench
     lane = RabbitBroker(world.settings.model_copy(update={"hosts": hosts}), {"r": Route(exchange="")}, Limits()).lane(
         "r"
     )
+    queue = await world.queue()
+    recorder = bench.recorder(queue)
     async with running(lane):
         await until(lambda: lane.state is LaneState.OPEN, deadline=5)
+        await send_all(lane, recorder, made(0, 10))
+    assert recorder.positions(Outcome.CONFIRMED) == list(range(10))
+    assert len(await world.ids(queue)) == 10
 
 
 async def test_a_refused_login_is_named_when_it_never_worked(world: RabbitWorld) -> None:
