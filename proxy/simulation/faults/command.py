@@ -14,7 +14,6 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.synchronize import Event
 from threading import Thread
 from types import FrameType
-from typing import NoReturn
 
 import structlog
 
@@ -44,16 +43,21 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command; return the exit code."""
     options = _parser().parse_args(arguments)
     _be_quiet()
-    signal.signal(signal.SIGTERM, _interrupt)
+    terminated = False
+
+    def terminate(signum: int, frame: FrameType | None) -> None:
+        nonlocal terminated
+        terminated = True
+        # An event loop that runs has a handler of its own, which ends its tasks in order.
+        handler = signal.getsignal(signal.SIGINT)
+        (handler if callable(handler) else signal.default_int_handler)(signum, frame)
+
+    signal.signal(signal.SIGTERM, terminate)
     try:
         return _done(options)
-    except KeyboardInterrupt as error:
+    except KeyboardInterrupt:
         _say("interrupted")
-        return 128 + (error.args[0] if error.args else signal.SIGINT)
-
-
-def _interrupt(signum: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt(signum)
+        return 128 + (signal.SIGTERM if terminated else signal.SIGINT)
 
 
 def _done(options: argparse.Namespace) -> int:
@@ -129,8 +133,8 @@ def _begin(ending: Event) -> None:
     """Make this process one of many, which ends with the command however that ends."""
     _be_quiet()
     _Worker.ending = ending
-    # Both reach whole groups of processes, but the command says when it is over. SIGTERM also comes from a pool that has
-    # lost another of its processes, and that says no more: so a moment later it ends this one.
+    # Both reach whole groups of processes, but the command says when it is over. SIGTERM also comes from a pool that
+    # has lost another of its processes, and that says no more: so a moment later it ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: signal.alarm(_GRACE_SECONDS))
     Thread(target=_end_with_parent, daemon=True).start()
