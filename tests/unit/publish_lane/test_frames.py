@@ -1,52 +1,21 @@
 """Frames against pamqp's own decoder: any record becomes the message that the mapping promises, or says why not."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pamqp import commands, frame
 
 from proxy.bridge.broker import Address
 from proxy.model import Event, Partition, Reason
 from proxy.publish_lane.frames import PIECE_BYTES, Envelope, cut, message_id, without_channel
 from proxy.publish_lane.headers import UnfitError
 from proxy.settings import RoutingKey
+from tests.support.amqp_messages import as_field, expected_headers, frames_of, read
 
 PARTITION = Partition("orders", 3)
 FRAME_MAX = 131_072
 CONSTANT = RoutingKey(constant="key")
-
-
-@dataclass
-class Message:
-    """What a broker reads."""
-
-    publish: Any
-    properties: Any
-    headers: dict[str, Any]
-    body: bytes
-    frames: list[bytes]
-
-
-def frames_of(data: bytes) -> Iterator[tuple[bytes, int, Any]]:
-    while data:
-        size, channel, value = frame.unmarshal(data)
-        yield data[:size], channel, value
-        data = data[size:]
-
-
-def read(data: bytes, channel: int = 7) -> Message:
-    parts = list(frames_of(data))
-    assert {number for _, number, _ in parts} == {channel}
-    publish, header = parts[0][2], parts[1][2]
-    assert isinstance(publish, commands.Basic.Publish)
-    body = b"".join(part.value for _, _, part in parts[2:])
-    assert header.body_size == len(body)
-    assert (publish.mandatory, header.properties.delivery_mode) == (True, 2)
-    return Message(publish, header.properties, header.properties.headers, body, [raw for raw, _, _ in parts])
 
 
 def envelope(routing_key: RoutingKey = CONSTANT, partition: Partition = PARTITION, **changes: Any) -> Envelope:
@@ -77,25 +46,6 @@ records = st.builds(
     value=st.none() | st.binary(max_size=400),
     headers=st.lists(st.tuples(names, st.none() | st.binary(max_size=40) | texts), max_size=12).map(tuple),
 )
-
-
-def as_field(value: bytes | None) -> Any:
-    if value is None:
-        return None
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return bytearray(value)
-
-
-def expected_headers(record: Event) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
-    for name, value in record.headers:
-        if name.lower() == "content-type":
-            continue
-        special = name in {"CC", "BCC"} or name.startswith(("x-", "tidegate-"))
-        found.setdefault(f"log.{name}" if special else name, []).append(as_field(value))
-    return found
 
 
 @pytest.mark.parametrize("priority", [0, 2, 255])
