@@ -55,7 +55,7 @@ def test_the_message_has_the_address_s_priority_when_it_is_of_any_shape(priority
 
 
 @given(records)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_any_record_reads_as_the_mapping_says_when_it_fits(record: Event) -> None:
     types = [value for name, value in record.headers if name.lower() == "content-type" and value is not None]
     if types and isinstance(as_field(types[-1]), bytearray):
@@ -81,7 +81,7 @@ def test_any_record_reads_as_the_mapping_says_when_it_fits(record: Event) -> Non
 
 
 @given(records, st.integers(1, 300), st.integers(0, 4), st.integers(5_500, 9_000))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_lenient_address_carries_every_record_whatever_does_not_fit(
     record: Event, event_bytes: int, headers: int, frame_max: int
 ) -> None:
