@@ -160,3 +160,12 @@ def test_a_key_that_is_given_twice_is_named_when_lines_are_repeated(tmp_path: Pa
 
 def test_the_file_they_are_changed_from_is_valid(tmp_path: Path) -> None:
     assert check(tmp_path / "tidegate.yaml", yaml.dump(VALID).encode())[0] == 0
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.sampled_from(["mäil→", "a\x1b[2Jb", "a\nb", "\u202eliam", "\u2028", "😀"]) | st.text(max_size=5))
+def test_the_summary_is_printable_when_exchange_and_queue_are_called_anything(tmp_path: Path, name: str) -> None:
+    tree = deepcopy(VALID)
+    tree["routes"]["mails"] |= {"exchange": f"x{name}", "queues": [f"q{name}"]}
+    said = [check(tmp_path / "tidegate.yaml", yaml.dump(tree).encode(), encoding=of) for of in ("utf-8", "ascii")]
+    assert {code for code, _ in said} == {0}
