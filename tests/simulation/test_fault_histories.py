@@ -13,7 +13,7 @@ import pytest
 from proxy.simulation.faults.history import live
 from proxy.simulation.faults.plan import KINDS, draw
 from proxy.simulation.faults.shrink import smallest
-from tests.support.process_group import START_SECONDS, process_group
+from tests.support.process_group import process_group
 
 SEEDS = 1_000
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -90,40 +90,35 @@ def test_a_removed_replica_publishes_on_for_a_moment_when_it_was_removed_by_forc
     pytest.fail(f"none of {lived} histories shows it")
 
 
-JOBS = 2
 END_SECONDS = 10.0
 """A moment; on a machine that does much else it is longer."""
 TELLING = """
 import sys
 from proxy.simulation.faults import command
-lived = command.live
-command.live = lambda plan: (print(plan.seed, flush=True), lived(plan))[1]
+draw = command.draw
+command.draw = lambda seed: (print(seed, flush=True), draw(seed))[1]
 sys.exit(command.main(sys.argv[1:]))
 """
-"""The command, but it tells the seed of each history that begins."""
-INTERRUPTIONS = [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, "interrupted\n")]
+"""The command, but it tells each seed: before its history if it lives that itself, else when it has ended."""
 
 
-@pytest.mark.parametrize(("signum", "code", "said"), [*INTERRUPTIONS, (signal.SIGKILL, -signal.SIGKILL, None)])
-def test_no_process_is_left_when_the_command_for_many_is_interrupted(signum: int, code: int, said: str | None) -> None:
-    with process_group("-m", "proxy.simulation", "--seeds", "0..99999", "--jobs", str(JOBS), cwd=CHECKOUT) as group:
-        group.until(lambda: len(group.living) > JOBS, deadline=START_SECONDS)
+@pytest.mark.parametrize("how", [["--first"], ["--jobs", "1"], ["--jobs", "3"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("signum", "code", "said"),
+    [
+        (signal.SIGINT, 130, ["interrupted\n"]),
+        (signal.SIGTERM, 143, ["interrupted\n"]),
+        (signal.SIGKILL, -signal.SIGKILL, []),
+    ],
+)
+def test_no_process_is_left_and_nothing_else_is_told_when_the_command_is_interrupted(
+    signum: int, code: int, said: list[str], how: list[str]
+) -> None:
+    with process_group("-c", TELLING, "--seeds", "0..99999", *how, cwd=CHECKOUT) as group:
+        assert group.process.stdout is not None
+        assert group.process.stdout.readline().strip().isdigit()
         group.process.send_signal(signum)
         assert group.process.wait(END_SECONDS) == code
         group.until(lambda: not group.living, deadline=END_SECONDS)
-        assert group.process.stdout is not None
-        assert said in {None, group.process.stdout.read()}
-
-
-@pytest.mark.parametrize(("signum", "code", "said"), INTERRUPTIONS)
-def test_nothing_but_the_interruption_is_told_when_it_strikes_in_the_middle_of_a_history(
-    signum: int, code: int, said: str
-) -> None:
-    with process_group("-c", TELLING, "--seeds", "0..99999", "--first", cwd=CHECKOUT) as group:
-        assert group.process.stdout is not None
-        assert group.process.stdout.readline() == "0\n"
-        group.process.send_signal(signum)
-        assert group.process.wait(END_SECONDS) == code
-        *lived, last = group.process.stdout.read().splitlines(keepends=True)
-        assert "".join(lived) == "".join(f"{seed}\n" for seed in range(1, len(lived) + 1))
-        assert last == said
+        told = group.process.stdout.readlines()
+        assert [line for line in told if not line.strip().isdigit()] == said

@@ -7,13 +7,13 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError, ProcessPoolExecutor
-from contextlib import contextmanager
-from multiprocessing import get_context, parent_process
-from multiprocessing.synchronize import Event
-from threading import Thread
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
 from types import FrameType
+from typing import NoReturn
 
 import structlog
 
@@ -26,8 +26,6 @@ MOST_SHOWN = 5
 """Failing seeds that are shown with their steps; all are named."""
 MOST_STEPS = 60
 """Steps shown of a history, the last before its first violation."""
-_CHUNK = 20
-_GRACE_SECONDS = 10
 
 _EPILOG = """
 examples:
@@ -43,21 +41,16 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command; return the exit code."""
     options = _parser().parse_args(arguments)
     _be_quiet()
-    terminated = False
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(signum) is not signal.SIG_IGN:
+            signal.signal(signum, _end)
+    return _done(options)
 
-    def terminate(signum: int, frame: FrameType | None) -> None:
-        nonlocal terminated
-        terminated = True
-        # An event loop that runs has a handler of its own, which ends its tasks in order.
-        handler = signal.getsignal(signal.SIGINT)
-        (handler if callable(handler) else signal.default_int_handler)(signum, frame)
 
-    signal.signal(signal.SIGTERM, terminate)
-    try:
-        return _done(options)
-    except KeyboardInterrupt:
-        _say("interrupted")
-        return 128 + (signal.SIGTERM if terminated else signal.SIGINT)
+def _end(signum: int, _frame: FrameType | None) -> NoReturn:
+    """End at once: there is nothing to take down, and whatever an exception hits would tell of it at length."""
+    os.write(sys.stdout.fileno(), b"interrupted\n")
+    os._exit(128 + signum)
 
 
 def _done(options: argparse.Namespace) -> int:
@@ -83,14 +76,13 @@ def _first(seeds: range) -> int:
 def _run(seeds: range, jobs: int) -> int:
     began, used = time.monotonic(), Counter[str]()
     failing: dict[int, Result] = {}
-    with _lives(seeds, jobs) as results:
-        for seed, result in zip(seeds, results, strict=True):
-            used.update(histories=1, events=result.events, writes=result.writes, letters=result.letters)
-            used["faults"] += len(draw(seed).faults)
-            used["virtual"] += round(1000 * result.seconds)
-            if result.violations:
-                failing[seed] = result
-    for seed, result in list(failing.items())[:MOST_SHOWN]:
+    for seed, result in _lived(seeds, jobs):
+        used.update(histories=1, events=result.events, writes=result.writes, letters=result.letters)
+        used["faults"] += len(draw(seed).faults)
+        used["virtual"] += round(1000 * result.seconds)
+        if result.violations:
+            failing[seed] = result
+    for seed, result in sorted(failing.items())[:MOST_SHOWN]:
         _show(draw(seed), result)
     _say(
         f"{used['histories']:,} histories, {used['faults']:,} faults, {used['events']:,} events, {used['writes']:,} "
@@ -98,59 +90,47 @@ def _run(seeds: range, jobs: int) -> int:
         f"in {time.monotonic() - began:.1f} s: " + (f"{len(failing)} FAILED" if failing else "no violation")
     )
     if failing:
-        _say("seeds: " + " ".join(map(str, failing)))
+        _say("seeds: " + " ".join(map(str, sorted(failing))))
     return EXIT_VIOLATION if failing else 0
 
 
-@contextmanager
-def _lives(seeds: range, jobs: int) -> Iterator[Iterable[Result]]:
-    """Live the histories in so many processes; left by an exception, they end after the history that each is in."""
+def _lived(seeds: range, jobs: int) -> Iterator[tuple[int, Result]]:
+    """Live the histories in so many processes; which ends first comes first."""
     if jobs == 1:
-        yield map(_live, seeds)
+        yield from ((seed, _live(seed)) for seed in seeds)
         return
-    context = get_context("spawn")
-    ending = context.Event()
-    with ProcessPoolExecutor(jobs, context, _begin, (ending,)) as workers:
-        try:
-            yield workers.map(_live_on, seeds, chunksize=_CHUNK)
-        except BaseException:
-            ending.set()
-            raise
+    context, left = get_context("spawn"), iter(seeds)
+    living: dict[Connection, int] = {}
+    for seed in islice(left, jobs):
+        ours, theirs = context.Pipe()
+        context.Process(target=_work, args=(theirs,), daemon=True).start()
+        theirs.close()
+        ours.send(seed)
+        living[ours] = seed
+    while living:
+        for ready in [one for one in wait(list(living)) if isinstance(one, Connection)]:
+            ended, result = living.pop(ready), ready.recv()
+            following = next(left, None)
+            if following is None:
+                ready.close()
+            else:
+                ready.send(following)
+                living[ready] = following
+            yield ended, result
+
+
+def _work(seeds: Connection) -> None:
+    """Live what comes, until the command is gone, however it ended."""
+    _be_quiet()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches this process, too, but the command answers for all
+    with suppress(EOFError, ConnectionError):
+        while True:
+            seeds.send(_live(seeds.recv()))
 
 
 def _live(seed: int) -> Result:
     result = live(draw(seed))
     return result if result.violations else result.without_steps()
-
-
-class _Worker:
-    """What a process of many knows."""
-
-    ending: Event
-
-
-def _begin(ending: Event) -> None:
-    """Make this process one of many, which ends with the command however that ends."""
-    _be_quiet()
-    _Worker.ending = ending
-    # Both reach whole groups of processes, but the command says when it is over. SIGTERM also comes from a pool that
-    # has lost another of its processes, and that says no more: so a moment later it ends this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: signal.alarm(_GRACE_SECONDS))
-    Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-def _live_on(seed: int) -> Result:
-    if _Worker.ending.is_set():
-        raise CancelledError
-    return _live(seed)
 
 
 def _replay(plan: Plan) -> int:
