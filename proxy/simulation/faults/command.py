@@ -209,7 +209,7 @@ def _be_quiet() -> None:
 
 
 def _say(text: str, where: TextIO | None = None) -> None:
-    print(text, file=where, flush=True)  # noqa: T201 -- the command's answer
+    print(text, file=where, flush=True)
 
 
 def _seeds(text: str) -> range:
