@@ -28,6 +28,13 @@ export TIDEGATE_TEST_WHEEL := 1
 QUICK := $(wildcard tests/unit tests/properties tests/simulation)
 PYTEST := $(BIN)/coverage run -m pytest -q
 
+# What an event's safety and speed depend on; all tests together must run through so much of it, in percent of branches.
+PROVEN := bridge congestion kafka_log rabbit_broker publish_lane metric_log admin
+PROVEN_AT_LEAST := 95
+empty :=
+comma := ,
+PROVEN_FILES := $(subst $(empty) $(empty),$(comma),$(foreach part,$(PROVEN),*/proxy/$(part)*))
+
 .PHONY: help
 help: ## this page
 	@echo "Tidegate: events from Kafka to RabbitMQ, no faster than what stands behind RabbitMQ can take."
@@ -54,10 +61,17 @@ lint: setup
 	@$(STEP) types 300 "Types" -- $(BIN)/mypy
 	@$(STEP) imports 60 "Imports run one way" -- $(BIN)/lint-imports
 
-# All tests in one pytest: its closing line, the last that is printed, counts them all.
+# All tests in one pytest: its closing line, repeated as the last that is printed, counts them all.
 .PHONY: test
 test: lint software ## everything that CI runs: check, then all tests on real brokers and the image (10 minutes)
 	@timeout --foreground --kill-after=60 1500 env TIDEGATE_TEST_RABBITMQS="system 4" $(PYTEST) tests 2>&1 | tee --ignore-interrupts .build/logs/tests.log
+	@for part in $(PROVEN); do \
+		echo "Branch coverage of $$part: $$($(BIN)/coverage report --format=total --include="*/proxy/$$part*") %"; done
+	@echo "Branch coverage of these together, at least $(PROVEN_AT_LEAST): $$($(BIN)/coverage report --format=total \
+		--include='$(PROVEN_FILES)') %"
+	@$(BIN)/coverage report --include='$(PROVEN_FILES)' --fail-under=$(PROVEN_AT_LEAST) > .build/logs/coverage.log || \
+		{ cat .build/logs/coverage.log; exit 1; }
+	@tail -n 1 .build/logs/tests.log
 
 # Whatever takes long the first time, so that no test waits for it.
 .PHONY: software

@@ -13,7 +13,7 @@ from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import structlog
 
@@ -24,6 +24,8 @@ from proxy.simulation.faults.shrink import smallest
 EXIT_VIOLATION = 1
 MOST_SHOWN = 5
 """Failing seeds that are shown with their steps; all are named."""
+PROGRESS_SECONDS = 10.0
+"""Between two words on how far many histories have come, on stderr."""
 MOST_STEPS = 60
 """Steps shown of a history, the last before its first violation."""
 
@@ -74,7 +76,8 @@ def _first(seeds: range) -> int:
 
 
 def _run(seeds: range, jobs: int) -> int:
-    began, used = time.monotonic(), Counter[str]()
+    began = told = time.monotonic()
+    used = Counter[str]()
     failing: dict[int, Result] = {}
     for seed, result in _lived(seeds, jobs):
         used.update(histories=1, events=result.events, writes=result.writes, letters=result.letters)
@@ -82,6 +85,9 @@ def _run(seeds: range, jobs: int) -> int:
         used["virtual"] += round(1000 * result.seconds)
         if result.violations:
             failing[seed] = result
+        if time.monotonic() - told > PROGRESS_SECONDS:
+            told = time.monotonic()
+            _say(f"{used['histories']:,} of {len(seeds):,} histories, {len(failing)} failed", sys.stderr)
     for seed, result in sorted(failing.items())[:MOST_SHOWN]:
         _show(draw(seed), result)
     _say(
@@ -181,8 +187,8 @@ def _be_quiet() -> None:
     )
 
 
-def _say(text: str) -> None:
-    print(text, flush=True)  # noqa: T201 -- the command's answer
+def _say(text: str, where: TextIO | None = None) -> None:
+    print(text, file=where, flush=True)
 
 
 def _seeds(text: str) -> range:
