@@ -115,7 +115,11 @@ def _lived(seeds: range, jobs: int) -> Iterator[tuple[int, Result]]:
         living[ours] = seed
     while living:
         for ready in [one for one in wait(list(living)) if isinstance(one, Connection)]:
-            ended, result = living.pop(ready), ready.recv()
+            ended = living.pop(ready)
+            try:
+                result = ready.recv()
+            except EOFError:
+                raise SystemExit(f"the process that lived seed {ended} was killed") from None
             following = next(left, None)
             if following is None:
                 ready.close()
