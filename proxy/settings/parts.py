@@ -108,6 +108,12 @@ def _short(text: str) -> str:
     return text
 
 
+def _file_path(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("holds a null character")
+    return text
+
+
 def _listen(text: str) -> str:
     split_host(text)
     return text
@@ -135,5 +141,7 @@ Listen = Annotated[str, AfterValidator(_listen), Allowed(LISTEN_FORM)]
 """Where to accept connections."""
 Text = Annotated[str, Field(min_length=1, max_length=1024)]
 """Any text but none."""
+FilePath = Annotated[Text, AfterValidator(_file_path)]
+"""Where a file or folder is; Python raises what is no `OSError` on a null character."""
 ShortText = Annotated[str, Field(min_length=1, max_length=_SHORT_BYTES), AfterValidator(_short)]
 """A name that AMQP must carry in one short string."""
