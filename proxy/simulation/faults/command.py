@@ -14,6 +14,7 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.synchronize import Event
 from threading import Thread
 from types import FrameType
+from typing import TextIO
 
 import structlog
 
@@ -24,6 +25,8 @@ from proxy.simulation.faults.shrink import smallest
 EXIT_VIOLATION = 1
 MOST_SHOWN = 5
 """Failing seeds that are shown with their steps; all are named."""
+PROGRESS_SECONDS = 10.0
+"""Between two words on how far many histories have come, on stderr."""
 MOST_STEPS = 60
 """Steps shown of a history, the last before its first violation."""
 _CHUNK = 20
@@ -81,7 +84,8 @@ def _first(seeds: range) -> int:
 
 
 def _run(seeds: range, jobs: int) -> int:
-    began, used = time.monotonic(), Counter[str]()
+    began = told = time.monotonic()
+    used = Counter[str]()
     failing: dict[int, Result] = {}
     with _lives(seeds, jobs) as results:
         for seed, result in zip(seeds, results, strict=True):
@@ -90,6 +94,9 @@ def _run(seeds: range, jobs: int) -> int:
             used["virtual"] += round(1000 * result.seconds)
             if result.violations:
                 failing[seed] = result
+            if time.monotonic() - told > PROGRESS_SECONDS:
+                told = time.monotonic()
+                _say(f"{used['histories']:,} of {len(seeds):,} histories, {len(failing)} failed", sys.stderr)
     for seed, result in list(failing.items())[:MOST_SHOWN]:
         _show(draw(seed), result)
     _say(
@@ -201,8 +208,8 @@ def _be_quiet() -> None:
     )
 
 
-def _say(text: str) -> None:
-    print(text, flush=True)  # noqa: T201 -- the command's answer
+def _say(text: str, where: TextIO | None = None) -> None:
+    print(text, file=where, flush=True)
 
 
 def _seeds(text: str) -> range:
