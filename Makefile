@@ -28,7 +28,7 @@ export TIDEGATE_TEST_WHEEL := 1
 QUICK := $(wildcard tests/unit tests/properties tests/simulation)
 PYTEST := $(BIN)/coverage run -m pytest -q
 
-# What an event's safety and speed depend on; all tests together must run through so much of it, in percent of branches.
+# What an event's safety and speed depend on; all tests together must run through so much of it, in percent of lines and branches.
 PROVEN := bridge congestion kafka_log rabbit_broker publish_lane metric_log admin
 PROVEN_AT_LEAST := 95
 empty :=
