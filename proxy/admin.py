@@ -49,10 +49,10 @@ class Admin:
         site_app.add_routes(
             [web.get("/health", self._health), web.get("/ready", self._ready), web.get("/metrics", self._metrics)]
         )
-        runner = web.AppRunner(site_app, access_log=None, handle_signals=False)
+        runner = web.AppRunner(site_app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
         await runner.setup()
         try:
-            site = web.TCPSite(runner, host.strip("[]"), int(port), shutdown_timeout=1.0)
+            site = web.TCPSite(runner, host.strip("[]"), int(port))
             await site.start()
             self.port = runner.addresses[0][1]
             _say.info("admin_listening", host=host, port=self.port)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from proxy.settings.parts import Allowed, Bytes, Count, Host, Number, Part, Seconds, ShortText, Text
+from proxy.settings.parts import Allowed, Bytes, Count, FilePath, Host, Number, Part, Seconds, ShortText, Text
 
 Policy = Literal["static", "per_type", "class_budget"]
 """Congestion control of a route: `class_budget` a rate per class, found from the queues' delay; `per_type` the seed's
@@ -14,10 +14,10 @@ AIMD, a batch size per event type; `static` none (the windows remain)."""
 class BrokerTls(Part):
     """TLS to the broker; present means used."""
 
-    ca_file: Text | None = None
+    ca_file: FilePath | None = None
     """PEM file of the authorities to trust; the system's if not given."""
-    certificate_file: Text | None = None
-    key_file: Text | None = None
+    certificate_file: FilePath | None = None
+    key_file: FilePath | None = None
 
     @model_validator(mode="after")
     def _certificate_is_complete(self) -> Self:

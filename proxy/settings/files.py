@@ -4,13 +4,13 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from proxy.settings.parts import Bytes, Listen, Part, Seconds, Text, Whole
+from proxy.settings.parts import Bytes, FilePath, Listen, Part, Seconds, Whole
 
 
 class MetricLogSettings(Part):
     """JSON Lines for the reports; the log never harms the bridge."""
 
-    folder: Text | None = None
+    folder: FilePath | None = None
     """Where the files go; None writes none."""
     file_bytes: Annotated[Bytes, Field(ge=64 * 1024, le=16 * 1024**3)] = 64 * 1024**2
     """A file is finished, compressed and renamed into place at this size ..."""

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, SecretStr, model_validator
 
-from proxy.settings.parts import Bytes, Host, Part, Seconds, Text
+from proxy.settings.parts import Bytes, FilePath, Host, Part, Seconds, Text
 
 
 class LogSecurity(Part):
@@ -14,10 +14,10 @@ class LogSecurity(Part):
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
     username: Text | None = None
     password: SecretStr | None = None
-    ca_file: Text | None = None
+    ca_file: FilePath | None = None
     """PEM file of the authorities to trust; the system's if not given."""
-    certificate_file: Text | None = None
-    key_file: Text | None = None
+    certificate_file: FilePath | None = None
+    key_file: FilePath | None = None
 
     @model_validator(mode="after")
     def _login_is_complete(self) -> Self:

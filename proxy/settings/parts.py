@@ -12,8 +12,11 @@ _DURATION = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(ms|s|m|h|d)?\s*")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _SIZE = re.compile(r"\s*([0-9]{1,15})\s*(B|KiB|MiB|GiB|TiB)?\s*")
 _BYTES = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
+_LABEL = r"[A-Za-z0-9_-]{1,63}"
+"""Python's resolver raises what is no `OSError` on a longer one and on an empty one."""
 _HOST = re.compile(
-    r"(?:\[(?P<address>[^\[\]]{2,64})\]|(?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,252})):(?P<port>[0-9]{1,5})"
+    rf"(?:\[(?P<address>[^\[\]]{{2,64}})\]|(?P<name>(?=[A-Za-z0-9][^:]{{0,252}}:){_LABEL}(?:\.{_LABEL})*\.?))"
+    r":(?P<port>[0-9]{1,5})"
 )
 _PORTS = 65_535
 _SHORT_BYTES = 255
@@ -105,6 +108,12 @@ def _short(text: str) -> str:
     return text
 
 
+def _file_path(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("holds a null character")
+    return text
+
+
 def _listen(text: str) -> str:
     split_host(text)
     return text
@@ -132,5 +141,7 @@ Listen = Annotated[str, AfterValidator(_listen), Allowed(LISTEN_FORM)]
 """Where to accept connections."""
 Text = Annotated[str, Field(min_length=1, max_length=1024)]
 """Any text but none."""
+FilePath = Annotated[Text, AfterValidator(_file_path)]
+"""Where a file or folder is; Python raises what is no `OSError` on a null character."""
 ShortText = Annotated[str, Field(min_length=1, max_length=_SHORT_BYTES), AfterValidator(_short)]
 """A name that AMQP must carry in one short string."""

@@ -15,6 +15,7 @@ from proxy.config.checks import is_cron
 from proxy.config.summary import overlap
 from proxy.errors import SettingsError
 from proxy.settings import TypePattern
+from proxy.settings.parts import split_host
 
 EXAMPLE = (Path(__file__).parents[2] / "config" / "tidegate.yaml").read_text(encoding="utf-8")
 COMPACT = "\n".join(line for line in EXAMPLE.splitlines() if line.strip() and not line.strip().startswith("# "))
@@ -132,6 +133,24 @@ def test_no_cron_expression_raises_when_it_is_any_text(text: str) -> None:
 )
 def test_a_cron_expression_is_taken_when_it_comes_true(text: str) -> None:
     assert is_cron(text)
+
+
+@quick
+@given(
+    host=st.text(alphabet="aZ0.-_[]:", max_size=12)
+    | st.lists(st.integers(0, 70), max_size=5).map(lambda lengths: ".".join("n" * length for length in lengths))
+)
+def test_the_resolver_takes_every_host_that_the_settings_take(host: str) -> None:
+    try:
+        name, _ = split_host(f"{host}:80")
+    except ValueError:
+        return
+    assert name.encode("idna")
+
+
+@pytest.mark.parametrize("host", ["a", "a.b", "a.b.", "0", "a_b-c.d", "n" * 63 + ".x", "127.0.0.1", "[::1]"])
+def test_a_host_is_taken_when_names_are_made_so(host: str) -> None:
+    assert split_host(f"{host}:80") == (host.strip("[]"), 80)
 
 
 @settings(deadline=None)

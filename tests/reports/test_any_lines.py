@@ -8,7 +8,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from proxy.reports import command
@@ -110,13 +110,15 @@ def test_every_line_is_a_record_or_counted_when_good_ones_stand_among_any(
     assert parsed.where("kind = 'class' and class.class = 'P1' and at_ms = 1000").count() == GOOD
 
 
-@settings(few, max_examples=2)  # the first is the simplest there is
+@settings(few, max_examples=1)
 @given(
     bad=st.lists(lines, min_size=200, max_size=300), rest=st.binary(min_size=1, max_size=200), cut=st.integers(9, 60)
 )
 def test_the_report_is_made_and_the_good_counted_when_files_hold_anything(
     spark: Any, tmp_path_factory: pytest.TempPathFactory, bad: list[bytes], rest: bytes, cut: int
 ) -> None:
+    assume(len(set(bad)) > 50)  # the first that is made is the simplest there is: a report takes too long for it
+
     @contextmanager
     def started(*_: Any) -> Iterator[Any]:
         yield spark

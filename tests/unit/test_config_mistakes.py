@@ -62,6 +62,7 @@ def files(tmp_path: Path) -> Files:
             "detector: {publish_latency_p50: 30s}",
             "detector.publish_latency_p50: could never be exceeded; allowed: less than",
         ),
+        (r'metric_log: {folder: "a\0b"}', "metric_log.folder: holds a null character; allowed: a text"),
         ("metric_log: {file_bytes: 3GiB}", "metric_log: file_bytes <= total_bytes must hold"),
         ("classes: {P1: {floor: 20}, P2: {}}", "classes.P1: floor <= increase <= ceiling must hold"),
         ("classes: {P2: {increase: nan}}", "classes.P2.increase: is out of range; allowed: a number, 0.001 to 1000000"),
