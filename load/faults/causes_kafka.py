@@ -11,6 +11,9 @@ from load.faults.world import World
 STILL_SECONDS = 2.5
 """Readers stand still so long before the log is truncated: shorter than half the session, so they keep their shares."""
 MOST_BEYOND_SESSION = 3.0
+LOOK_SECONDS = 0.5
+KNOWN_LOOKS = 40
+"""Whether the replicas read a topic made anew; no more than so often."""
 BEYOND = 100
 """Events of a partition in a topic filled again, more than there were before."""
 
@@ -75,11 +78,24 @@ async def recreate_topic(world: World) -> Span:
 async def refill_topic(world: World) -> Span:
     """Delete a topic, create it again at once, and write more into it than was in it, before anybody looks.
 
-    Every offset that Tidegate knows then exists in the new log, too, where it belongs to another event.
+    Every offset that Tidegate knows then exists in the new log, too, where it belongs to another event. It is done to
+    a topic that was made anew a moment before: else there would be as much to write as was written since the start.
     """
-    ends = {at: max(ledger.end for ledger in world.source.of(at).values()) for at in range(len(STREAMS))}
-    at = min(ends, key=ends.__getitem__)
-    return await _recreate(world, at, 0.0, refill=ends[at] + BEYOND)
+    at, _ = world.stream()
+    await _recreate(world, at, 0.0)
+    for _ in range(KNOWN_LOOKS):
+        await asyncio.sleep(LOOK_SECONDS)
+        if await _is_known(world, at):
+            break
+    ends = [ledger.end for ledger in world.source.of(at).values()]
+    return await _recreate(world, at, 0.0, refill=max(ends) + BEYOND)
+
+
+async def _is_known(world: World, at: int) -> bool:
+    """Tell whether the group has committed something of each partition of the topic as it is now."""
+    committed = await world.kafka.committed(GROUP)
+    known = {number: committed.get((STREAMS[at].name, number), 0) for number in world.source.of(at)}
+    return all(0 < known[number] <= ledger.end for number, ledger in world.source.of(at).items())
 
 
 async def _recreate(world: World, at: int, seconds: float, refill: int = 0) -> Span:

@@ -96,7 +96,7 @@ class Placing:
         self._owner = owner
         self._looks = Looks()
         self._begun: set[str] = set()
-        """Topics of which the group has committed something since this replica started."""
+        """Topics that the group has begun to read, as far as this replica knows: also those that are gone by now."""
         match settings.start:
             case "earliest":
                 self._start = EARLIEST
@@ -193,6 +193,7 @@ class Placing:
         return {at: (first[at], end[at]) for at in wanted if at in first and at in end}
 
     def _begin_at(self, share: Share, offset: int, *, is_pinned: bool) -> None:
+        self._begun.add(share.at.topic)
         share.began = share.done = offset
         share.is_pinned = is_pinned
         self._place(share, offset)

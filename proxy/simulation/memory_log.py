@@ -41,7 +41,7 @@ class MemoryLog:
         self._endings = asyncio.Lock()
         self._changes = asyncio.Lock()
         self._begun: set[str] = set()
-        """Topics of which the group has committed something since this member started."""
+        """Topics that the group has begun to read, as far as this member knows: also those that are gone by now."""
         self._owner: PartitionOwner
         self._coordination: asyncio.Task[None] | None = None
         self._stopped = False
