@@ -136,9 +136,10 @@ class Placing:
             return True  # that epoch has ended; the next one calls for attention itself
         for share in shares.values():
             self._identify(share, committed.get(share.at), ids.get(share.at.topic))
-        known = [share for share in fresh if share.at.topic in ids and not share.successor]
+        ours = [share for share in (*fresh, *astray) if share.at.topic in ids and not share.successor]
+        known = [share for share in ours if share.began is None]
+        adrift = [share for share in ours if share.unavailable is not None]
         gone = [share for share in shares.values() if share.successor and now - share.noticed_at >= SETTLE_SECONDS]
-        adrift = [share for share in astray if share.unavailable is not None and not share.successor]
         starts = await self._starts(known, committed)
         bounds = await self._bounds([*adrift, *gone])
         if current() is not shares:
@@ -165,12 +166,19 @@ class Placing:
         if not share.topic_id:
             share.topic_id = told
         if told == share.topic_id:
-            share.successor = ""
+            self._return(share)
         elif told != share.successor:
             share.successor = told
             share.noticed_at = asyncio.get_running_loop().time()
             self.hold(share)
             self._consumer.seek(share.at, _NOWHERE)  # so that an answer still on its way is dropped
+
+    def _return(self, share: Share) -> None:
+        """Go on in the log of ours if another was said to have its name: a broker was behind the others."""
+        if share.successor:
+            share.successor = ""
+            if share.began is not None and share.unavailable is None:
+                self._place(share, share.next)
 
     async def _starts(
         self, shares: Collection[Share], committed: Mapping[TopicPartition, Committed]

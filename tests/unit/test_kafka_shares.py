@@ -121,6 +121,16 @@ async def test_the_epoch_goes_on_when_the_id_can_not_be_told_for_a_while() -> No
     assert (share.done, share.topic_id, log.epochs) == (50, "one", [])
 
 
+async def test_reading_goes_on_where_it_stood_when_a_broker_was_behind_the_others() -> None:
+    log = Log(first=0, end=90)
+    share = Share(at=AT, is_paused=False, is_placed=True, began=0, done=50, next=60, topic_id="two")
+    assert not await attend(log, share)  # it tells the former id still
+    assert not share.is_placed
+    log.ids = {"orders": "two"}
+    assert await attend(log, share)
+    assert (share.is_placed, share.done, share.next, log.sought[-1], log.epochs) == (True, 50, 60, 60, [])
+
+
 @pytest.mark.parametrize(
     ("committed", "told", "begins", "known"),
     [
