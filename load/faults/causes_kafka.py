@@ -13,7 +13,7 @@ STILL_SECONDS = 2.5
 MOST_BEYOND_SESSION = 3.0
 LOOK_SECONDS = 0.5
 KNOWN_LOOKS = 40
-"""Whether the replicas read a topic made anew; no more than so often."""
+"""Whether the replicas have committed something of a topic made anew; no more than so often."""
 BEYOND = 100
 """Events of a partition in a topic filled again, more than there were before."""
 
@@ -81,21 +81,17 @@ async def refill_topic(world: World) -> Span:
     Every offset that Tidegate knows then exists in the new log, too, where it belongs to another event. It is done to
     a topic that was made anew a moment before: else there would be as much to write as was written since the start.
     """
-    at, _ = world.stream()
+    at, stream = world.stream()
+    before = await world.kafka.notes(GROUP)
     await _recreate(world, at, 0.0)
     for _ in range(KNOWN_LOOKS):
         await asyncio.sleep(LOOK_SECONDS)
-        if await _is_known(world, at):
+        notes = await world.kafka.notes(GROUP)
+        places = [(stream.name, number) for number in world.source.of(at)]
+        if all(place in notes and notes[place] != before.get(place) for place in places):
             break
     ends = [ledger.end for ledger in world.source.of(at).values()]
     return await _recreate(world, at, 0.0, refill=max(ends) + BEYOND)
-
-
-async def _is_known(world: World, at: int) -> bool:
-    """Tell whether the group has committed something of each partition of the topic as it is now."""
-    committed = await world.kafka.committed(GROUP)
-    known = {number: committed.get((STREAMS[at].name, number), 0) for number in world.source.of(at)}
-    return all(0 < known[number] <= ledger.end for number, ledger in world.source.of(at).items())
 
 
 async def _recreate(world: World, at: int, seconds: float, refill: int = 0) -> Span:
