@@ -147,7 +147,8 @@ class Hands:
             track = self._cluster.tracks[place]
             before = track.first + round(fault.amount * (track.end - track.first))
             self._cluster.truncate(*place, before)
-            if place not in self._history.group.committed:  # nobody could know what there was before
+            committed = self._history.group.committed.get(place)
+            if committed is None or committed.topic_id != track.topic_id:  # nobody could know what there was before
                 facts = self._history.witness.facts
                 facts.forget(fact for fact in facts.tracks[place].facts if fact.offset < before)
             self._history.witness.note(f"{place} begins at {before} now")
