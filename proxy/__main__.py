@@ -7,6 +7,7 @@ once by the second signal n. Results go to stdout, logs to stderr.
 import argparse
 import asyncio
 import gc
+import io
 import logging
 import os
 import signal
@@ -43,6 +44,8 @@ exit codes: 0 done, 1 unexpected failure, 2 a mistake in settings or arguments
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr is: a name that can't be shown ends no command
     try:
         code = _command(argv)
         sys.stdout.flush()

@@ -2,9 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 
-from load.faults import causes_kafka, causes_rabbitmq, causes_replicas
-from load.faults.causes_rabbitmq import Span
-from load.faults.world import World
+from load.faults import causes_kafka, causes_network, causes_rabbitmq, causes_replicas
+from load.faults.world import Span, World
 
 CAUSES: dict[str, Callable[[World], Awaitable[Span]]] = {
     "rabbitmq-restart": causes_rabbitmq.restart,
@@ -16,13 +15,13 @@ CAUSES: dict[str, Callable[[World], Awaitable[Span]]] = {
     "exchange-deleted": causes_rabbitmq.delete_exchange,
     "permission-exchange": causes_rabbitmq.forbid_exchange,
     "permission-all": causes_rabbitmq.forbid_all,
-    "amqp-reset": causes_rabbitmq.reset,
-    "amqp-black-hole": causes_rabbitmq.black_hole,
-    "amqp-slow": causes_rabbitmq.slow,
-    "kafka-reset": causes_kafka.reset,
-    "kafka-black-hole": causes_kafka.black_hole,
-    "kafka-cut-off": causes_kafka.cut_off,
-    "kafka-slow": causes_kafka.slow,
+    "amqp-reset": causes_network.reset_rabbitmq,
+    "amqp-black-hole": causes_network.hold_rabbitmq,
+    "amqp-slow": causes_network.slow_rabbitmq,
+    "kafka-reset": causes_network.reset_kafka,
+    "kafka-black-hole": causes_network.hold_kafka,
+    "kafka-cut-off": causes_network.cut_off,
+    "kafka-slow": causes_network.slow_kafka,
     "kafka-restart": causes_kafka.restart,
     "kafka-killed": causes_kafka.kill,
     "partitions-added": causes_kafka.add_partition,

@@ -1,16 +1,15 @@
-"""Faults of Kafka and of the way to it. Each returns when it began and when it ended, on the monotonic clock."""
+"""Faults of Kafka. Each returns when it began and when it ended, on the monotonic clock."""
 
 import asyncio
 import time
+from functools import partial
 
-from load.faults.causes_rabbitmq import Span, hold, slow_down
-from load.faults.replicas import GROUP, SESSION_SECONDS
+from load.faults.replicas import GROUP
 from load.faults.streams import STREAMS
-from load.faults.world import World
+from load.faults.world import Span, World
 
 STILL_SECONDS = 2.5
 """Readers stand still so long before the log is truncated: shorter than half the session, so they keep their shares."""
-MOST_BEYOND_SESSION = 3.0
 LOOK_SECONDS = 0.5
 KNOWN_LOOKS = 40
 """Whether the replicas have committed something of a topic made anew; no more than so often."""
@@ -20,43 +19,12 @@ BEYOND = 100
 
 async def restart(world: World) -> Span:
     """Stop Kafka in order, start it again."""
-    return await _away(world, kill=False)
+    return await world.away(world.stack.stop_kafka, world.stack.start_kafka)
 
 
 async def kill(world: World) -> Span:
     """Kill Kafka, start it again."""
-    return await _away(world, kill=True)
-
-
-async def _away(world: World, *, kill: bool) -> Span:
-    began = time.monotonic()
-    await asyncio.to_thread(world.stack.stop_kafka, kill=kill)
-    await asyncio.sleep(world.seconds())
-    await asyncio.to_thread(world.stack.start_kafka)
-    return began, time.monotonic()
-
-
-async def reset(world: World) -> Span:
-    """Reset every connection."""
-    for link in world.kafka_links():
-        link.reset()
-    return time.monotonic(), time.monotonic()
-
-
-async def black_hole(world: World) -> Span:
-    """Let nothing pass for a while."""
-    return await hold(world.kafka_links(), world.seconds())
-
-
-async def cut_off(world: World) -> Span:
-    """Let one replica alone not reach Kafka, until others have its partitions."""
-    seconds = SESSION_SECONDS + world.chance.uniform(1.0, MOST_BEYOND_SESSION)
-    return await hold([world.replica().kafka], seconds)
-
-
-async def slow(world: World) -> Span:
-    """Let everything pass slowly."""
-    return await slow_down(world.kafka_links(), world.seconds())
+    return await world.away(partial(world.stack.stop_kafka, kill=True), world.stack.start_kafka)
 
 
 async def add_partition(world: World) -> Span:

@@ -1,20 +1,17 @@
-"""Faults of RabbitMQ and of the way to it. Each returns when it began and when it ended, on the monotonic clock."""
+"""Faults of RabbitMQ. Each returns when it began and when it ended, on the monotonic clock."""
 
 import asyncio
 import time
+from functools import partial
 
-from load.faults.link import CALM, Link, Weather
 from load.faults.replicas import USER
 from load.faults.streams import DEAD, EXCHANGE, STREAMS
-from load.faults.world import World
+from load.faults.world import Span, World
 from load.wire import Wire, WireError
-
-Span = tuple[float, float]
 
 HIGH_WATERMARK, NO_MEMORY = 0.4, 0.0001
 """Shares of the machine's memory: RabbitMQ's default, and one that is always exceeded."""
 FREE_BYTES, TOO_MANY_BYTES = 200_000_000, 10**18
-SLOW = Weather(delay=0.2, jitter=0.05, loss=0.01)
 CLOSE_ALL = f'rabbit_networking:close_all_user_connections(<<"{USER}">>, <<"closed on purpose">>)'
 EMPTY_SECONDS = 20.0
 """A queue in use is empty at some moment within so long."""
@@ -22,20 +19,12 @@ EMPTY_SECONDS = 20.0
 
 async def restart(world: World) -> Span:
     """Stop RabbitMQ in order, start it again."""
-    return await _away(world, kill=False)
+    return await world.away(world.stack.stop_rabbitmq, world.stack.start_rabbitmq)
 
 
 async def kill(world: World) -> Span:
     """Kill RabbitMQ, start it again."""
-    return await _away(world, kill=True)
-
-
-async def _away(world: World, *, kill: bool) -> Span:
-    began = time.monotonic()
-    await asyncio.to_thread(world.stack.stop_rabbitmq, kill=kill)
-    await asyncio.sleep(world.seconds())
-    await asyncio.to_thread(world.stack.start_rabbitmq)
-    return began, time.monotonic()
+    return await world.away(partial(world.stack.stop_rabbitmq, kill=True), world.stack.start_rabbitmq)
 
 
 async def memory_alarm(world: World) -> Span:
@@ -116,49 +105,6 @@ async def _forbid(world: World, write: str) -> Span:
 def _permissions(write: str) -> str:
     args = f'<<"{USER}">>, <<"/">>, <<"">>, <<"{write}">>, <<".*">>, <<"load.faults">>'
     return f"rabbit_auth_backend_internal:set_permissions({args})"
-
-
-async def reset(world: World) -> Span:
-    """Reset every connection."""
-    for link in world.rabbitmq_links():
-        link.reset()
-    return time.monotonic(), time.monotonic()
-
-
-async def black_hole(world: World) -> Span:
-    """Let nothing pass for a while."""
-    return await hold(world.rabbitmq_links(), world.seconds())
-
-
-async def slow(world: World) -> Span:
-    """Let everything pass slowly."""
-    return await slow_down(world.rabbitmq_links(), world.seconds())
-
-
-async def hold(links: list[Link], seconds: float) -> Span:
-    """Let nothing pass these links for a while."""
-    began = time.monotonic()
-    for link in links:
-        link.hold()
-    try:
-        await asyncio.sleep(seconds)
-    finally:
-        for link in links:
-            link.release()
-    return began, time.monotonic()
-
-
-async def slow_down(links: list[Link], seconds: float) -> Span:
-    """Let everything pass these links slowly for a while."""
-    began = time.monotonic()
-    for link in links:
-        link.weather = SLOW
-    try:
-        await asyncio.sleep(seconds)
-    finally:
-        for link in links:
-            link.weather = CALM
-    return began, time.monotonic()
 
 
 async def _for_a_while(world: World, cause: str, mend: str) -> Span:

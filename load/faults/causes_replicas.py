@@ -5,11 +5,8 @@ import errno
 import time
 from pathlib import Path
 
-from load.faults.causes_rabbitmq import Span
-from load.faults.replicas import SESSION_SECONDS
-from load.faults.world import World
+from load.faults.world import Span, World
 
-MOST_BEYOND_SESSION = 3.0
 FILL_BYTES = 1 << 16
 FILLER = "filler"
 
@@ -34,7 +31,7 @@ async def stop(world: World) -> Span:
     began = time.monotonic()
     worker.suspend()
     try:
-        await asyncio.sleep(SESSION_SECONDS + world.chance.uniform(1.0, MOST_BEYOND_SESSION))
+        await asyncio.sleep(world.beyond_session())
     finally:
         worker.resume()
     return began, time.monotonic()

@@ -8,10 +8,10 @@ import random
 import socket
 import struct
 from contextlib import suppress
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
-READ_BYTES = 1 << 16
+from load.door import HOST, READ_BYTES, Door
+
 WAITING_PIECES = 64
 """On their way in one direction; then the sender is held up, as by a full window."""
 SEGMENT = 1460
@@ -49,41 +49,24 @@ def kafka_substitution(kafka_port: int, link_port: int) -> Substitution:
 
 
 def _kafka_address(port: int) -> bytes:
-    return b"127.0.0.1" + struct.pack(">i", port)
+    return HOST.encode() + struct.pack(">i", port)
 
 
-class Link:
+class Link(Door):
     """Listens on a port of 127.0.0.1 and passes on to another; a context manager."""
 
     def __init__(self, port: int, *, seed: int, is_kafka: bool = False) -> None:
-        self._to = port
+        super().__init__(port)
         self._is_kafka = is_kafka
         self._chance = random.Random(seed)
         self._clear = asyncio.Event()
         self._clear.set()
-        self._running: set[asyncio.Task[None]] = set()
-        self._writers: set[asyncio.StreamWriter] = set()
         self.weather = CALM
-
-    async def __aenter__(self) -> Self:
-        """Listen."""
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self.port = int(self._server.sockets[0].getsockname()[1])
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End everything."""
-        self._server.close()
-        for task in self._running:
-            task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
 
     def reset(self) -> int:
         """Reset every connection, on both sides; return how many there were."""
-        count = len(self._running)
-        for writer in list(self._writers):
+        count = self.count
+        for writer in list(self.writers):
             _reset(writer)
         return count
 
@@ -95,31 +78,15 @@ class Link:
         """Let everything through again; what was on its way arrives."""
         self._clear.set()
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(self._pass_on(reader, writer))
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
-        into: asyncio.StreamWriter | None = None
-        try:
-            await self._clear.wait()
-            out, into = await asyncio.open_connection("127.0.0.1", self._to)
-            self._writers.add(into)
-            async with asyncio.TaskGroup() as both:
-                both.create_task(self._one_way(reader, into, None))
-                both.create_task(self._one_way(out, writer, self._substitution()))
-        except* OSError:
-            pass  # the broker is away, or one side has gone: the other one learns it now
-        finally:
-            for one in (writer, into):
-                if one is not None:
-                    one.transport.abort()
-                    self._writers.discard(one)
+    async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Copy both directions, through all that the weather does, until one side has gone."""
+        await self._clear.wait()
+        async with self.through() as (out, into), asyncio.TaskGroup() as both:
+            both.create_task(self._one_way(reader, into, None))
+            both.create_task(self._one_way(out, writer, self._substitution()))
 
     def _substitution(self) -> Substitution | None:
-        return kafka_substitution(self._to, self.port) if self._is_kafka else None
+        return kafka_substitution(self.behind, self.port) if self._is_kafka else None
 
     async def _one_way(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, change: Substitution | None

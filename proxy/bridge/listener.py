@@ -133,23 +133,19 @@ class Listener:
 
     async def _send(self, granted: int) -> None:
         batches: list[Batch] = []
-        taken, size = 0, self.inbox.bytes
         try:
             await self._around.lease.held()
             if self.is_stopped:
                 return
             batches = self.inbox.take(granted, asyncio.get_running_loop().time())
-            taken, size = sum(len(batch.events) for batch in batches), size - self.inbox.bytes
             if self.event_type.max_age is not None:
                 batches = self._without_expired(batches, self._around.wall() - self.event_type.max_age)
             self._sending = batches
             await self._lane.publish(batches)
         finally:
             self._sending = []
-            written = sum(batch.done for batch in batches)
-            if written < taken:  # some expired, or were called back
-                size = sum(event.size for batch in batches for event in batch.events[: batch.done])
-            self.throttle.settle(written, size if written else 0)
+            written = [event.size for batch in batches for event in batch.events[: batch.done]]
+            self.throttle.settle(len(written), sum(written))
             self.inbox.settle(batches)
 
     async def _idle(self, now: float, letters_due: float | None) -> None:

@@ -61,6 +61,13 @@ def quoted(text: str) -> str:
     return json.dumps(cut)
 
 
+def printable(text: str) -> str:
+    """Return a line in which whatever a terminal would obey or hide is written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+
+
 def path_text(path: Iterable[str | int]) -> str:
     """Return `event_types.brand-alert.topics[2]`; names with other characters stand in quotes."""
     text = ""
@@ -97,7 +104,8 @@ class Mistakes:
     def add_line(self, file: str, line: int, words: str) -> None:
         """Note a mistake where there is no item."""
         self.begin(file)
-        self._found[self._files[file], line, " ".join(f"{file}:{line}: {words}".splitlines())] = None
+        text = printable(" ".join(f"{file}:{line}: {words}".splitlines()))
+        self._found[self._files[file], line, text] = None
 
     def listed(self) -> list[str]:
         """Return one line per mistake, in the order of the files and their lines."""

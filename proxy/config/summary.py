@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from proxy.config.items import listing
+from proxy.config.items import listing, printable
 from proxy.settings import EventType, Route, Settings, TypePattern
 from proxy.settings.parts import duration_text, size_text
 
@@ -52,7 +52,7 @@ def describe(settings: Settings) -> str:
         f"event    at most {size_text(limits.event_bytes)}, confirmed within {confirm}",
         f"commit   every {duration_text(limits.commit_interval)}, {limits.uncommitted_events} ahead per partition",
     ]
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def warnings(settings: Settings) -> list[str]:
@@ -65,7 +65,7 @@ def warnings(settings: Settings) -> list[str]:
     if settings.log.session_timeout < _KAFKA_LEAST_SESSION:
         least = duration_text(_KAFKA_LEAST_SESSION)
         found.append(f"log.session_timeout: Kafka refuses less than {least} unless its brokers are set otherwise")
-    return found
+    return list(map(printable, found))
 
 
 def _of_routes(settings: Settings) -> Iterator[str]:

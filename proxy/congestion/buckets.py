@@ -5,6 +5,8 @@ above that a bucket is 2^k wide with 128 buckets for each doubling. The index eq
 gives for `HdrHistogram(1, 3_600_000_000, 2)`, so that sparse counts of either origin merge by adding.
 """
 
+from itertools import accumulate
+
 LOWEST_US = 1
 HIGHEST_US = 3_600_000_000
 DIGITS = 2
@@ -34,9 +36,6 @@ def quantile(counts: dict[int, int], share: float) -> int | None:
     if not total:
         return None
     wanted = max(1, -int(-share * total // 1))
-    seen = 0
-    for index in sorted(counts):
-        seen += counts[index]
-        if seen >= wanted:
-            return highest_of(index)
-    raise AssertionError("the counts were summed above")
+    ordered = sorted(counts)
+    sums = accumulate(counts[index] for index in ordered)
+    return highest_of(next(index for index, seen in zip(ordered, sums, strict=True) if seen >= wanted))

@@ -8,8 +8,8 @@ How a record of the log becomes a message:
     key                       header `tidegate-key` (x); absent for null, empty for empty
     topic, partition          headers `tidegate-topic` (S), `tidegate-partition` (I)
     position                  header `tidegate-position` (S)
-    timestamp                 header `tidegate-timestamp` (l, milliseconds) and property `timestamp` (seconds, not
-                              before 1970); both absent if the record has none
+    timestamp                 header `tidegate-timestamp` (l, milliseconds) and property `timestamp` (seconds, only
+                              from 1970 to 9999); both absent if the record has none
     header `content-type`     property `content_type` (in any case, the last one); else the address's
     other headers             headers of the same name: S if the value is UTF-8, else x; V for null;
                               a repeated name: one array A of its values in order;
@@ -62,6 +62,9 @@ _FLAGS = b"\xb8\x80"
 _FLAGS_WITH_TIMESTAMP = b"\xb8\xc0"
 _BEFORE_ID = 3
 """Bytes of delivery mode, priority and the id's length."""
+_YEAR_10000 = 253_402_300_800_000
+"""Milliseconds since 1970. Later instants, as of a producer that counts nanoseconds, end the connection of clients that
+make a date of the property: of consumers, and ours when the broker returns the message."""
 _SHAPES = 64
 """Shapes kept per envelope; beyond it they are made anew."""
 _start = struct.Struct(">BHI")
@@ -134,7 +137,7 @@ class Envelope:
         if (
             not value
             or timestamp is None
-            or timestamp < 0
+            or not 0 <= timestamp < _YEAR_10000
             or size > self._event_bytes
             or len(headers) > self._headers
             or len(value) > self._body_max
@@ -211,7 +214,7 @@ class Envelope:
         table = b"".join((self._table_start(event), *remarks, log_fields(event.headers)))
         tail = self._mode + short_string(message_id(self._partition, event), "message id")
         flags = _FLAGS
-        if event.timestamp_ms is not None and event.timestamp_ms >= 0:
+        if event.timestamp_ms is not None and 0 <= event.timestamp_ms < _YEAR_10000:
             flags = _FLAGS_WITH_TIMESTAMP
             tail += _size(event.timestamp_ms // 1000)
         header = b"".join(

@@ -18,7 +18,7 @@ OMITTED_BYTES = 4_096
 _CONTENT_TYPE = "content-type"
 _OMITTED_NAMES = 16
 _SPOKEN = 80
-"""Characters of a foreign name that a message repeats."""
+"""Characters of a foreign name, written in ASCII, that a message repeats."""
 _ENTRY_OVERHEAD = 16
 """More than type, lengths and array of one entry take."""
 _length = struct.Struct(">I").pack
@@ -49,8 +49,11 @@ def short_string(text: str | bytes, what: str) -> bytes:
 
 
 def spoken(name: str) -> str:
-    """Return a foreign name in quotes, cut to what a message bears."""
-    return ascii(name if len(name) <= _SPOKEN else f"{name[:_SPOKEN]}...")
+    """Return a foreign name in quotes and in ASCII, cut to what a message bears."""
+    quoted = ascii(name[:_SPOKEN])  # one character may take ten
+    if len(name) <= _SPOKEN and len(quoted) <= _SPOKEN + 2:
+        return quoted
+    return f"{quoted[: _SPOKEN + 1]}...{quoted[0]}"
 
 
 def field(name: str, value: bytes) -> bytes:

@@ -9,9 +9,9 @@ import itertools
 import logging
 import math
 import ssl
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import aio_pika
 from aio_pika.connection import make_url
@@ -26,6 +26,8 @@ from proxy.settings.parts import split_host
 
 CLOSE_DEADLINE = 2.0
 """Seconds a connection may take to close in order; then it is cut."""
+FRAME_BYTES = 129 * 1024**2
+"""The longest frame taken from a broker that sets no bound: the largest event that the settings allow, come back."""
 
 
 def cause(error: BaseException | None) -> str:
@@ -50,16 +52,39 @@ def speaking(host: str) -> Iterator[None]:
         raise BrokerError(f"{host}: {cause(error)}") from error
 
 
+class _BoundedReader:
+    """What the client calls of a reader; it would gather a frame as long as its head says, up to 4 GiB."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self.longest = FRAME_BYTES
+        self.at_eof = reader.at_eof
+        self.read = reader.read
+        self._read = reader.readexactly
+
+    def readexactly(self, size: int) -> Awaitable[bytes]:
+        """Read as `asyncio.StreamReader` does. Raises `OSError` if it is more than a frame may have."""
+        if size > self.longest:
+            raise OSError(f"a frame of {size} bytes, at most {self.longest} are agreed")
+        return self._read(size)
+
+
 class _Cuttable(TransportFactory):
     """Keeps the transport at hand: a connection that does not answer must be cut, and the client has no way to."""
 
     def __init__(self, *, tls: bool) -> None:
         self._factory = TLSTransportFactory() if tls else TCPTransportFactory()
+        self._reader: _BoundedReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
     async def create(self, url: URL, **kwargs: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         reader, self._writer = await self._factory.create(url, **kwargs)
-        return reader, self._writer
+        self._reader = _BoundedReader(reader)
+        return cast("asyncio.StreamReader", self._reader), self._writer
+
+    def bound(self, frame_max: int) -> None:
+        """Take no longer frames any more; 0 is no bound but that of `FRAME_BYTES`."""
+        if self._reader is not None and frame_max:
+            self._reader.longest = frame_max
 
     def cut(self) -> None:
         if self._writer is not None:
@@ -126,6 +151,7 @@ class Logins:
         assert connection.transport is not None
         underlay = connection.transport.connection
         assert isinstance(underlay, Underlay)
+        transport.bound(underlay.connection_tune.frame_max or 0)
         return Login(host, connection, underlay, transport)
 
     async def _connect(self, connection: aio_pika.Connection, host: str) -> None:

@@ -11,6 +11,14 @@ from proxy.publish_lane.line import Line, Request
 
 PROBATION_EVENTS = 1_000
 """Events in a row that must be resolved without harm after a culprit."""
+# The text is all there is. RabbitMQ 3.10 and 4.0 close the channel with class 60 and method 40 (basic.publish) whatever
+# was wrong, and with code 403 over an exchange as over a routing key. Only its begin counts: a key stands further on.
+_EXCHANGE_FAULTS = (
+    "NOT_FOUND - no exchange",
+    "ACCESS_REFUSED - access to exchange",
+    "ACCESS_REFUSED - write access to exchange",
+    "ACCESS_REFUSED - cannot publish to internal exchange",
+)
 
 
 @dataclass(slots=True)
@@ -86,3 +94,8 @@ class Quarantine:
         suspect = self._suspects.pop(request.topic, None)
         if suspect is not None:
             self._suspects[request.topic] = suspect
+
+
+def blames_exchange(why: str) -> bool:
+    """Tell whether the broker closed a channel because the exchange is missing or closed to us, whatever the event."""
+    return why.startswith(_EXCHANGE_FAULTS)

@@ -16,6 +16,7 @@ from proxy.publish_lane.frames import PIECE_BYTES, Envelope, cut, without_channe
 from proxy.publish_lane.headers import UnfitError
 from proxy.publish_lane.ledger import Ledger
 from proxy.publish_lane.outcomes import Outcomes, Resolved
+from proxy.publish_lane.quarantine import blames_exchange
 from proxy.publish_lane.wire import Sent, Wire
 from proxy.settings import Limits
 
@@ -276,7 +277,7 @@ class Session:
         for channel in channels:
             resolved = channel.ledger.abandon(outcome, Reason.REFUSED, why)
             for one in resolved:
-                if alone and _blames_exchange(why):
+                if alone and blames_exchange(why):
                     self._quarantine.excuse(one.batch.partition.topic)
                 elif alone:
                     self._quarantine.convict(one.batch.partition.topic)
@@ -291,8 +292,3 @@ class Session:
         if self.over:
             return ()
         return tuple(channel for channel in (self._main, self._second) if channel is not None)
-
-
-def _blames_exchange(why: str) -> bool:
-    """Tell whether the broker says that the exchange is missing or may not be written to, whatever the event."""
-    return why.startswith("NOT_FOUND") or "access to exchange" in why

@@ -58,6 +58,17 @@ async def assigned(log: EventLog, owner: Owner, partitions: int = 1) -> None:
     await poll_until(log, owner, lambda: len(owner.owned) == partitions)
 
 
+async def four_of_ten_committed(world: World, topic: str, join: Join) -> tuple[EventLog, Owner]:
+    """Return a member that has received the topic's ten events and committed the fourth."""
+    await world.create(topic)
+    await world.produce(topic, numbered(10))
+    log, owner = await join()
+    await receive(log, owner, 10)
+    partition = Partition(topic, 0)
+    await log.commit({partition: owner.received[partition][3].position})
+    return log, owner
+
+
 class EventLogContract:
     """The tests; one class below for each log they are run on."""
 
@@ -272,16 +283,17 @@ class EventLogContract:
         await poll_until(log, owner, lambda: len(owner.assignments) == 2)
         await world.produce(topic, [b"again"])
         await receive(log, owner, 1)
+        partition = Partition(topic, 0)
+        assert owner.assignments == [{partition}, {partition}]
+        assert owner.values(partition) == [b"again"]
+        await log.commit(owner.finish())
+        assert await log.affirm()
 
     async def test_affirming_changes_nothing_when_positions_were_committed(
         self, world: World, topic: str, join: Join
     ) -> None:
-        await world.create(topic)
         partition = Partition(topic, 0)
-        await world.produce(topic, numbered(10))
-        log, owner = await join()
-        await receive(log, owner, 10)
-        await log.commit({partition: owner.received[partition][3].position})
+        log, owner = await four_of_ten_committed(world, topic, join)
         assert await log.affirm()
         await log.stop()
         log, owner = await join()
@@ -500,12 +512,8 @@ class EventLogContract:
     async def test_the_last_commit_of_an_assignment_counts_as_nobody_elses_progress_when_it_comes_late(
         self, world: World, topic: str, join: Join
     ) -> None:
-        await world.create(topic)
         partition = Partition(topic, 0)
-        await world.produce(topic, numbered(10))
-        log, owner = await join()
-        await receive(log, owner, 10)
-        await log.commit({partition: owner.received[partition][3].position})
+        log, owner = await four_of_ten_committed(world, topic, join)
         owner.finish()
         owner.revoking = asyncio.Event()
         leaving = asyncio.ensure_future(log.subscribe(frozenset()))
@@ -530,7 +538,9 @@ class EventLogContract:
             assert await log.poll(0.01) == {}
 
     async def test_nothing_breaks_when_a_log_is_stopped_that_was_never_started(self, world: World) -> None:
-        await world.log("idle").stop()
+        log = world.log("idle")
+        await log.stop()
+        assert await log.poll(0.01) == {}
 
 
 class TestMemoryLog(EventLogContract):

@@ -312,7 +312,10 @@ class LaneContract:
     async def test_each_event_ends_once_and_truly_when_everything_happens_at_once(
         self, bench: Bench, seed: int
     ) -> None:
-        await storm(bench, Random(seed))
+        aftermath = await storm(bench, Random(seed))
+        assert all(aftermath.written.values())
+        assert aftermath.ended == aftermath.written
+        assert aftermath.untrue == []
 
     async def test_the_monitor_tells_depths_and_missing_queues(self, bench: Bench) -> None:
         queue = await bench.world.queue()

@@ -27,8 +27,10 @@ async def test_each_event_is_worked_on_once_when_events_come_twice_and_the_work_
 ) -> None:
     monkeypatch.chdir(tmp_path)
     failing = {"orders-0-3", "orders-0-7"}
+    worked: list[str] = []
 
     def work(database: sqlite3.Connection, message: AbstractIncomingMessage) -> None:
+        worked.append(str(message.message_id))
         database.execute("CREATE TABLE IF NOT EXISTS booked (event TEXT)")
         database.execute("INSERT INTO booked VALUES (?)", [message.message_id])
         if message.message_id in failing:
@@ -45,6 +47,7 @@ async def test_each_event_is_worked_on_once_when_events_come_twice_and_the_work_
         # A new topic under the old name begins at offset 0 again: the timestamp tells its events from the old ones.
         anew = aio_pika.Message(b"", message_id="orders-0-0", headers={"tidegate-timestamp": 1_800_000_000_000})
         await world.channel.default_exchange.publish(anew, name)
+        await world.channel.default_exchange.publish(aio_pika.Message(b"", message_id="last-0-0"), name)
 
         async def consume() -> None:
             while True:  # as whoever runs it would: it ends when its work fails
@@ -55,21 +58,13 @@ async def test_each_event_is_worked_on_once_when_events_come_twice_and_the_work_
 
         consuming = asyncio.create_task(consume())
         try:
-
-            async def is_done() -> bool:
-                path = tmp_path / "done.sqlite"
-                if not path.exists():
-                    return False
-                with sqlite3.connect(path) as database:
-                    tables = database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'booked'").fetchone()
-                    if tables == (0,):
-                        return False
-                    booked = [event for (event,) in database.execute("SELECT event FROM booked")]
-                left = (await world.channel.declare_queue(name, passive=True)).declaration_result.message_count
-                return sorted(booked) == sorted([*ids, "orders-0-0"]) and left == 0
-
-            await until(is_done)
+            await until(lambda: worked[-1:] == ["last-0-0"])
         finally:
             consuming.cancel()
             await asyncio.gather(consuming, return_exceptions=True)
             await queue.delete(if_unused=False, if_empty=False)
+    assert not failing
+    assert [worked.count(event) for event in ("orders-0-2", "orders-0-3", "orders-0-7")] == [1, 2, 2]
+    with sqlite3.connect(tmp_path / "done.sqlite") as database:
+        booked = [event for (event,) in database.execute("SELECT event FROM booked ORDER BY rowid")]
+    assert booked == [*ids, "orders-0-0", "last-0-0"]

@@ -199,7 +199,9 @@ async def test_events_are_read_when_the_login_is_right(
     await world.produce(topic, numbered(3))
     log, owner = await join(**login(stack, mechanism=mechanism))
     await receive(log, owner, 3)
+    assert owner.values(Partition(topic, 0)) == numbered(3)
     await log.commit(owner.finish())
+    assert await log.affirm()
 
 
 async def test_a_survey_tells_refused_topics_when_they_may_not_be_described_or_not_be_read(

@@ -20,6 +20,7 @@ from proxy.bridge.depths import Depths
 from proxy.errors import BrokerError, RefusedLoginError, SettingsError
 from proxy.model import Event, Outcome, Reason
 from proxy.publish_lane import PublishLane
+from proxy.publish_lane.quarantine import blames_exchange
 from proxy.rabbit_broker.broker import MOST_CONNECTIONS, RabbitBroker
 from proxy.settings import BrokerSettings, BrokerTls, Limits, Route
 from tests.contract.lane_adapters import Bench, RabbitWorld, until
@@ -149,6 +150,29 @@ async def test_events_are_refused_one_by_one_when_the_user_may_not_write(
             assert all("ACCESS_REFUSED" in end.detail for end in refused)
 
 
+@pytest.mark.parametrize(
+    ("fault", "is_exchange"), [("missing", True), ("closed", True), ("internal", True), ("topic", False)]
+)
+async def test_the_exchange_or_the_event_is_blamed_as_the_broker_words_it_when_a_channel_is_closed(
+    world: RabbitWorld, bench: Bench, stack: Stack, fault: str, *, is_exchange: bool
+) -> None:
+    exchange, name = f"{fault}.{uuid4().hex[:8]}", f"user-{uuid4().hex[:8]}"
+    if fault != "missing":
+        await world.channel.declare_exchange(exchange, "topic", internal=fault == "internal", auto_delete=False)
+    with user(stack, name, "^$", "^(missing|internal|topic)", "^$"):
+        stack.rabbitmqctl("set_topic_permissions", name, exchange, "^allowed$", "^$")
+        settings = world.settings.model_copy(update={"username": name, "password": pw("secret")})
+        lane = RabbitBroker(settings, {"r": Route(exchange="")}, Limits()).lane("r")
+        recorder = bench.recorder("access to exchange", exchange=exchange)
+        async with running(lane):
+            await lane.publish([recorder.batch(made(0, 1))])
+            await recorder.ended(1)
+    (end,) = recorder.ends
+    assert (end.outcome, end.reason) == (Outcome.UNDELIVERABLE, Reason.REFUSED)
+    assert blames_exchange(end.detail) == is_exchange, end.detail
+    await world.channel.exchange_delete(exchange)
+
+
 async def test_an_event_is_refused_alone_when_it_is_larger_than_the_broker_takes(
     world: RabbitWorld, bench: Bench, stack: Stack
 ) -> None:
@@ -225,8 +249,13 @@ async def test_the_next_host_is_taken_when_one_is_dead(world: RabbitWorld, bench
     lane = RabbitBroker(world.settings.model_copy(update={"hosts": hosts}), {"r": Route(exchange="")}, Limits()).lane(
         "r"
     )
+    queue = await world.queue()
+    recorder = bench.recorder(queue)
     async with running(lane):
         await until(lambda: lane.state is LaneState.OPEN, deadline=5)
+        await send_all(lane, recorder, made(0, 10))
+    assert recorder.positions(Outcome.CONFIRMED) == list(range(10))
+    assert len(await world.ids(queue)) == 10
 
 
 async def test_a_refused_login_is_named_when_it_never_worked(world: RabbitWorld) -> None:

@@ -1,17 +1,19 @@
 """`python -m tests.mutations`: puts each bug into a copy of the sources and lives fault histories until one fails.
 
-Prints and, with `--table`, writes which seed catches which bug, and what it says. Exit code 1 if a bug survives.
+Prints and, with `--table`, writes which seed catches which bug, and what it says.
+Exit code 1 if a bug survives, 130 or 143 if interrupted.
 """
 
 import argparse
+import asyncio
 import os
 import re
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
+from asyncio.subprocess import PIPE
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,8 +37,8 @@ class Catch:
     said: str
 
 
-def catch(mutation: Mutation, seeds: int = SEEDS) -> Catch:
-    """Run histories with the bug in until one fails."""
+async def catch(mutation: Mutation, seeds: int = SEEDS) -> Catch:
+    """Run histories with the bug in until one fails; cancelled, leave nothing behind."""
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         tree = Path(folder)
         shutil.copytree(CHECKOUT / "proxy", tree / "proxy", ignore=shutil.ignore_patterns("__pycache__"))
@@ -47,31 +49,49 @@ def catch(mutation: Mutation, seeds: int = SEEDS) -> Catch:
             return Catch(mutation, None, str(error))
         command = [sys.executable, "-m", "proxy.simulation", "--first", "--seeds", f"0..{seeds - 1}"]
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+        living = await asyncio.create_subprocess_exec(
+            *command, cwd=tree, env=environment | {"PYTHONPATH": str(tree)}, stdout=PIPE, stderr=PIPE
+        )
         try:
-            ran = subprocess.run(
-                command,
-                cwd=tree,
-                env=environment | {"PYTHONPATH": str(tree)},
-                capture_output=True,
-                text=True,
-                timeout=DEADLINE,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
+            async with asyncio.timeout(DEADLINE):
+                out, err = await living.communicate()
+        except TimeoutError:
             return Catch(mutation, None, f"no result within {DEADLINE:g} s")
-    told = _TOLD.search(ran.stdout)
+        finally:
+            if living.returncode is None:
+                living.kill()
+                await living.wait()
+    told = _TOLD.search(out.decode())
     if told is not None:
         return Catch(mutation, int(told[1]), told[2].split("; ")[0])
-    return Catch(mutation, None, "survived" if ran.returncode == 0 else ran.stderr[-_LONGEST:])
+    return Catch(mutation, None, "survived" if living.returncode == 0 else err.decode()[-_LONGEST:])
 
 
-def table(catches: Sequence[Catch]) -> str:
+async def catches(chosen: Sequence[Mutation], jobs: int) -> list[Catch]:
+    """Try each bug, so many at a time, and print how each ends; in their order."""
+    places = asyncio.Semaphore(jobs)
+
+    async def one_of_many(mutation: Mutation) -> Catch:
+        async with places:
+            return await catch(mutation)
+
+    ended = []
+    async with asyncio.TaskGroup() as tasks:
+        for trying in [tasks.create_task(one_of_many(mutation)) for mutation in chosen]:
+            one = await trying
+            ended.append(one)
+            seed = "SURVIVES" if one.seed is None else f"seed {one.seed}"
+            print(f"{one.mutation.name:<62} {seed:>10}  {_short(one.said)}", flush=True)
+    return ended
+
+
+def table(ended: Sequence[Catch]) -> str:
     """Return the document."""
-    caught = sum(one.seed is not None for one in catches)
+    caught = sum(one.seed is not None for one in ended)
     rows = "\n".join(
         f"| {one.mutation.name} | `{one.mutation.file.removeprefix('proxy/')}` | "
         f"{'**none**' if one.seed is None else one.seed} | {_short(one.said)} |"
-        for one in catches
+        for one in ended
     )
     return f"""# Deliberate bugs, and the fault history that catches each
 
@@ -79,7 +99,7 @@ Made by `python -m tests.mutations --table docs/guarantees-mutations.md`; do not
 Each bug is put alone into a copy of the sources, then `python -m proxy.simulation` lives one history after another.
 `tests/unit/test_mutations.py` sees to it that every bug still applies to the sources.
 
-{caught} of {len(catches)} are caught within {SEEDS:,} histories.
+{caught} of {len(ended)} are caught within {SEEDS:,} histories.
 
 | bug | in | first seed that fails | what it says (virtual seconds first) |
 |---|---|---|---|
@@ -99,16 +119,28 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--table", type=Path, metavar="FILE", help="write the table there")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(arguments)
+    return asyncio.run(_run(options))
+
+
+async def _run(options: argparse.Namespace) -> int:
+    heard: list[int] = []
     chosen = [one for one in MUTATIONS if not options.names or any(name in one.name for name in options.names)]
-    catches = []
-    with ThreadPoolExecutor(options.jobs) as workers:
-        for one in workers.map(catch, chosen):
-            catches.append(one)
-            seed = "SURVIVES" if one.seed is None else f"seed {one.seed}"
-            print(f"{one.mutation.name:<62} {seed:>10}  {_short(one.said)}", flush=True)
+    trying = asyncio.create_task(catches(chosen, options.jobs))
+
+    def interrupt(signum: int) -> None:
+        heard.append(signum)
+        trying.cancel()
+
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(signum, interrupt, signum)
+    try:
+        ended = await trying
+    except asyncio.CancelledError:
+        print("interrupted", flush=True)
+        return 128 + heard[0]
     if options.table is not None:
-        options.table.write_text(table(catches), encoding="utf-8")
-    return 1 if any(one.seed is None for one in catches) else 0
+        options.table.write_text(table(ended), encoding="utf-8")
+    return 1 if any(one.seed is None for one in ended) else 0
 
 
 if __name__ == "__main__":

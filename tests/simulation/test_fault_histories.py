@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -12,6 +13,7 @@ import pytest
 from proxy.simulation.faults.history import live
 from proxy.simulation.faults.plan import KINDS, draw
 from proxy.simulation.faults.shrink import smallest
+from tests.support.process_group import START_SECONDS, process_group
 
 SEEDS = 1_000
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -74,3 +76,54 @@ def test_a_mistake_in_the_arguments_is_told_when_the_range_is_empty() -> None:
 @pytest.mark.parametrize("needed", [{3}, {0, 7}, {1, 2, 5}, set()])
 def test_only_what_is_needed_is_left_when_a_failing_history_is_shrunk(needed: set[int]) -> None:
     assert smallest(range(8), lambda numbers: needed <= numbers) == needed
+
+
+def test_a_removed_replica_publishes_on_for_a_moment_when_it_was_removed_by_force_in_a_rebalance() -> None:
+    plans = (draw(seed) for seed in range(5 * SEEDS))
+    removed = (plan for plan in plans if any((one.kind, one.seam) == ("fence", "revoked") for one in plan.faults))
+    lived = 0
+    for result in map(live, removed):
+        lived += 1
+        assert not result.violations
+        if any("not knowing that it was removed" in step for _, step in result.steps):
+            return
+    pytest.fail(f"none of {lived} histories shows it")
+
+
+JOBS = 2
+END_SECONDS = 10.0
+"""A moment; on a machine that does much else it is longer."""
+TELLING = """
+import sys
+from proxy.simulation.faults import command
+lived = command.live
+command.live = lambda plan: (print(plan.seed, flush=True), lived(plan))[1]
+sys.exit(command.main(sys.argv[1:]))
+"""
+"""The command, but it tells the seed of each history that begins."""
+INTERRUPTIONS = [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, "interrupted\n")]
+
+
+@pytest.mark.parametrize(("signum", "code", "said"), [*INTERRUPTIONS, (signal.SIGKILL, -signal.SIGKILL, None)])
+def test_no_process_is_left_when_the_command_for_many_is_interrupted(signum: int, code: int, said: str | None) -> None:
+    with process_group("-m", "proxy.simulation", "--seeds", "0..99999", "--jobs", str(JOBS), cwd=CHECKOUT) as group:
+        group.until(lambda: len(group.living) > JOBS, deadline=START_SECONDS)
+        group.process.send_signal(signum)
+        assert group.process.wait(END_SECONDS) == code
+        group.until(lambda: not group.living, deadline=END_SECONDS)
+        assert group.process.stdout is not None
+        assert said in {None, group.process.stdout.read()}
+
+
+@pytest.mark.parametrize(("signum", "code", "said"), INTERRUPTIONS)
+def test_nothing_but_the_interruption_is_told_when_it_strikes_in_the_middle_of_a_history(
+    signum: int, code: int, said: str
+) -> None:
+    with process_group("-c", TELLING, "--seeds", "0..99999", "--first", cwd=CHECKOUT) as group:
+        assert group.process.stdout is not None
+        assert group.process.stdout.readline() == "0\n"
+        group.process.send_signal(signum)
+        assert group.process.wait(END_SECONDS) == code
+        *lived, last = group.process.stdout.read().splitlines(keepends=True)
+        assert "".join(lived) == "".join(f"{seed}\n" for seed in range(1, len(lived) + 1))
+        assert last == said

@@ -6,15 +6,18 @@ import pytest
 
 from proxy.simulation import virtual_time
 from tests.contract.lane_adapters import Bench, MemoryWorld
-from tests.contract.lane_storm import storm
+from tests.contract.lane_storm import Aftermath, storm
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_each_event_ends_once_and_truly_when_everything_happens_at_once(seed: int) -> None:
-    async def history() -> None:
-        await storm(Bench(MemoryWorld(seed)), Random(seed))
+    async def history() -> Aftermath:
+        return await storm(Bench(MemoryWorld(seed)), Random(seed))
 
-    virtual_time.run(history())
+    aftermath = virtual_time.run(history())
+    assert all(aftermath.written.values())
+    assert aftermath.ended == aftermath.written
+    assert aftermath.untrue == []
 
 
 def test_the_same_seed_is_the_same_history() -> None:

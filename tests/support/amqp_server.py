@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Self
@@ -23,6 +24,9 @@ class AmqpServer:
         """Said instead of `tune`."""
         self.refuse_open: commands.Connection.Close | None = None
         """Said instead of `open-ok`."""
+        self.acks = False
+        """Whether what is published is confirmed, one by one."""
+        self._tags: Counter[int] = Counter()
         self._writer: asyncio.StreamWriter
 
     @classmethod
@@ -47,12 +51,17 @@ class AmqpServer:
         for start in range(0, len(body), 100):
             self.say(frame.body.ContentBody(body[start : start + 100]), channel)
 
+    def say_raw(self, data: bytes) -> None:
+        """Send bytes, frames or not."""
+        self._writer.write(data)
+
     def hang_up(self) -> None:
         """Cut the connection."""
         self._writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
+        self._tags.clear()
         try:
             await reader.readexactly(8)
             self.say(commands.Connection.Start(0, 9, CAPABILITIES, "PLAIN", "en_US"), 0)
@@ -80,3 +89,7 @@ class AmqpServer:
                 self.say(commands.Channel.OpenOk(), channel)
             case commands.Confirm.Select():
                 self.say(commands.Confirm.SelectOk(), channel)
+            case commands.Basic.Publish():
+                self._tags[channel] += 1
+                if self.acks:
+                    self.say(commands.Basic.Ack(self._tags[channel]), channel)

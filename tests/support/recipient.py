@@ -66,6 +66,11 @@ class Recorder:
         self.on_end(batch, start, end, outcome)
 
     @property
+    def sent(self) -> list[Event]:
+        """The events written, in their order."""
+        return [event for batch in self.batches for event in batch.events[: batch.done]]
+
+    @property
     def written(self) -> int:
         return sum(batch.done for batch in self.batches)
 

@@ -334,5 +334,9 @@ async def test_a_read_ends_at_once_when_it_is_interrupted() -> None:
 
 async def test_stopping_does_nothing_when_the_log_was_never_started() -> None:
     log = KafkaLog(LogSettings(hosts=["h:1"], group="g"), Limits())
-    await log.stop()
-    await log.stop()
+    for _ in range(2):
+        await log.stop()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert await log.poll(0.01) == {}
+    with pytest.raises(LogError, match="has been left"):
+        await log.progress()

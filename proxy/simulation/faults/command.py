@@ -3,12 +3,18 @@
 import argparse
 import logging
 import os
+import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context, parent_process
+from multiprocessing.synchronize import Event
+from threading import Thread
+from types import FrameType
+from typing import TextIO
 
 import structlog
 
@@ -19,16 +25,20 @@ from proxy.simulation.faults.shrink import smallest
 EXIT_VIOLATION = 1
 MOST_SHOWN = 5
 """Failing seeds that are shown with their steps; all are named."""
+PROGRESS_SECONDS = 10.0
+"""Between two words on how far many histories have come, on stderr."""
 MOST_STEPS = 60
 """Steps shown of a history, the last before its first violation."""
 _CHUNK = 20
+_GRACE_SECONDS = 10
 
 _EPILOG = """
 examples:
   python -m proxy.simulation --seeds 0..999      a thousand histories on all processors
   python -m proxy.simulation --replay 1381       one, step by step
   python -m proxy.simulation --shrink 1381       the fewest of its faults that still break it
-exit codes: 0 no history shows what it must not, 1 one does, 2 a mistake in the arguments
+exit codes: 0 no history shows what it must not, 1 one does, 2 a mistake in the arguments,
+  130 or 143 interrupted by Ctrl-C or SIGTERM
 """
 
 
@@ -36,6 +46,24 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command; return the exit code."""
     options = _parser().parse_args(arguments)
     _be_quiet()
+    terminated = False
+
+    def terminate(signum: int, frame: FrameType | None) -> None:
+        nonlocal terminated
+        terminated = True
+        # An event loop that runs has a handler of its own, which ends its tasks in order.
+        handler = signal.getsignal(signal.SIGINT)
+        (handler if callable(handler) else signal.default_int_handler)(signum, frame)
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        return _done(options)
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return 128 + (signal.SIGTERM if terminated else signal.SIGINT)
+
+
+def _done(options: argparse.Namespace) -> int:
     if options.replay is not None:
         plan = draw(options.replay)
         return _replay(plan if options.only is None else plan.only(options.only))
@@ -56,14 +84,19 @@ def _first(seeds: range) -> int:
 
 
 def _run(seeds: range, jobs: int) -> int:
-    began, used = time.monotonic(), Counter[str]()
+    began = told = time.monotonic()
+    used = Counter[str]()
     failing: dict[int, Result] = {}
-    for seed, result in _lived(seeds, jobs):
-        used.update(histories=1, events=result.events, writes=result.writes, letters=result.letters)
-        used["faults"] += len(draw(seed).faults)
-        used["virtual"] += round(1000 * result.seconds)
-        if result.violations:
-            failing[seed] = result
+    with _lives(seeds, jobs) as results:
+        for seed, result in zip(seeds, results, strict=True):
+            used.update(histories=1, events=result.events, writes=result.writes, letters=result.letters)
+            used["faults"] += len(draw(seed).faults)
+            used["virtual"] += round(1000 * result.seconds)
+            if result.violations:
+                failing[seed] = result
+            if time.monotonic() - told > PROGRESS_SECONDS:
+                told = time.monotonic()
+                _say(f"{used['histories']:,} of {len(seeds):,} histories, {len(failing)} failed", sys.stderr)
     for seed, result in list(failing.items())[:MOST_SHOWN]:
         _show(draw(seed), result)
     _say(
@@ -76,17 +109,55 @@ def _run(seeds: range, jobs: int) -> int:
     return EXIT_VIOLATION if failing else 0
 
 
-def _lived(seeds: range, jobs: int) -> Iterable[tuple[int, Result]]:
+@contextmanager
+def _lives(seeds: range, jobs: int) -> Iterator[Iterable[Result]]:
+    """Live the histories in so many processes; left by an exception, they end after the history that each is in."""
     if jobs == 1:
-        yield from ((seed, live(draw(seed))) for seed in seeds)
+        yield map(_live, seeds)
         return
-    with ProcessPoolExecutor(jobs, get_context("spawn"), _be_quiet) as workers:
-        yield from zip(seeds, workers.map(_live, seeds, chunksize=_CHUNK), strict=True)
+    context = get_context("spawn")
+    ending = context.Event()
+    with ProcessPoolExecutor(jobs, context, _begin, (ending,)) as workers:
+        try:
+            yield workers.map(_live_on, seeds, chunksize=_CHUNK)
+        except BaseException:
+            ending.set()
+            raise
 
 
 def _live(seed: int) -> Result:
     result = live(draw(seed))
     return result if result.violations else result.without_steps()
+
+
+class _Worker:
+    """What a process of many knows."""
+
+    ending: Event
+
+
+def _begin(ending: Event) -> None:
+    """Make this process one of many, which ends with the command however that ends."""
+    _be_quiet()
+    _Worker.ending = ending
+    # Both reach whole groups of processes, but the command says when it is over. SIGTERM also comes from a pool that
+    # has lost another of its processes, and that says no more: so a moment later it ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: signal.alarm(_GRACE_SECONDS))
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _live_on(seed: int) -> Result:
+    if _Worker.ending.is_set():
+        raise CancelledError
+    return _live(seed)
 
 
 def _replay(plan: Plan) -> int:
@@ -137,8 +208,8 @@ def _be_quiet() -> None:
     )
 
 
-def _say(text: str) -> None:
-    print(text, flush=True)  # noqa: T201 -- the command's answer
+def _say(text: str, where: TextIO | None = None) -> None:
+    print(text, file=where, flush=True)
 
 
 def _seeds(text: str) -> range:

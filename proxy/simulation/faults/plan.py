@@ -46,7 +46,7 @@ HOST = ("jump_clock", "disk_full")
 KINDS = (*CONNECTIONS, *ANSWERS, *LOG, *RECORDS, REFILL, *PROCESSES, *HOST)
 
 SEAMS = ("", "", "fetch", "write", "store", "told", "commit", "joining", "joining", "assigned", "revoking", "revoked")
-"""What a fault may wait for before it strikes; most take the time alone."""
+"""What a fault may wait for before it strikes; one in six takes the time alone."""
 
 
 @dataclass(frozen=True, slots=True)

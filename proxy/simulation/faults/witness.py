@@ -187,9 +187,11 @@ class Witness:
     def _write(self, replica: str, batch: Batch, index: int, fact: Fact) -> None:
         _, holder = self.holders[fact.partition]
         epoch = batch.recipient.__dict__.get("epoch")
-        if holder != replica and not self._may_not_know(replica):
+        if holder != replica and self._may_not_know(replica):
+            self.note(f"{replica} publishes {fact}, not knowing that it was removed")
+        elif holder != replica:
             self.accuse(f"{replica} publishes {fact}, which belongs to {holder or 'nobody'}")
-        elif holder == replica and epoch is not self.epochs[replica, fact.partition]:
+        elif epoch is not self.epochs[replica, fact.partition]:
             self.accuse(f"{replica} publishes {fact} of an assignment that has ended")
         track = self._cluster.tracks.get(fact.partition)
         # A topic made anew is read from the old position until that is noticed: what it has before is not skipped.

@@ -16,7 +16,7 @@ from yarl import URL
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.publish_lane.connection import _HEARTBEAT, RabbitConnector, RabbitWire
 from proxy.publish_lane.frames import PIECE_BYTES
-from proxy.publish_lane.login import Logins, speaking
+from proxy.publish_lane.login import Login, Logins, speaking
 from proxy.settings import BrokerSettings, BrokerTls
 from tests.support.amqp_server import AmqpServer
 
@@ -256,3 +256,17 @@ async def test_a_login_whose_connection_ends_before_the_broker_speaks_fails_as_a
 async def _wait() -> None:
     with speaking("host"):
         await asyncio.Event().wait()
+
+
+async def test_no_connection_is_left_when_preparing_it_fails(server: AmqpServer, events: Events) -> None:
+    logins: list[Login] = []
+
+    async def fail(login: Login) -> None:
+        logins.append(login)
+        raise BrokerError("no right to declare")
+
+    settings = BrokerSettings(hosts=[server.host], heartbeat=60)
+    with pytest.raises(BrokerError, match="no right to declare"):
+        await RabbitConnector(Logins(settings), "test", fail).connect(events)
+    assert logins[0].underlay.is_closed
+    assert events.told == []

@@ -402,6 +402,11 @@ async def test_neither_suspects_nor_others_starve_when_the_window_is_one_event()
         ("ACCESS_REFUSED - access to exchange 'x' in vhost '/' refused for user 'u'", True),
         ("ACCESS_REFUSED - write access to exchange 'x' in vhost '/' refused for user 'u'", True),
         ("ACCESS_REFUSED - write access to topic 'k' in exchange 'x' in vhost '/' refused for user 'u'", False),
+        ("ACCESS_REFUSED - cannot publish to internal exchange 'x' in vhost '/'", True),
+        (
+            "ACCESS_REFUSED - access to topic 'access to exchange' in exchange 'x' in vhost '/' refused for user 'u'",
+            False,
+        ),
         ("PRECONDITION_FAILED - message size 200 larger than max size 100", False),
     ],
 )

@@ -1,0 +1,57 @@
+"""What a broker reads of the frames it gets, by a decoder that is not ours, and what the mapping promises it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pamqp import commands, frame
+
+from proxy.model import Event
+
+
+@dataclass
+class Message:
+    """What a broker reads."""
+
+    publish: Any
+    properties: Any
+    headers: dict[str, Any]
+    body: bytes
+    frames: list[bytes]
+
+
+def frames_of(data: bytes) -> Iterator[tuple[bytes, int, Any]]:
+    while data:
+        size, channel, value = frame.unmarshal(data)
+        yield data[:size], channel, value
+        data = data[size:]
+
+
+def read(data: bytes, channel: int = 7) -> Message:
+    parts = list(frames_of(data))
+    assert {number for _, number, _ in parts} == {channel}
+    publish, header = parts[0][2], parts[1][2]
+    assert isinstance(publish, commands.Basic.Publish)
+    body = b"".join(part.value for _, _, part in parts[2:])
+    assert header.body_size == len(body)
+    assert (publish.mandatory, header.properties.delivery_mode) == (True, 2)
+    return Message(publish, header.properties, header.properties.headers, body, [raw for raw, _, _ in parts])
+
+
+def as_field(value: bytes | None) -> Any:
+    if value is None:
+        return None
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return bytearray(value)
+
+
+def expected_headers(record: Event) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for name, value in record.headers:
+        if name.lower() == "content-type":
+            continue
+        special = name in {"CC", "BCC"} or name.startswith(("x-", "tidegate-"))
+        found.setdefault(f"log.{name}" if special else name, []).append(as_field(value))
+    return found

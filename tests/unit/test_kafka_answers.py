@@ -1,0 +1,189 @@
+"""What the Kafka adapter makes of answers that a healthy Kafka rarely gives."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition, errors
+from aiokafka.client import ConnectionGroup
+
+from proxy.errors import LogError
+from proxy.kafka_log import KafkaLog
+from proxy.kafka_log import group as group_module
+from proxy.kafka_log.client import Reach
+from proxy.kafka_log.epoch import Rebalances
+from proxy.kafka_log.group import GroupCoordinator
+from proxy.kafka_log.inquiry import LATEST, Inquiry
+from proxy.model import Partition
+from proxy.settings import Limits, LogSettings
+
+SETTINGS = LogSettings(hosts=["h:1"], group="g")
+ONE, TWO, THREE = (TopicPartition("orders", number) for number in range(3))
+NOT_LEADER = errors.NotLeaderForPartitionError.errno
+
+Answer = Callable[[int], Any]
+
+
+class Client:
+    """A cluster of two brokers: `answers` says what each gives, an exception is raised."""
+
+    def __init__(self, answer: Answer, leaders: Mapping[TopicPartition, int | None] | None = None) -> None:
+        self.asked: list[int] = []
+        self.refreshed = 0
+        self._answer = answer
+        self._leaders = leaders or {}
+        nodes = [SimpleNamespace(nodeId=1), SimpleNamespace(nodeId=2)]
+        self.cluster = SimpleNamespace(brokers=lambda: nodes, leader_for_partition=self._leaders.get)
+
+    async def send(self, node: int, _request: Any, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> Any:
+        del group
+        self.asked.append(node)
+        answer = self._answer(node)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def set_topics(self, topics: set[str]) -> None: ...
+
+    async def coordinator_lookup(self, _kind: Any, _group: str) -> int:
+        return 1
+
+    def force_metadata_update(self) -> None:
+        self.refreshed += 1
+
+
+def inquiry(client: Client) -> Inquiry:
+    made: Any = client
+    return Inquiry(made, SETTINGS, Reach(["h:1"]))
+
+
+def offsets(*answers: tuple[TopicPartition, int, int]) -> Any:
+    return SimpleNamespace(topics=[("orders", [(at.partition, error, -1, offset) for at, error, offset in answers])])
+
+
+async def test_the_next_broker_is_asked_when_one_does_not_answer() -> None:
+    topics = SimpleNamespace(topics=[(0, "orders", False, [], 1 << 3)])
+    client = Client(lambda node: errors.NodeNotReadyError() if node == 1 else topics)
+    survey = await inquiry(client).survey(["orders"])
+    assert survey.readable == {"orders"}
+    assert client.asked == [1, 2]
+
+
+async def test_the_question_fails_when_no_broker_answers() -> None:
+    with pytest.raises(LogError, match="does not tell its topics"):
+        await inquiry(Client(lambda _: errors.NodeNotReadyError())).survey(["orders"])
+
+
+async def test_partitions_are_left_out_and_looked_up_when_their_leader_is_gone_or_silent() -> None:
+    def answer(node: int) -> Any:
+        return errors.KafkaConnectionError() if node == 2 else offsets((ONE, 0, 70), (THREE, NOT_LEADER, -1))
+
+    client = Client(answer, {ONE: 1, TWO: 2, THREE: 1, TopicPartition("orders", 3): None})
+    found = await inquiry(client).offsets(dict.fromkeys([ONE, TWO, THREE, TopicPartition("orders", 3)], LATEST))
+    assert found == {ONE: 70}
+    assert client.refreshed == 2, "for the one without a leader and the one whose leader is another now"
+
+
+async def test_a_partition_is_left_out_without_looking_up_when_its_error_is_another() -> None:
+    refused = errors.TopicAuthorizationFailedError.errno
+    client = Client(lambda _: offsets((ONE, 0, 70), (TWO, refused, -1)), {ONE: 1, TWO: 1})
+    assert await inquiry(client).offsets({ONE: LATEST, TWO: LATEST}) == {ONE: 70}
+    assert client.refreshed == 0
+
+
+@pytest.mark.parametrize("failure", [errors.KafkaConnectionError(), ZeroDivisionError()])
+async def test_the_question_fails_when_no_leader_answers(failure: Exception) -> None:
+    client = Client(lambda _: failure, {ONE: 1, TWO: 2})
+    with pytest.raises(LogError if isinstance(failure, errors.KafkaError) else ZeroDivisionError):
+        await inquiry(client).offsets({ONE: LATEST, TWO: LATEST})
+
+
+def coordinator(answer: Answer, deadline: float = 5.0) -> GroupCoordinator:
+    made: Any = Client(answer)
+    return GroupCoordinator(made, "g", Reach(["h:1"]), deadline)
+
+
+async def test_the_progress_is_a_log_error_when_the_coordinator_refuses() -> None:
+    with pytest.raises(LogError, match="does not tell its progress"):
+        await coordinator(lambda _: errors.GroupAuthorizationFailedError()).progress()
+
+
+async def test_the_progress_is_a_log_error_when_the_coordinator_is_sought_for_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_module, "_PROGRESS_SECONDS", 0.02)
+    with pytest.raises(LogError, match=r"not told within 0\.02 s"):
+        await coordinator(lambda _: errors.CoordinatorNotAvailableError()).progress()
+
+
+async def test_a_commit_is_a_log_error_when_it_is_refused_or_takes_too_long() -> None:
+    membership = group_module.Membership(1, "me")
+    with pytest.raises(LogError, match="coordinator refuses"):
+        await coordinator(lambda _: errors.GroupAuthorizationFailedError()).commit(membership, {ONE: 5})
+    with pytest.raises(LogError, match=r"no answer .* within 0\.02 s"):
+        await coordinator(lambda _: errors.CoordinatorNotAvailableError(), 0.02).commit(membership, {ONE: 5})
+
+
+async def test_nothing_is_asked_when_the_log_has_been_left() -> None:
+    log = KafkaLog(SETTINGS, Limits())
+    await log.stop()
+    for question in (log.survey(["orders"]), log.progress()):
+        with pytest.raises(LogError, match="has been left"):
+            await question
+    assert await log.lags({Partition("orders", 0): 5}) == {}
+    assert await log.poll(0.0) == {}
+
+
+async def test_poll_raises_what_went_wrong_in_a_rebalance_or_in_the_keeper() -> None:
+    log = KafkaLog(SETTINGS, Limits())
+    owner_s = ZeroDivisionError("in the owner")
+
+    class Epoch:
+        def begin(self, _: object) -> None:
+            raise owner_s
+
+    epoch: Any = Epoch()
+    begun: list[None] = []
+    rebalances = Rebalances(epoch, on_begin=lambda: begun.append(None), on_failure=log._on_failure)
+    rebalances.on_partitions_assigned({ONE})
+    assert begun == [None]
+    with pytest.raises(ZeroDivisionError, match="in the owner"):
+        await log.poll(0.0)
+
+
+class Leaving:
+    """A consumer whose stop goes wrong in a way."""
+
+    def __init__(self, stop: Callable[[], Any]) -> None:
+        self.closed = 0
+        self.stop = stop
+        self._client = SimpleNamespace(close=self._close)
+
+    async def _close(self) -> None:
+        self.closed += 1
+
+
+async def forever() -> None:
+    await asyncio.Event().wait()
+
+
+async def failing(error: Exception) -> None:
+    raise error
+
+
+async def test_the_connections_are_closed_when_leaving_the_group_hangs_or_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("proxy.kafka_log.event_log._STOP_SECONDS", 0.02)
+    for stop in (forever, lambda: failing(errors.KafkaConnectionError())):
+        log, consumer = KafkaLog(SETTINGS, Limits()), Leaving(stop)
+        log._consumer = consumer
+        await log.stop()
+        assert consumer.closed == 1
+    log, consumer = KafkaLog(SETTINGS, Limits()), Leaving(lambda: failing(ZeroDivisionError()))
+    log._consumer = consumer
+    with pytest.raises(ZeroDivisionError):
+        await log.stop()
+    assert consumer.closed == 1
