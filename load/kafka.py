@@ -71,6 +71,11 @@ class KafkaView:
         offsets = await self._admin.list_consumer_group_offsets(group)
         return {(at.topic, at.partition): found.offset for at, found in offsets.items()}
 
+    async def notes(self, group: str) -> dict[tuple[str, int], str]:
+        """Return what was committed beside each offset: Tidegate says there to which topic it belongs."""
+        offsets = await self._admin.list_consumer_group_offsets(group)
+        return {(at.topic, at.partition): found.metadata for at, found in offsets.items()}
+
 
 async def await_committed(kafka: str, group: str, ends: Mapping[tuple[str, int], int], seconds: float) -> None:
     """Wait until the group has committed each partition to its end. Raises KafkaError if not within `seconds`."""

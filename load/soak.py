@@ -14,7 +14,7 @@ import uvloop
 
 from load import machine
 from load.faults import results
-from load.faults.plan import USUAL, Kind, named, order
+from load.faults.plan import NAMES, Kind, named, order
 from load.faults.rounds import Rounds
 from load.faults.session import guarded, session
 from load.faults.verdicts import broken
@@ -51,7 +51,7 @@ def _soak(options: argparse.Namespace) -> int:
     recorder = _Recorder()
     with session(file, options.seed, options.rabbitmq_sbin) as here:
         about = machine.describe(here.stack)
-        kinds = _for(order(here.possible(map(named, USUAL)), options.seed), options.minutes * 60)
+        kinds = _for(order(here.possible(map(named, NAMES)), options.seed), options.minutes * 60)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(here.run(kinds, recorder.look))
     found = growth(recorder.samples, SURVIVOR)

@@ -12,7 +12,7 @@ import uvloop
 
 from load import machine
 from load.faults import results
-from load.faults.plan import KINDS, NAMES, RECOVERY_SECONDS, TAKEOVER_SECONDS, USUAL, named, order
+from load.faults.plan import KINDS, NAMES, RECOVERY_SECONDS, TAKEOVER_SECONDS, named, order
 from load.faults.replicas import COUNT, IN_FLIGHT, UNCOMMITTED
 from load.faults.session import guarded, session
 from load.faults.streams import PARTITIONS, STREAMS
@@ -26,8 +26,7 @@ what happens:
   {COUNT} Tidegate processes (policy class_budget) move {RATE:.0f} events a second, all the time, from {len(STREAMS)}
   topics of {PARTITIONS} partitions (every order, P1 and P3) to a queue each, with a queue for dead letters.
   A round breaks one thing for {SHORTEST:.0f} to {LONGEST:.0f} s, mends it, and waits until all that was sent has come.
-  The faults come in an order drawn from the seed, each once before any comes twice. `--list` tells them;
-  those that show a known limit happen only when named.
+  The faults come in an order drawn from the seed, each once before any comes twice; `--list` tells them.
 
 what is counted:
   flows after   from the fault's end until every partition has delivered an event that was sent after it
@@ -44,7 +43,8 @@ what must hold in every round:
   lost          0
   duplicates    at most {UNCOMMITTED} in a partition (limits.uncommitted_events)
   order         strict: none late. partition: none but what the replicas counted as overtaken, by less than the
-                {IN_FLIGHT} in flight. A replica stopped or cut off beyond its session may write one batch late
+                {IN_FLIGHT} in flight. A replica stopped or cut off beyond its session may write one batch late; a
+                topic created again at once may be read from the old position first
   flows, ready  within {RECOVERY_SECONDS:.0f} s; the flow within {TAKEOVER_SECONDS:.0f} s after a replica's kill -9
   truncated     what the log dropped under its readers is counted exactly by the replicas
 
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _measure(options: argparse.Namespace) -> int:
     file: Path = options.json
-    chosen = [named(name) for name in options.only or USUAL]
+    chosen = [named(name) for name in options.only or NAMES]
     with session(file, options.seed, options.rabbitmq_sbin) as here:
         about = machine.describe(here.stack)
         kinds = here.possible(chosen)

@@ -10,6 +10,9 @@ from load.faults.world import Span, World
 
 STILL_SECONDS = 2.5
 """Readers stand still so long before the log is truncated: shorter than half the session, so they keep their shares."""
+LOOK_SECONDS = 0.5
+KNOWN_LOOKS = 40
+"""Whether the replicas have committed something of a topic made anew; no more than so often."""
 BEYOND = 100
 """Events of a partition in a topic filled again, more than there were before."""
 
@@ -43,11 +46,20 @@ async def recreate_topic(world: World) -> Span:
 async def refill_topic(world: World) -> Span:
     """Delete a topic, create it again at once, and write more into it than was in it, before anybody looks.
 
-    Every offset that Tidegate knows then exists in the new log, too, where it belongs to another event.
+    Every offset that Tidegate knows then exists in the new log, too, where it belongs to another event. It is done to
+    a topic that was made anew a moment before: else there would be as much to write as was written since the start.
     """
-    ends = {at: max(ledger.end for ledger in world.source.of(at).values()) for at in range(len(STREAMS))}
-    at = min(ends, key=ends.__getitem__)
-    return await _recreate(world, at, 0.0, refill=ends[at] + BEYOND)
+    at, stream = world.stream()
+    before = await world.kafka.notes(GROUP)
+    await _recreate(world, at, 0.0)
+    for _ in range(KNOWN_LOOKS):
+        await asyncio.sleep(LOOK_SECONDS)
+        notes = await world.kafka.notes(GROUP)
+        places = [(stream.name, number) for number in world.source.of(at)]
+        if all(place in notes and notes[place] != before.get(place) for place in places):
+            break
+    ends = [ledger.end for ledger in world.source.of(at).values()]
+    return await _recreate(world, at, 0.0, refill=max(ends) + BEYOND)
 
 
 async def _recreate(world: World, at: int, seconds: float, refill: int = 0) -> Span:

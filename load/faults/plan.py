@@ -18,10 +18,10 @@ class Kind:
     """In words."""
     goal: float = RECOVERY_SECONDS
     """Seconds from the fault's end until every partition flows and every replica is ready."""
-    is_usual: bool = True
-    """Whether it is among the faults when none is named; else it shows a limit that is known."""
     zombies: int = 0
     """Replicas that may come back and write one batch that others have taken over."""
+    keeps_order: bool = True
+    """Else events behind the position that the replicas knew may come before those that stand there."""
 
 
 KINDS = (
@@ -47,8 +47,8 @@ KINDS = (
     Kind("topic-recreated", "a topic deleted with what is in it, and created again"),
     Kind(
         "topic-refilled",
-        "a topic deleted, created again at once, and filled beyond every offset known before: a known limit",
-        is_usual=False,
+        "a topic deleted, created again at once, and filled beyond every offset known before",
+        keeps_order=False,
     ),
     Kind("log-truncated", "the log truncated under readers that stand still"),
     Kind(
@@ -58,7 +58,6 @@ KINDS = (
     Kind("replica-stopped", "a replica stopped (SIGSTOP) for longer than the session timeout, then resumed", zombies=1),
     Kind("metric-disk-full", "the disk of one replica's metric log is full"),
 )
-USUAL = tuple(kind.name for kind in KINDS if kind.is_usual)
 NAMES = tuple(kind.name for kind in KINDS)
 
 

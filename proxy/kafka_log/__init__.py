@@ -1,6 +1,7 @@
 """The log's adapter: `bridge.event_log.EventLog` over aiokafka, whose sharp edges end here.
 
 event_log ─► reader (polls) · epoch (rebalances) · group (commits) · shares (start positions, truncation)
+├► identity (which log a topic's name stands for)
 └► inquiry (topics and ends, over a client of its own) · client (login, outages)
 """
 

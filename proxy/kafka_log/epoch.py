@@ -25,6 +25,7 @@ from aiokafka.abc import ConsumerRebalanceListener
 from proxy.bridge.event_log import PartitionOwner
 from proxy.errors import LogError
 from proxy.kafka_log.group import GroupCoordinator, Membership
+from proxy.kafka_log.identity import Committed
 from proxy.kafka_log.shares import Placing, Share, Shares
 from proxy.model import Partition, Position
 
@@ -117,12 +118,12 @@ class Epoch:
         ours = {*self.shares, *self._ending}
         committed = await self._coordinator.progress()
         ours |= {*self.shares, *self._ending}
-        return {Partition(*at): offset for at, offset in committed.items() if at not in ours}
+        return {Partition(*at): told.offset for at, told in committed.items() if at not in ours}
 
     async def _commit(self, choose: Callable[[], Collection[Share]]) -> None:
         """Commit what is done of the shares chosen, once it is this commit's turn."""
         async with self._commits:
-            offsets = {share.at: share.done for share in choose() if share.began is not None}
+            offsets = {one.at: Committed(one.done, one.topic_id) for one in choose() if one.began is not None}
             if offsets:
                 for topic in await self._coordinator.commit(self._membership, offsets):
                     self._on_refused(topic)

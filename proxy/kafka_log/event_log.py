@@ -1,6 +1,7 @@
 """`EventLog` over aiokafka: one consumer for everything this replica reads."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from proxy.kafka_log.client import FIRST_PAUSE, LONGEST_PAUSE, Reach, log_in, op
 from proxy.kafka_log.consumer import new_consumer
 from proxy.kafka_log.epoch import Epoch, Rebalances
 from proxy.kafka_log.group import GroupCoordinator
+from proxy.kafka_log.identity import LOOK_SECONDS
 from proxy.kafka_log.inquiry import LATEST, Inquiry
 from proxy.kafka_log.reader import Reader
 from proxy.kafka_log.resting import Rests
@@ -250,11 +252,16 @@ class KafkaLog:
         self._attention.set()
 
     async def _keep(self) -> None:
-        """Join again, drop what is refused, place and pin what is new; tried again for as long as it takes."""
+        """Join again, drop what is refused, place and pin what is new; tried again for as long as it takes.
+
+        With nothing to do it still looks for topics that were made anew, some of them each time.
+        """
         pause = FIRST_PAUSE
         try:
             while True:
-                await self._attention.wait()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_SECONDS):
+                        await self._attention.wait()
                 self._attention.clear()
                 try:
                     is_done = await self._attend()

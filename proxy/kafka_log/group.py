@@ -17,6 +17,7 @@ from aiokafka.protocol.group import HeartbeatRequest
 
 from proxy.errors import AssignmentLostError, LogError
 from proxy.kafka_log.client import Reach
+from proxy.kafka_log.identity import Committed
 
 _RETRY_PAUSE = 0.1
 _PROGRESS_SECONDS = 1.0
@@ -46,12 +47,12 @@ class GroupCoordinator:
         self._deadline = deadline
         self._node: int | None = None
 
-    async def committed(self) -> dict[TopicPartition, int]:
-        """Return every offset that the group has committed."""
+    async def committed(self) -> dict[TopicPartition, Committed]:
+        """Return everything that the group has committed."""
         response = await self._ask(OffsetFetchRequest(self._group, None), _fetch_errors)
         return _offsets(response)
 
-    async def progress(self) -> dict[TopicPartition, int]:
+    async def progress(self) -> dict[TopicPartition, Committed]:
         """Return the same within a second, over a connection on which no commit waits; the caller says its failures."""
         request = OffsetFetchRequest(self._group, None)
         try:
@@ -63,14 +64,14 @@ class GroupCoordinator:
             raise LogError(f"the group's coordinator does not tell its progress: {error}") from error
         return _offsets(response)
 
-    async def commit(self, membership: Membership, offsets: Mapping[TopicPartition, int]) -> frozenset[str]:
+    async def commit(self, membership: Membership, offsets: Mapping[TopicPartition, Committed]) -> frozenset[str]:
         """Commit the offsets in one request; return the topics for which this login may not.
 
         What belongs to a topic that is gone is left out. Raises `AssignmentLostError` if the group has fenced us.
         """
         by_topic: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
-        for at, offset in offsets.items():
-            by_topic[at.topic].append((at.partition, offset, ""))
+        for at, committed in offsets.items():
+            by_topic[at.topic].append((at.partition, committed.offset, committed.metadata))
         request = OffsetCommitRequest(
             self._group, *membership, OffsetCommitRequest.DEFAULT_RETENTION_TIME, list(by_topic.items())
         )
@@ -116,11 +117,11 @@ class GroupCoordinator:
                 return response
 
 
-def _offsets(response: Any) -> dict[TopicPartition, int]:
+def _offsets(response: Any) -> dict[TopicPartition, Committed]:
     return {
-        TopicPartition(topic, number): offset
+        TopicPartition(topic, number): Committed.read(offset, metadata)
         for topic, answers in response.topics
-        for number, offset, _, error in answers
+        for number, offset, metadata, error in answers
         if offset != _NOWHERE and error == 0
     }
 

@@ -13,7 +13,7 @@ from aiokafka.protocol.offset import OffsetRequest
 from proxy.bridge.event_log import Survey
 from proxy.errors import LogError
 from proxy.kafka_log.client import Reach
-from proxy.kafka_log.protocol import TopicsRequest, states
+from proxy.kafka_log.protocol import TopicsRequest, topics
 from proxy.settings import LogSettings
 
 EARLIEST = -2
@@ -41,17 +41,25 @@ class Inquiry:
     async def survey(self, wanted: Collection[str]) -> Survey:
         """Ask for all topics, then by name for those wanted that are not among them."""
         async with self._answer("topics"):
-            known = states(await self._ask_any(TopicsRequest(None)))
+            known = topics(await self._ask_any(TopicsRequest(None, with_rights=True)))
             if hidden := set(wanted) - known.keys():
-                known |= states(await self._ask_any(TopicsRequest(hidden)))
+                known |= topics(await self._ask_any(TopicsRequest(hidden, with_rights=True)))
         refused = errors.TopicAuthorizationFailedError.errno
-        readable = frozenset(topic for topic, (error, may_read) in known.items() if may_read and not error)
-        denied = {topic for topic, (error, may_read) in known.items() if error == refused or not (error or may_read)}
+        readable = frozenset(name for name, topic in known.items() if topic.may_read and not topic.error)
+        denied = {
+            name for name, topic in known.items() if topic.error == refused or not (topic.error or topic.may_read)
+        }
         return Survey(
             readable=readable,
             missing=frozenset(set(wanted) - readable - denied),
             refused=frozenset(denied & set(wanted)),
         )
+
+    async def topic_ids(self, names: Collection[str]) -> dict[str, str]:
+        """Return the topics' ids, empty where the broker tells none; topics that it can't tell of now are left out."""
+        async with self._answer("topics"):
+            known = topics(await self._ask_any(TopicsRequest(names, with_rights=False)))
+        return {name: topic.id for name, topic in known.items() if not topic.error}
 
     async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Return the first offset at or after a time (milliseconds since 1970, `EARLIEST` or `LATEST`), one each.

@@ -1,17 +1,47 @@
-"""The one Kafka request that aiokafka lacks: topics together with what this login may do to each.
+"""The one Kafka request that aiokafka lacks: topics, with their ids and what this login may do to each.
 
 aiokafka stops at version 5 of the metadata request. Version 8 (Kafka 2.3) also tells the operations allowed on a topic,
-so that one that may be described but not read is known before it is subscribed to.
+so that one that may be described but not read is known before it is subscribed to. Version 10 (Kafka 2.8) tells the
+topic's id, which no other topic ever gets, not even one of the same name.
 """
 
+from base64 import urlsafe_b64encode
 from collections.abc import Collection
-from typing import Any
+from io import BytesIO
+from typing import Any, NamedTuple
 
+from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.api import Request, RequestStruct, Response
-from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
+from aiokafka.protocol.types import (
+    Array,
+    Boolean,
+    CompactArray,
+    CompactString,
+    Int16,
+    Int32,
+    Schema,
+    String,
+    TaggedFields,
+)
 
 _READ = 1 << 3
 """Bit of the operation READ in Kafka's numbering."""
+_ID_BYTES = 16
+
+
+class _TopicId(AbstractType[str]):  # type: ignore[misc]  # the library is untyped
+    """As Kafka's tools print it; empty if there is none."""
+
+    @classmethod
+    def encode(cls, _: str) -> bytes:
+        """Return none: topics are asked for by name."""
+        return bytes(_ID_BYTES)
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> str:
+        """Return 22 characters of base64."""
+        told = data.read(_ID_BYTES)
+        return urlsafe_b64encode(told).rstrip(b"=").decode() if any(told) else ""
 
 
 class _TopicsResponse(Response):  # type: ignore[misc]  # the library is untyped
@@ -59,23 +89,104 @@ class _TopicsQuestion(RequestStruct):  # type: ignore[misc]  # the library is un
     )
 
 
-class TopicsRequest(Request[_TopicsQuestion]):  # type: ignore[misc]  # the library is untyped
+class _NamedTopicsResponse(Response):  # type: ignore[misc]  # the library is untyped
+    API_KEY = 3
+    API_VERSION = 10
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "brokers",
+            CompactArray(
+                ("node_id", Int32),
+                ("host", CompactString()),
+                ("port", Int32),
+                ("rack", CompactString()),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("cluster_id", CompactString()),
+        ("controller_id", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("error_code", Int16),
+                ("topic", CompactString()),
+                ("topic_id", _TopicId),
+                ("is_internal", Boolean),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("error_code", Int16),
+                        ("partition", Int32),
+                        ("leader", Int32),
+                        ("leader_epoch", Int32),
+                        ("replicas", CompactArray(Int32)),
+                        ("isr", CompactArray(Int32)),
+                        ("offline_replicas", CompactArray(Int32)),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("authorized_operations", Int32),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("cluster_authorized_operations", Int32),
+        ("tags", TaggedFields),
+    )
+
+
+class _NamedTopicsQuestion(RequestStruct):  # type: ignore[misc]  # the library is untyped
+    API_KEY = 3
+    API_VERSION = 10
+    FLEXIBLE_VERSION = True
+    RESPONSE_TYPE = _NamedTopicsResponse
+    SCHEMA = Schema(
+        ("topics", CompactArray(("topic_id", _TopicId), ("topic", CompactString()), ("tags", TaggedFields))),
+        ("allow_auto_topic_creation", Boolean),
+        ("include_cluster_authorized_operations", Boolean),
+        ("include_topic_authorized_operations", Boolean),
+        ("tags", TaggedFields),
+    )
+
+
+class TopicsRequest(Request[_TopicsQuestion | _NamedTopicsQuestion]):  # type: ignore[misc]  # the library is untyped
     """Ask for the named topics, or for all that may be described (None); creates none."""
 
     API_KEY = 3
 
-    def __init__(self, topics: Collection[str] | None) -> None:
+    def __init__(self, topics: Collection[str] | None, *, with_rights: bool) -> None:
         self._topics = None if topics is None else sorted(topics)
+        self._with_rights = with_rights
 
-    def build(self, request_struct_class: type[_TopicsQuestion]) -> _TopicsQuestion:
+    def build(self, request_struct_class: type[RequestStruct]) -> RequestStruct:
         """Return the request on the wire."""
-        return request_struct_class(self._topics, False, False, True)  # noqa: FBT003  # the order is the schema's
+        rights = (False, False, self._with_rights)  # creates none, not the cluster's
+        if request_struct_class is _TopicsQuestion:
+            return request_struct_class(self._topics, *rights)
+        named: list[tuple[str, str, dict[int, bytes]]] | None
+        named = None if self._topics is None else [("", topic, {}) for topic in self._topics]
+        return request_struct_class(named, *rights, {})
 
 
-def states(response: Any) -> dict[str, tuple[int, bool]]:
-    """Return each topic's error code and whether this login may read it; Kafka's internal topics are left out."""
-    return {
-        topic: (error, bool(operations & _READ))
-        for error, topic, is_internal, _, operations in response.topics
-        if not is_internal
-    }
+class Topic(NamedTuple):
+    """What Kafka tells of one topic."""
+
+    error: int
+    """Its code; 0 for none."""
+    id: str
+    """As Kafka's tools print it; empty if the broker tells none."""
+    may_read: bool
+    """Known only if the request asked for rights."""
+
+
+def topics(response: Any) -> dict[str, Topic]:
+    """Return what the response tells of each topic; Kafka's internal topics are left out."""
+    found = {}
+    for topic in response.topics:
+        if response.API_VERSION < _NamedTopicsResponse.API_VERSION:
+            (error, name, is_internal, _, operations), topic_id = topic, ""
+        else:
+            error, name, topic_id, is_internal, _, operations, _ = topic
+        if not is_internal:
+            found[name] = Topic(error, topic_id, bool(operations & _READ))
+    return found

@@ -10,11 +10,17 @@ from aiokafka import TopicPartition
 
 from proxy.bridge.event_log import PartitionOwner
 from proxy.kafka_log.group import GroupCoordinator
+from proxy.kafka_log.identity import Committed, Looks
 from proxy.kafka_log.inquiry import EARLIEST, LATEST, Inquiry
 from proxy.model import Partition, Position
 from proxy.settings import LogSettings
 
 _say = structlog.get_logger("tidegate.kafka")
+
+SETTLE_SECONDS = 1.0
+"""A broker may tell a topic's new id a moment before it, or another one, has put the old log away."""
+_NOWHERE = 2**62
+"""An offset at which nothing is read."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,6 +47,12 @@ class Share:
     """The next offset to be handed out."""
     unavailable: int | None = None
     """An offset that was asked for and that the log does not have."""
+    topic_id: str = ""
+    """Of the log that `began`, `done` and `next` speak of; empty if the broker tells none."""
+    successor: str = ""
+    """The id that the topic has by now, if it is another: the log of ours is gone."""
+    noticed_at: float = 0.0
+    """When that was noticed, by the loop's clock in seconds."""
 
     @property
     def partition(self) -> Partition:
@@ -64,6 +76,10 @@ class Placing:
     A partition that joins a topic of which the group has committed others begins at its first offset whatever `start`
     says: what was produced before anyone noticed it is not to be skipped. That needs every share of another start to be
     pinned, that is committed where it began.
+
+    A topic that was deleted and made anew is another log. The id that its broker tells is learnt before anything is
+    read, and a share of which the id changes, or differs from that of the offset committed, begins at the first offset.
+    Until it does, its commits carry the id of the log that is gone: whoever takes the partition over begins there, too.
     """
 
     def __init__(
@@ -78,6 +94,9 @@ class Placing:
         self._coordinator = coordinator
         self._inquiry = inquiry
         self._owner = owner
+        self._looks = Looks()
+        self._begun: set[str] = set()
+        """Topics that the group has begun to read, as far as this replica knows: also those that are gone by now."""
         match settings.start:
             case "earliest":
                 self._start = EARLIEST
@@ -102,37 +121,74 @@ class Placing:
             self._consumer.seek(share.at, 0)
 
     async def attend(self, current: Callable[[], Shares]) -> bool:
-        """Place what is not placed, or at an offset that the log lacks; return whether nothing is left to do.
+        """Place what is not placed, or at an offset that the log lacks, or in a log that is gone.
 
-        Raises `LogError` if the log doesn't answer.
+        Returns whether nothing is left to do but to look at the ids again. Raises `LogError` if the log doesn't answer.
         """
-        shares = current()
+        shares, now = current(), asyncio.get_running_loop().time()
         fresh = [share for share in shares.values() if share.began is None]
-        astray = [share for share in shares.values() if share.unavailable is not None]
+        astray = [share for share in shares.values() if share.unavailable is not None or share.successor]
+        asked = {share.at.topic for share in (*fresh, *astray)}
+        asked |= self._looks.due((topic for topic, _ in shares), now)
+        ids = await self._inquiry.topic_ids(asked) if asked else {}
         committed = await self._coordinator.committed() if fresh else {}
-        starts = await self._starts(fresh, committed)
-        bounds = await self._bounds(astray)
         if current() is not shares:
             return True  # that epoch has ended; the next one calls for attention itself
-        for share in fresh:
+        for share in shares.values():
+            self._identify(share, committed.get(share.at), ids.get(share.at.topic))
+        ours = [share for share in (*fresh, *astray) if share.at.topic in ids and not share.successor]
+        known = [share for share in ours if share.began is None]
+        adrift = [share for share in ours if share.unavailable is not None]
+        gone = [share for share in shares.values() if share.successor and now - share.noticed_at >= SETTLE_SECONDS]
+        starts = await self._starts(known, committed)
+        bounds = await self._bounds([*adrift, *gone])
+        if current() is not shares:
+            return True
+        for share in known:
             if share.at in starts:
-                share.began = share.done = starts[share.at]
-                share.is_pinned = share.at in committed or self._start == EARLIEST
-                self._place(share, starts[share.at])
-        for share in astray:
+                self._begin_at(share, starts[share.at], is_pinned=share.at in committed or self._start == EARLIEST)
+        for share in adrift:
             if share.at in bounds:
                 self._replace(share, *bounds[share.at])
-        return len(starts) == len(fresh) and len(bounds) == len(astray)
+        for share in gone:
+            if share.at in bounds:
+                self._renew(share, *bounds[share.at])
+        return not any(
+            share.began is None or share.unavailable is not None or share.successor for share in shares.values()
+        )
+
+    def _identify(self, share: Share, committed: Committed | None, told: str | None) -> None:
+        """Compare the id that the topic has now with that of the log we know; None or empty: it can't be told now."""
+        if share.began is None and committed is not None:
+            share.topic_id, share.next = committed.topic_id, committed.offset
+        if not told:
+            return
+        if not share.topic_id:
+            share.topic_id = told
+        if told == share.topic_id:
+            self._return(share)
+        elif told != share.successor:
+            share.successor = told
+            share.noticed_at = asyncio.get_running_loop().time()
+            self.hold(share)
+            self._consumer.seek(share.at, _NOWHERE)  # so that an answer still on its way is dropped
+
+    def _return(self, share: Share) -> None:
+        """Go on in the log of ours if another was said to have its name: a broker was behind the others."""
+        if share.successor:
+            share.successor = ""
+            if share.began is not None and share.unavailable is None:
+                self._place(share, share.next)
 
     async def _starts(
-        self, shares: Collection[Share], committed: Mapping[TopicPartition, int]
+        self, shares: Collection[Share], committed: Mapping[TopicPartition, Committed]
     ) -> dict[TopicPartition, int]:
         """Those that the log can't tell of now are left out."""
-        begun = {at.topic for at in committed}
+        self._begun |= {at.topic for at in committed}
         wanted = {share.at for share in shares}
-        times = {at: EARLIEST if at.topic in begun else self._start for at in wanted - committed.keys()}
+        times = {at: EARLIEST if at.topic in self._begun else self._start for at in wanted - committed.keys()}
         found = await self._inquiry.offsets(times) if times else {}
-        return found | {at: committed[at] for at in wanted & committed.keys()}
+        return found | {at: committed[at].offset for at in wanted & committed.keys()}
 
     async def _bounds(self, shares: Collection[Share]) -> dict[TopicPartition, tuple[int, int]]:
         """Return the first offset and the end of each share that the log can tell of now."""
@@ -143,6 +199,12 @@ class Placing:
             self._inquiry.offsets(dict.fromkeys(wanted, EARLIEST)), self._inquiry.offsets(dict.fromkeys(wanted, LATEST))
         )
         return {at: (first[at], end[at]) for at in wanted if at in first and at in end}
+
+    def _begin_at(self, share: Share, offset: int, *, is_pinned: bool) -> None:
+        self._begun.add(share.at.topic)
+        share.began = share.done = offset
+        share.is_pinned = is_pinned
+        self._place(share, offset)
 
     def _place(self, share: Share, offset: int) -> None:
         share.next = offset
@@ -158,15 +220,26 @@ class Placing:
         """Go on at the first offset there is, and tell what that skips."""
         wanted = share.unavailable
         assert wanted is not None
-        where = {"partition": str(share.partition), "wanted": wanted, "first": first, "end": end}
         if wanted < first:
+            where = {"partition": str(share.partition), "wanted": wanted, "first": first, "end": end}
             _say.error("log_truncated", lost=first - wanted, **where)
             self._owner.on_truncated(share.partition, first - wanted)
         elif wanted > end:
-            _say.error("log_restarted", effect="read from its beginning", **where)
-            share.began = share.done = first
-            # Positions of the log that was deleted must move nothing in the one that took its name.
-            share.is_paused = share.partition in self._owner.on_assigned([share.partition])
+            self._restart(share, wanted, first, end)
+            return
         else:
             first = wanted  # it has come within the bounds since it was asked for
         self._place(share, first)
+
+    def _renew(self, share: Share, first: int, end: int) -> None:
+        """Begin the log that has taken the name of ours."""
+        share.topic_id, share.successor = share.successor, ""
+        self._restart(share, share.next, first, end)
+
+    def _restart(self, share: Share, wanted: int, first: int, end: int) -> None:
+        where = {"partition": str(share.partition), "wanted": wanted, "first": first, "end": end}
+        _say.error("log_restarted", effect="read from its beginning", topic_id=share.topic_id or None, **where)
+        if share.began is not None:
+            # Positions of the log that was deleted must move nothing in the one that took its name.
+            share.is_paused = share.partition in self._owner.on_assigned([share.partition])
+        self._begin_at(share, first, is_pinned=False)

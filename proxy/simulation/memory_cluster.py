@@ -9,17 +9,20 @@ import asyncio
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from random import Random
 
 from proxy.errors import LogError
 from proxy.model import Event, Partition
-from proxy.simulation.memory_group import Group
+from proxy.simulation.memory_group import Committed, Group
 
 
 @dataclass(slots=True)
 class Track:
     """One partition: its events, and where it begins and ends. Offsets may have gaps."""
 
+    topic_id: str
+    """No other topic ever has it, not even one of the same name."""
     first: int = 0
     end: int = 0
     events: list[Event] = field(default_factory=list)
@@ -63,7 +66,7 @@ class MemoryCluster:
         self.refused: set[str] = set()
         """Topics that may not be read."""
         self._latency = latency
-        self.on_commit: Callable[[str, Mapping[Partition, int]], None] = lambda *_: None
+        self.on_commit: Callable[[str, Mapping[Partition, Committed]], None] = lambda *_: None
         """Called with every commit that is taken, before it counts."""
         self.refuses_commits = 0.0
         """Share of commits that are refused."""
@@ -71,6 +74,7 @@ class MemoryCluster:
         """Share of commits that are taken without an answer."""
         self.slowness = 0.0
         """Seconds that every way to the log and back takes longer."""
+        self._topic_ids = (f"id-{number}" for number in count())
         self._groups: dict[str, Group] = {}
         self._cut_off: set[str] = set()
         self.is_down = False
@@ -79,17 +83,18 @@ class MemoryCluster:
 
     def create_topic(self, topic: str, partitions: int = 1) -> None:
         """Create a topic, or add partitions to it until it has so many."""
-        for number in range(partitions):
-            self.tracks.setdefault(Partition(topic, number), Track())
+        self._lay(topic, partitions)
         self._rebalance(topic)
 
     def delete_topic(self, topic: str) -> None:
         """Delete a topic and what was committed for it."""
-        for partition in self.partitions({topic}):
-            del self.tracks[partition]
-            for group in self._groups.values():
-                group.committed.pop(partition, None)
+        self._clear(topic)
         self._rebalance(topic)
+
+    def recreate_topic(self, topic: str, partitions: int) -> None:
+        """Delete a topic and make it anew before any member looks: no group rebalances for that."""
+        self._clear(topic)
+        self._lay(topic, partitions)
 
     def produce(
         self,
@@ -187,7 +192,7 @@ class MemoryCluster:
         """Tell whether the member is answered now."""
         return not self.is_down and member not in self._cut_off
 
-    async def commit(self, group: Group, member: str, generation: int, offsets: Mapping[Partition, int]) -> None:
+    async def commit(self, group: Group, member: str, generation: int, offsets: Mapping[Partition, Committed]) -> None:
         """Let a commit pass and be answered; it may be refused, or its answer may never come.
 
         Raises `AssignmentLostError` if the group has fenced the member, `LogError` if the log refuses.
@@ -205,6 +210,18 @@ class MemoryCluster:
         await asyncio.sleep(self.chance.uniform(*self._latency) + self.slowness)
         if not self.answers(member):
             await asyncio.get_running_loop().create_future()
+
+    def _lay(self, topic: str, partitions: int) -> None:
+        known = self.tracks.get(Partition(topic, 0))
+        topic_id = known.topic_id if known is not None else next(self._topic_ids)
+        for number in range(partitions):
+            self.tracks.setdefault(Partition(topic, number), Track(topic_id))
+
+    def _clear(self, topic: str) -> None:
+        for partition in self.partitions({topic}):
+            del self.tracks[partition]
+            for group in self._groups.values():
+                group.committed.pop(partition, None)
 
     def _rebalance(self, topic: str) -> None:
         for group in self._groups.values():

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from contextvars import Context
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from proxy.errors import AssignmentLostError
 from proxy.model import Partition
@@ -13,11 +13,19 @@ COORDINATOR = Context()
 """In which the group's own timers run: they belong to no member."""
 
 
+class Committed(NamedTuple):
+    """What a group remembers of a partition."""
+
+    offset: int
+    topic_id: str
+    """Of the topic that the offset belongs to."""
+
+
 class GroupHost(Protocol):
     """The cluster, as its groups see it."""
 
     is_down: bool
-    on_commit: Callable[[str, Mapping[Partition, int]], None]
+    on_commit: Callable[[str, Mapping[Partition, Committed]], None]
 
     def partitions(self, topics: Collection[str]) -> list[Partition]:
         """Return all partitions of the topics, sorted."""
@@ -60,7 +68,7 @@ class Group:
         self._laggards: asyncio.TimerHandle | None = None
         self.members: dict[str, Member] = {}
         self.generation = 0
-        self.committed: dict[Partition, int] = {}
+        self.committed: dict[Partition, Committed] = {}
 
     def join(self, member: Member, rebalance_timeout: float) -> "asyncio.Future[Seat | None]":
         """Take part in the next generation; None if the member leaves before.
@@ -86,7 +94,7 @@ class Group:
         self._renew(self.members[name])
         return self._is_rebalancing
 
-    def commit(self, name: str, generation: int, offsets: Mapping[Partition, int]) -> None:
+    def commit(self, name: str, generation: int, offsets: Mapping[Partition, Committed]) -> None:
         """Take the offsets, but for partitions that are no more; renew the member's session, as Kafka does.
 
         Raises `AssignmentLostError` if the member is not of the current generation.

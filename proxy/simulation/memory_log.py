@@ -9,8 +9,9 @@ from proxy.bridge.event_log import PartitionOwner, Survey
 from proxy.errors import AssignmentLostError, LogError
 from proxy.model import Event, Partition, Position
 from proxy.settings import Limits, LogSettings
-from proxy.simulation.memory_cluster import MemoryCluster, Track, offset_of
-from proxy.simulation.memory_group import Member
+from proxy.simulation.memory_cluster import MemoryCluster, offset_of
+from proxy.simulation.memory_group import Committed, Member
+from proxy.simulation.memory_reading import Reading
 from proxy.simulation.memory_share import Share, start_of
 
 _say = structlog.get_logger("tidegate.memory_log")
@@ -34,20 +35,20 @@ class MemoryLog:
         self._ending: dict[Partition, Share] = {}
         self.generation = -1
         """The last one that this member is a part of."""
-        self._stirred = asyncio.Event()
-        self._fresh: dict[Partition, None] = {}
-        """Partitions that may have something not fetched yet; the cluster adds to it."""
+        self._reading = Reading(cluster, settings, name)
         self._rejoin = asyncio.Event()
         self._commits = asyncio.Lock()
         self._endings = asyncio.Lock()
         self._changes = asyncio.Lock()
+        self._begun: set[str] = set()
+        """Topics that the group has begun to read, as far as this member knows: also those that are gone by now."""
         self._owner: PartitionOwner
         self._coordination: asyncio.Task[None] | None = None
         self._stopped = False
 
     async def start(self, owner: PartitionOwner) -> None:
         """Wait until the log answers."""
-        self._owner = owner
+        self._owner = self._reading.owner = owner
         await self._cluster.round_trip(self._name)
         self._coordination = asyncio.create_task(self._coordinate(), name=f"memory-log-{self._name}")
 
@@ -75,9 +76,9 @@ class MemoryLog:
         self._raise_failure()
         try:
             async with asyncio.timeout(wait):
-                while not (taken := self._fetch()) and not self._stopped:
-                    self._stirred.clear()
-                    await self._stirred.wait()
+                while not (taken := self._reading.fetch(self._shares)) and not self._stopped:
+                    self._reading.stirred.clear()
+                    await self._reading.stirred.wait()
         except TimeoutError:
             return {}
         return taken
@@ -91,8 +92,7 @@ class MemoryLog:
         """Fetch again from the partitions."""
         for share in self._owned(partitions):
             share.is_paused = False
-        self._fresh.update(dict.fromkeys(partitions))
-        self._stirred.set()
+        self._reading.stir(partitions)
 
     async def commit(self, positions: Mapping[Partition, Position]) -> None:
         """Commit what is owned of the positions."""
@@ -132,7 +132,7 @@ class MemoryLog:
         ours = {*self._shares, *self._ending}
         await self._ask(_PROGRESS_SECONDS)
         ours |= {*self._shares, *self._ending}
-        return {partition: offset for partition, offset in self._group.committed.items() if partition not in ours}
+        return {partition: told.offset for partition, told in self._group.committed.items() if partition not in ours}
 
     async def stop(self) -> None:
         """Leave the group if the log answers."""
@@ -144,14 +144,8 @@ class MemoryLog:
 
     def rewind(self, partition: Partition, count: int) -> bool:
         """Hand the last `count` records of the partition out once more; return whether there are any."""
-        share, track = self._shares.get(partition), self._cluster.tracks.get(partition)
-        if share is None or track is None:
-            return False
-        if not share.rewind(track, count):
-            return False
-        self._fresh[partition] = None
-        self._stirred.set()
-        return True
+        share = self._shares.get(partition)
+        return share is not None and self._reading.rewind(partition, share, count)
 
     async def sever(self) -> None:
         """End as a killed process does: the group learns of it when the session expires."""
@@ -161,7 +155,7 @@ class MemoryLog:
     async def _end_coordination(self) -> None:
         self._stopped = True
         self._shares = {}
-        self._stirred.set()
+        self._reading.stirred.set()
         if self._coordination is not None:
             self._coordination.cancel()
             await asyncio.wait({self._coordination})
@@ -180,34 +174,6 @@ class MemoryLog:
         except TimeoutError as error:
             raise LogError(f"the log did not answer within {seconds:g} s") from error
 
-    def _fetch(self) -> dict[Partition, list[Event]]:
-        taken: dict[Partition, list[Event]] = {}
-        if not self._cluster.answers(self._name):
-            return taken
-        for partition in list(self._fresh):
-            share, track = self._shares.get(partition), self._cluster.tracks.get(partition)
-            if share is None or share.is_paused:
-                del self._fresh[partition]  # to own or to resume it makes it fresh again
-                continue
-            if track is None or partition.topic in self._cluster.refused:
-                continue
-            self._find_back(partition, share, track)
-            events = share.read(track, self._cluster.chance.randint(1, self._cluster.fetch_events), self._settings)
-            if events:
-                taken[partition] = events
-            if share.next == track.end:
-                del self._fresh[partition]
-        return taken
-
-    def _find_back(self, partition: Partition, share: Share, track: Track) -> None:
-        """Go on at the first offset there is if the next one is not, or belongs to a log that is no more."""
-        if lost := share.skip(track):
-            _say.error("log_truncated", partition=str(partition), lost=lost)
-            self._owner.on_truncated(partition, lost)
-        elif share.begin_anew(track):
-            _say.error("log_restarted", partition=str(partition))
-            share.is_paused = partition in self._owner.on_assigned([partition])
-
     async def _coordinate(self) -> None:
         """Join, send heartbeats, join again when the group or a new subscription asks for it."""
         interval = self._settings.session_timeout / _HEARTBEATS_PER_SESSION
@@ -224,6 +190,7 @@ class MemoryLog:
             if not self._topics:
                 continue
             await self._cluster.round_trip(self._name)
+            self._reading.look(self._shares)
             try:
                 if self._group.heartbeat(self._name, self.generation):
                     self._rejoin.set()
@@ -232,7 +199,7 @@ class MemoryLog:
 
     async def _join(self) -> None:
         limits, session = self._limits, self._settings.session_timeout
-        member = Member(self._name, self._topics, session, self._stirred, self._fresh)
+        member = Member(self._name, self._topics, session, self._reading.stirred, self._reading.fresh)
         joined = self._group.join(member, session + limits.drain_deadline + 2 * limits.commit_deadline)
         seat = await joined
         if seat is None or self._rejoin.is_set():
@@ -240,19 +207,23 @@ class MemoryLog:
             return
         self.generation = seat.generation
         paused = set(self._owner.on_assigned(seat.partitions))
-        self._fresh.update(dict.fromkeys(seat.partitions))
         tracks = self._cluster.tracks
+        committed = self._group.committed
+        self._begun |= {at.topic for at in committed}
         starts = {
-            at: start_of(at, tracks[at], self._group.committed, self._settings)
+            at: start_of(at, tracks[at], committed, self._begun, self._settings)
             for at in seat.partitions
             if at in tracks
         }
-        self._shares = {at: Share(at in paused, began, began, began) for at, began in starts.items()}
+        self._begun |= {at.topic for at in starts}
+        self._shares = {
+            at: Share(at in paused, began, began, began, tracks[at].topic_id) for at, began in starts.items()
+        }
         try:
-            self._group.commit(self._name, self.generation, starts)
+            self._group.commit(self._name, self.generation, _said(self._shares))
         except AssignmentLostError:
             self._rejoin.set()  # the group went on while this member could not listen
-        self._stirred.set()
+        self._reading.stir(seat.partitions)
 
     async def _end_epoch(self) -> None:
         shares, self._shares = self._shares, {}
@@ -283,11 +254,15 @@ class MemoryLog:
         deadline = self._limits.commit_deadline
         try:
             async with asyncio.timeout(deadline), self._commits:
-                offsets = {partition: shares[partition].done for partition in partitions if partition in shares}
+                offsets = _said({partition: shares[partition] for partition in partitions if partition in shares})
                 if offsets and (is_final or self._shares is shares):
                     await self._cluster.commit(self._group, self._name, self.generation, offsets)
         except TimeoutError as error:
             raise LogError(f"the log did not answer a commit within {deadline:g} s") from error
+
+
+def _said(shares: Mapping[Partition, Share]) -> dict[Partition, Committed]:
+    return {partition: share.committed for partition, share in shares.items()}
 
 
 async def _event_or_timeout(event: asyncio.Event, seconds: float) -> None:

@@ -1,11 +1,12 @@
 """One partition of the log in memory as one member reads it in one epoch."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from proxy.model import Event, Partition
 from proxy.settings import LogSettings
 from proxy.simulation.memory_cluster import Track, offset_of
+from proxy.simulation.memory_group import Committed
 
 
 @dataclass(slots=True, eq=False)
@@ -18,6 +19,13 @@ class Share:
     """The next offset to commit."""
     next: int
     """The next offset to hand out."""
+    topic_id: str
+    """Of the topic that all these offsets belong to."""
+
+    @property
+    def committed(self) -> Committed:
+        """What to commit."""
+        return Committed(self.done, self.topic_id)
 
     def read(self, track: Track, count: int, settings: LogSettings) -> list[Event]:
         """Hand out the next `count` events at most, within the bytes of one fetch; none while paused."""
@@ -29,6 +37,10 @@ class Share:
             self.next = offset_of(events[-1].position) + 1
         return list(events)
 
+    def is_astray(self, track: Track) -> bool:
+        """Tell whether the log does not have the next offset."""
+        return not track.first <= self.next <= track.end
+
     def skip(self, track: Track) -> int:
         """Pass over what the log has dropped; return how many offsets that are."""
         lost = max(0, track.first - self.next)
@@ -36,9 +48,10 @@ class Share:
         return lost
 
     def begin_anew(self, track: Track) -> bool:
-        """Go to the first offset if the next one is beyond the end, so of another log; return whether it is."""
-        if self.next <= track.end:
+        """Go to the first offset if the topic was made anew; return whether it was."""
+        if self.topic_id == track.topic_id:
             return False
+        self.topic_id = track.topic_id
         self.began = self.done = self.next = track.first
         return True
 
@@ -50,11 +63,21 @@ class Share:
         return bool(before)
 
 
-def start_of(partition: Partition, track: Track, committed: Mapping[Partition, int], settings: LogSettings) -> int:
-    """Return the committed offset, else as the settings say, but the first of a partition newly added."""
+def start_of(
+    partition: Partition,
+    track: Track,
+    committed: Mapping[Partition, Committed],
+    begun: Container[str],
+    settings: LogSettings,
+) -> int:
+    """Return the offset committed for this topic, else as the settings say.
+
+    It is the first of a topic made anew, and of a partition added to one of which the group has `begun` to read.
+    """
     if partition in committed:
-        return committed[partition]
-    if any(known.topic == partition.topic for known in committed):
+        offset, topic_id = committed[partition]
+        return offset if topic_id == track.topic_id else track.first
+    if partition.topic in begun:
         return track.first
     match settings.start:
         case "earliest":

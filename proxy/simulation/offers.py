@@ -134,7 +134,7 @@ class Offers:
                     one.top_up(second, wall_ms, seen)
             if tick % trim == 0:
                 for one in (*self._scheduled, *self._endless):
-                    one.trim(committed)
+                    one.trim({partition: told.offset for partition, told in committed.items()})
 
 
 def _capacity(scenario: Scenario, stream: str) -> float:

@@ -164,7 +164,7 @@ class _Run:
     def _account(self) -> None:
         """Compare what was committed with what the queues took."""
         committed = self._cluster.group(self._scenario.name).committed
-        for partition, offset in committed.items():
+        for partition, (offset, _) in committed.items():
             seen = self._broker.seen.get(partition)
             self.trace.lost += offset if seen is None else seen.missing(offset)
             self.trace.duplicates += 0 if seen is None else seen.again

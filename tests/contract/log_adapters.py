@@ -76,6 +76,10 @@ class World(Protocol):
 
     async def delete(self, topic: str) -> None: ...
 
+    async def recreate(self, topic: str) -> None:
+        """Delete a topic of one partition and make it anew at once, before anybody looks."""
+        ...
+
     async def produce(self, topic: str, values: Sequence[bytes], number: int = 0) -> None: ...
 
     async def leave_gap(self, topic: str, number: int = 0) -> int:
@@ -100,6 +104,9 @@ class MemoryWorld:
 
     async def delete(self, topic: str) -> None:
         self.cluster.delete_topic(topic)
+
+    async def recreate(self, topic: str) -> None:
+        self.cluster.recreate_topic(topic, 1)
 
     async def produce(self, topic: str, values: Sequence[bytes], number: int = 0) -> None:
         for value in values:
@@ -157,6 +164,15 @@ class KafkaWorld:
 
     async def delete(self, topic: str) -> None:
         await self.admin.delete_topics([topic])
+
+    async def recreate(self, topic: str) -> None:
+        await self.delete(topic)
+
+        async def is_created() -> bool:
+            answer = await self.admin.create_topics([NewTopic(topic, 1, 1)])
+            return not any(error for _, error, _ in answer.topic_errors)
+
+        await until(is_created)
 
     async def produce(self, topic: str, values: Sequence[bytes], number: int = 0) -> None:
         sent = [

@@ -418,6 +418,69 @@ class EventLogContract:
         assert owner.values(Partition(topic, 1)) == numbered(10)
         assert Partition(topic, 0) not in owner.received
 
+    async def test_every_event_comes_when_a_topic_was_made_anew_and_refilled_under_its_reader(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        partition, new = Partition(topic, 0), [b"new %d" % number for number in range(120)]
+        await world.create(topic)
+        await world.produce(topic, numbered(50))
+        log, owner = await join(metadata_age=5.0)
+        await receive(log, owner, 50)
+        await log.commit(owner.finish())
+        log.pause([partition])
+        assert await log.poll(0.3) == {}  # no fetch is under way that would tell it
+        await world.recreate(topic)
+        await world.produce(topic, new)
+        log.resume([partition])
+        await poll_until(log, owner, lambda: owner.values(partition)[-len(new) :] == new)
+        assert owner.assignments[-1] == {partition}
+        assert not owner.lost
+        await log.commit(owner.finish())
+        assert await log.lags(owner.final) == {partition: 0}
+        await log.stop()
+        log, after = await join()
+        await world.produce(topic, [b"later"])
+        await receive(log, after, 1)
+        assert after.values(partition) == [b"later"]
+
+    async def test_every_event_comes_when_a_topic_was_made_anew_and_its_reader_left_after_a_commit(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        new = [b"new %d" % number for number in range(120)]
+        await world.create(topic)
+        await world.produce(topic, numbered(50))
+        log, owner = await join(metadata_age=5.0)
+        await receive(log, owner, 50)
+        log.pause([Partition(topic, 0)])
+        assert await log.poll(0.3) == {}  # no fetch is under way that would tell it
+        await world.recreate(topic)
+        if len(owner.assignments) == 1:
+            await log.commit(owner.finish())  # of the topic that is gone, for the one that has its name
+        await log.stop()
+        await world.produce(topic, new)
+        log, after = await join()
+        await receive(log, after, 120)
+        assert after.values(Partition(topic, 0)) == new
+
+    async def test_nothing_is_passed_over_when_a_topic_comes_back_and_reading_starts_at_the_latest(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        new = [b"new %d" % number for number in range(10)]
+        await world.create(topic)
+        log, owner = await join(start="latest")
+        await assigned(log, owner)
+        async with asyncio.timeout(DEADLINE):
+            while Partition(topic, 0) not in await log.lags({Partition(topic, 0): None}):
+                owner.take(await log.poll(0.02))
+        await world.delete(topic)
+        async with asyncio.timeout(DEADLINE):
+            while topic in (await log.survey([topic])).readable:
+                owner.take(await log.poll(0.02))
+        await world.create(topic)
+        await world.produce(topic, new)
+        await receive(log, owner, 10)
+        assert owner.values(Partition(topic, 0)) == new
+
     async def test_progress_tells_what_others_commit_in_whatever_topics_when_they_share_the_group(
         self, world: World, topic: str, join: Join
     ) -> None:

@@ -38,6 +38,8 @@ SESSION = "proxy/publish_lane/session.py"
 LANE = "proxy/publish_lane/lane.py"
 LINE = "proxy/publish_lane/line.py"
 OUTCOMES = "proxy/publish_lane/outcomes.py"
+SHARE = "proxy/simulation/memory_share.py"
+"""Of the log in memory, which does what `proxy/kafka_log/shares.py` does."""
 QUARANTINE = "proxy/publish_lane/quarantine.py"
 
 MUTATIONS = (
@@ -343,5 +345,17 @@ MUTATIONS = (
         ASSIGNMENT,
         '        self._incident("truncated", topic=partition.topic, partition=partition.number, count=lost)\n',
         "        return\n",
+    ),
+    Mutation(
+        "the id of the topic is ignored",
+        SHARE,
+        "        if self.topic_id == track.topic_id:\n",
+        "        if self.next <= track.end:\n",
+    ),
+    Mutation(
+        "an offset committed for a topic that is gone is trusted",
+        SHARE,
+        "        return offset if topic_id == track.topic_id else track.first\n",
+        "        return offset\n",
     ),
 )

@@ -15,6 +15,7 @@ from proxy.kafka_log import group as group_module
 from proxy.kafka_log.client import Reach
 from proxy.kafka_log.epoch import Rebalances
 from proxy.kafka_log.group import GroupCoordinator
+from proxy.kafka_log.identity import Committed
 from proxy.kafka_log.inquiry import LATEST, Inquiry
 from proxy.model import Partition
 from proxy.settings import Limits, LogSettings
@@ -64,7 +65,7 @@ def offsets(*answers: tuple[TopicPartition, int, int]) -> Any:
 
 
 async def test_the_next_broker_is_asked_when_one_does_not_answer() -> None:
-    topics = SimpleNamespace(topics=[(0, "orders", False, [], 1 << 3)])
+    topics = SimpleNamespace(API_VERSION=8, topics=[(0, "orders", False, [], 1 << 3)])
     client = Client(lambda node: errors.NodeNotReadyError() if node == 1 else topics)
     survey = await inquiry(client).survey(["orders"])
     assert survey.readable == {"orders"}
@@ -121,9 +122,11 @@ async def test_the_progress_is_a_log_error_when_the_coordinator_is_sought_for_to
 async def test_a_commit_is_a_log_error_when_it_is_refused_or_takes_too_long() -> None:
     membership = group_module.Membership(1, "me")
     with pytest.raises(LogError, match="coordinator refuses"):
-        await coordinator(lambda _: errors.GroupAuthorizationFailedError()).commit(membership, {ONE: 5})
+        await coordinator(lambda _: errors.GroupAuthorizationFailedError()).commit(membership, {ONE: Committed(5, "")})
     with pytest.raises(LogError, match=r"no answer .* within 0\.02 s"):
-        await coordinator(lambda _: errors.CoordinatorNotAvailableError(), 0.02).commit(membership, {ONE: 5})
+        await coordinator(lambda _: errors.CoordinatorNotAvailableError(), 0.02).commit(
+            membership, {ONE: Committed(5, "")}
+        )
 
 
 async def test_nothing_is_asked_when_the_log_has_been_left() -> None:

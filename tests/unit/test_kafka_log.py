@@ -22,6 +22,7 @@ from proxy.kafka_log.client import Reach, log_in, options, teach_manners
 from proxy.kafka_log.epoch import Epoch, Rebalances
 from proxy.kafka_log.events import events
 from proxy.kafka_log.group import Membership
+from proxy.kafka_log.identity import Committed
 from proxy.kafka_log.reader import Reader
 from proxy.kafka_log.shares import Share
 from proxy.model import Event, Partition, Position
@@ -183,12 +184,12 @@ class _Coordinator:
     """Takes commits one after the other, when it is let."""
 
     def __init__(self) -> None:
-        self.commits: list[tuple[Membership, dict[TopicPartition, int]]] = []
+        self.commits: list[tuple[Membership, dict[TopicPartition, Committed]]] = []
         self.open = asyncio.Event()
         self.open.set()
         self.failure: Exception | None = None
 
-    async def commit(self, membership: Membership, offsets: Mapping[TopicPartition, int]) -> frozenset[str]:
+    async def commit(self, membership: Membership, offsets: Mapping[TopicPartition, Committed]) -> frozenset[str]:
         await self.open.wait()
         if self.failure is not None:
             raise self.failure
@@ -231,8 +232,8 @@ async def test_the_final_commit_is_the_last_when_one_is_under_way() -> None:
     afterwards = asyncio.ensure_future(epoch.commit({PARTITION: 129}))
     coordinator.open.set()
     await asyncio.gather(early, late, ending, afterwards)
-    assert coordinator.commits[0] == (Membership(5, "me"), {AT: 110})
-    assert coordinator.commits[-1] == (Membership(5, "me"), {AT: 150})
+    assert coordinator.commits[0] == (Membership(5, "me"), {AT: Committed(110, "")})
+    assert coordinator.commits[-1] == (Membership(5, "me"), {AT: Committed(150, "")})
     assert len(coordinator.commits) == 2
 
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Collection, Mapping
 
+import pytest
 from aiokafka import TopicPartition
 
+from proxy.kafka_log.identity import Committed
 from proxy.kafka_log.inquiry import EARLIEST
-from proxy.kafka_log.shares import Placing, Share
+from proxy.kafka_log.shares import SETTLE_SECONDS, Placing, Share
 from proxy.model import Partition, Position
 from proxy.settings import LogSettings
 
@@ -17,6 +19,8 @@ class Log:
 
     def __init__(self, first: int, end: int) -> None:
         self.bounds = (first, end)
+        self.ids = {"orders": "one"}
+        self.group: dict[TopicPartition, Committed] = {}
         self.sought: list[int] = []
         self.flowing = False
         self.epochs: list[Partition] = []
@@ -34,8 +38,11 @@ class Log:
     async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         return {at: self.bounds[0 if time == EARLIEST else 1] for at, time in times.items()}
 
-    async def committed(self) -> dict[TopicPartition, int]:
-        return {}
+    async def topic_ids(self, names: Collection[str]) -> dict[str, str]:
+        return {name: topic_id for name, topic_id in self.ids.items() if name in names}
+
+    async def committed(self) -> dict[TopicPartition, Committed]:
+        return self.group
 
     def on_assigned(self, partitions: Collection[Partition]) -> Collection[Partition]:
         self.epochs += partitions
@@ -48,11 +55,16 @@ class Log:
         self.lost += lost
 
 
+async def attend(log: Log, share: Share, **settings: str) -> bool:
+    chosen = LogSettings.model_validate({"hosts": ["h:1"], "group": "g"} | settings)
+    placing = Placing(chosen, log, log, log, log)  # type: ignore[arg-type]
+    shares = {AT: share}
+    return await placing.attend(lambda: shares)
+
+
 async def attended(log: Log, wanted: int) -> Share:
     share = Share(at=AT, is_paused=True, began=0, done=wanted, unavailable=wanted)
-    placing = Placing(LogSettings(hosts=["h:1"], group="g"), log, log, log, log)  # type: ignore[arg-type]
-    shares = {AT: share}
-    assert await placing.attend(lambda: shares)
+    assert await attend(log, share)
     return share
 
 
@@ -68,3 +80,92 @@ async def test_the_epoch_goes_on_and_the_loss_is_counted_when_the_log_was_trunca
     share = await attended(log, wanted=50)
     assert (log.epochs, log.lost, log.sought) == ([], 20, [70])
     assert share.done == 50
+
+
+async def test_a_new_epoch_begins_when_the_id_changed_although_the_offset_is_there() -> None:
+    log = Log(first=0, end=90)
+    share = Share(at=AT, is_paused=False, is_placed=True, began=0, done=50, next=50, topic_id="one")
+    assert await attend(log, share)
+    assert log.epochs == log.sought == []
+    log.ids = {"orders": "two"}
+    assert not await attend(log, share)
+    assert not share.is_placed  # nothing more is read, and commits still name the topic that is gone
+    assert (share.done, share.topic_id, log.epochs) == (50, "one", [])
+    share.noticed_at -= SETTLE_SECONDS
+    assert await attend(log, share)
+    assert log.epochs == [Partition("orders", 0)]
+    assert (share.began, share.done, share.next, share.topic_id, log.sought[-1]) == (0, 0, 0, "two", 0)
+    assert share.is_placed
+    assert not share.is_pinned  # its beginning is committed at once
+    assert await attend(log, share)
+    assert len(log.epochs) == 1
+
+
+async def test_a_truncation_is_none_when_the_topic_was_made_anew() -> None:
+    log = Log(first=70, end=100)
+    log.ids = {"orders": "two"}
+    share = Share(at=AT, is_paused=False, is_placed=True, began=0, done=50, unavailable=50, topic_id="one")
+    assert not await attend(log, share)
+    share.noticed_at -= SETTLE_SECONDS
+    assert await attend(log, share)
+    assert (log.lost, share.done, share.unavailable) == (0, 70, None)
+
+
+async def test_the_epoch_goes_on_when_the_id_can_not_be_told_for_a_while() -> None:
+    log = Log(first=0, end=90)
+    share = Share(at=AT, is_paused=False, is_placed=True, began=0, done=50, next=50, topic_id="one")
+    for ids in ({}, {"orders": ""}, {"orders": "one"}):
+        log.ids = ids
+        assert await attend(log, share)
+    assert share.is_placed
+    assert (share.done, share.topic_id, log.epochs) == (50, "one", [])
+
+
+async def test_reading_goes_on_where_it_stood_when_a_broker_was_behind_the_others() -> None:
+    log = Log(first=0, end=90)
+    share = Share(at=AT, is_paused=False, is_placed=True, began=0, done=50, next=60, topic_id="two")
+    assert not await attend(log, share)  # it tells the former id still
+    assert not share.is_placed
+    log.ids = {"orders": "two"}
+    assert await attend(log, share)
+    assert (share.is_placed, share.done, share.next, log.sought[-1], log.epochs) == (True, 50, 60, 60, [])
+
+
+@pytest.mark.parametrize(
+    ("committed", "told", "begins", "known"),
+    [
+        (Committed(50, "one"), "one", 50, "one"),
+        (Committed(50, ""), "one", 50, "one"),
+        (Committed(50, ""), "", 50, ""),
+        (Committed(50, "one"), "", 50, "one"),
+        (None, "one", 10, "one"),
+        (None, "", 10, ""),
+    ],
+)
+async def test_reading_begins_where_the_group_left_it_when_the_topic_is_not_known_to_be_another(
+    committed: Committed | None, told: str, begins: int, known: str
+) -> None:
+    log, share = Log(first=10, end=90), Share(at=AT, is_paused=False)
+    log.ids = {"orders": told}
+    log.group = {} if committed is None else {AT: committed}
+    assert await attend(log, share)
+    assert (share.began, share.done, share.topic_id, share.is_placed) == (begins, begins, known, True)
+    assert log.epochs == []
+
+
+async def test_reading_begins_at_the_first_offset_when_the_commit_is_of_a_topic_that_is_gone() -> None:
+    log, share = Log(first=0, end=90), Share(at=AT, is_paused=False)
+    log.ids, log.group = {"orders": "two"}, {AT: Committed(50, "one")}
+    assert not await attend(log, share, start="latest")
+    share.noticed_at -= SETTLE_SECONDS
+    assert await attend(log, share, start="latest")
+    assert (share.began, share.done, share.topic_id, share.is_pinned) == (0, 0, "two", False)
+    assert log.epochs == []  # nothing of this epoch was read yet
+
+
+async def test_nothing_is_read_when_the_topic_is_gone_or_its_id_can_not_be_told() -> None:
+    log, share = Log(first=0, end=90), Share(at=AT, is_paused=False)
+    log.ids = {}
+    assert not await attend(log, share)
+    assert share.began is None
+    assert not share.is_placed

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from proxy.bridge.gate import Gate
-from proxy.model import Outcome
+from proxy.model import Outcome, Partition
 from proxy.simulation.faults.facts import Fact
 from proxy.simulation.faults.plan import LANES
 from proxy.simulation.faults.replica import Replica
@@ -80,11 +80,17 @@ def unfinished(history: "History") -> str | None:
         left = history.witness.facts.unsettled(partition, track.first)
         if left is not None:
             return f"{left} is not delivered"
-    committed = history.group.committed
     for partition, track in history.cluster.tracks.items():
-        if track.offsets and committed.get(partition, 0) <= track.offsets[-1]:
-            return f"{partition} is committed up to {committed.get(partition)} only, there is {track.offsets[-1]}"
+        committed = _committed(history, partition)
+        if track.offsets and committed <= track.offsets[-1]:
+            return f"{partition} is committed up to {committed} only, there is {track.offsets[-1]}"
     return next((busy for replica in history.replicas if (busy := _busy(replica))), None)
+
+
+def _committed(history: "History", partition: Partition) -> int:
+    """Return how far the group has come in the topic that there is now."""
+    track, committed = history.cluster.tracks[partition], history.group.committed.get(partition)
+    return committed.offset if committed is not None and committed.topic_id == track.topic_id else track.first
 
 
 def _busy(replica: Replica) -> str | None:
@@ -174,7 +180,7 @@ def _judge_duplicates(history: "History") -> None:
     bounds: Counter[object] = Counter()
     rewound = set()
     for epoch in (*witness.ended, *witness.epochs.values()):
-        bounds[epoch.partition] += cap + epoch.failures
+        bounds[epoch.partition] += cap + epoch.failures + epoch.strayed
         if epoch.rewound:
             rewound.add(epoch.partition)
     for partition, count in copies.items():
@@ -223,8 +229,7 @@ def _wrong_sums(history: "History", replica: Replica) -> Iterator[str]:
 
 def _wrong_lags(history: "History", records: list[dict[str, Any]]) -> Iterator[str]:
     """At rest nothing but gaps at the ends of partitions lies ahead."""
-    committed = history.group.committed
-    gaps = sum(track.end - committed.get(at, track.first) for at, track in history.cluster.tracks.items())
+    gaps = sum(track.end - _committed(history, at) for at, track in history.cluster.tracks.items())
     last = {record["class"]: record["lag"] for record in records if record["kind"] == "class"}
     lag = sum(value for value in last.values() if value is not None)
     if lag > gaps:

@@ -42,6 +42,8 @@ class Epoch:
     number: int
     order: Order
     cap: int
+    topic_id: str
+    """Of the topic that there was when it began."""
     offsets: list[int] = field(default_factory=list)
     """Of the records received, in their order."""
     committed: int = 0
@@ -49,6 +51,8 @@ class Epoch:
     rewound: bool = False
     """Records were handed out twice."""
     failures: int = 0
+    strayed: int = 0
+    """Records received of another topic, one that was made anew under the name."""
     _records: dict[int, _Received] = field(default_factory=dict)
     _out: dict[int, int] = field(default_factory=dict)
     """Records that are out and the moment of their write, in its order."""
@@ -58,6 +62,7 @@ class Epoch:
     def receive(self, facts: Iterator[Fact]) -> None:
         """Note records handed to the bridge."""
         for fact in facts:
+            self.strayed += fact.topic_id != self.topic_id
             if self.offsets and fact.offset <= self.offsets[-1]:
                 self.rewound = True
             self.offsets.append(fact.offset)

@@ -14,6 +14,7 @@ class Fact:
     id: int
     partition: Partition
     offset: int
+    topic_id: str
     timestamp_ms: int
     size: int
     fits: bool
@@ -58,11 +59,11 @@ class Facts:
         self.tracks: dict[Partition, Track] = {}
         self._arrivals = 0
 
-    def produce(self, partition: Partition, event: Event, *, fits: bool) -> None:
+    def produce(self, partition: Partition, topic_id: str, event: Event, *, fits: bool) -> None:
         """Note an event; its value begins with the number that `number` told."""
         assert event.timestamp_ms is not None
         number = len(self.all)
-        fact = Fact(number, partition, offset_of(event.position), event.timestamp_ms, event.size, fits)
+        fact = Fact(number, partition, offset_of(event.position), topic_id, event.timestamp_ms, event.size, fits)
         self.all.append(fact)
         self.tracks.setdefault(partition, Track()).facts.append(fact)
 
@@ -105,7 +106,7 @@ class Facts:
         track = self.tracks[fact.partition]
         for at in range(track.settled, len(track.facts)):
             other = track.facts[at]
-            if other.offset >= fact.offset:
+            if other.offset >= fact.offset or other.topic_id != fact.topic_id:
                 return
             if not other.is_settled:
                 yield other

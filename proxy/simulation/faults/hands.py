@@ -12,8 +12,6 @@ from proxy.simulation.virtual_time import StoppableLoop
 
 SEAM_PATIENCE = 1.0
 """Seconds that a fault waits for what it should strike at; then it strikes anyway."""
-_NOTICED = 30.0
-"""Seconds within which every group notices that a topic is gone."""
 _JUMP = 20.0
 """Seconds that the wall clock jumps at most, either way."""
 
@@ -149,7 +147,8 @@ class Hands:
             track = self._cluster.tracks[place]
             before = track.first + round(fault.amount * (track.end - track.first))
             self._cluster.truncate(*place, before)
-            if place not in self._history.group.committed:  # nobody could know what there was before
+            committed = self._history.group.committed.get(place)
+            if committed is None or committed.topic_id != track.topic_id:  # nobody could know what there was before
                 facts = self._history.witness.facts
                 facts.forget(fact for fact in facts.tracks[place].facts if fact.offset < before)
             self._history.witness.note(f"{place} begins at {before} now")
@@ -161,21 +160,28 @@ class Hands:
             facts.forget(facts.of(event) for event in self._cluster.compact(*place, fault.amount))
 
     async def _recreate(self, fault: Fault) -> None:
-        """Delete a topic and make it anew once the whole group has noticed; sooner, no client could tell them apart."""
-        topic, group = TOPICS[fault.who % len(TOPICS)], self._history.group
+        """Delete a topic, make it anew after a while."""
+        topic = TOPICS[fault.who % len(TOPICS)]
         if not self._cluster.partitions({topic}):
             return
-        generation = group.generation
         self._cluster.delete_topic(topic)
         self._history.witness.facts.delete(topic)
         await asyncio.sleep(fault.seconds)
-        while group.generation == generation:
-            if asyncio.get_running_loop().time() > fault.at + _NOTICED:
-                break
-            await asyncio.sleep(0.05)
         self._history.create(topic)
         self._history.witness.note(f"{topic} is back")
         for _ in range(round(10 * fault.amount)):
+            self._history.produce(topic)
+
+    async def _refill(self, fault: Fault) -> None:
+        """Delete a topic, make it anew at once, and fill it beyond every offset that was known of the old one."""
+        topic = TOPICS[fault.who % len(TOPICS)]
+        ends = {partition: self._cluster.tracks[partition].end for partition in self._cluster.partitions({topic})}
+        if not ends:
+            return
+        self._cluster.recreate_topic(topic, len(ends))
+        self._history.witness.facts.delete(topic)
+        self._history.witness.note(f"{topic} is another")
+        while any(self._cluster.tracks[partition].end <= end for partition, end in ends.items()):
             self._history.produce(topic)
 
     async def _refetch(self, fault: Fault) -> None:

@@ -179,8 +179,8 @@ class History:
             self.cluster.produce(
                 topic, partition.number, value=value, headers=headers, timestamp_ms=int(self.wall() * 1000)
             )
-            event = self.cluster.tracks[partition].events[-1]
-            self.witness.facts.produce(partition, event, fits=fits)
+            track = self.cluster.tracks[partition]
+            self.witness.facts.produce(partition, track.topic_id, track.events[-1], fits=fits)
             if self._chance.random() < _GAPS:
                 self.cluster.leave_gap(topic, partition.number, 1)
 

@@ -39,9 +39,11 @@ CONNECTIONS = ("reset", "reset_one", "block", "silence", "slow", "lose_confirms"
 ANSWERS = ("nack", "unbind", "forbid", "no_consumer", "no_letters")
 LOG = ("rebalance", "refuse_commits", "lose_answers", "fence", "cut_off", "log_down", "stall_log")
 RECORDS = ("truncate", "compact", "recreate", "refetch", "grow")
+REFILL = "refill"
+"""What every other `recreate` is: at once, and with more events than there were."""
 PROCESSES = ("stop_process", "stop_joining", "crash", "leave", "join")
 HOST = ("jump_clock", "disk_full")
-KINDS = (*CONNECTIONS, *ANSWERS, *LOG, *RECORDS, *PROCESSES, *HOST)
+KINDS = (*CONNECTIONS, *ANSWERS, *LOG, *RECORDS, REFILL, *PROCESSES, *HOST)
 
 SEAMS = ("", "", "fetch", "write", "store", "told", "commit", "joining", "joining", "assigned", "revoking", "revoked")
 """What a fault may wait for before it strikes; one in six takes the time alone."""
@@ -132,6 +134,8 @@ def _fault(chance: Random) -> Fault:
     if drawn.kind == "stop_joining":
         # Right after it has asked to be part of a generation, and for longer than that lasts without it.
         return replace(drawn, seam="joining", turns=1 + drawn.turns, who=1, seconds=1.3 + drawn.amount)
+    if drawn.kind == "recreate" and drawn.who % 2:
+        return replace(drawn, kind=REFILL)
     return drawn
 
 

@@ -16,6 +16,7 @@ from proxy.simulation.faults.facts import Fact, Facts
 from proxy.simulation.faults.plan import LANES, MAX_AGE
 from proxy.simulation.faults.told import Told
 from proxy.simulation.memory_cluster import MemoryCluster
+from proxy.simulation.memory_group import Committed
 from proxy.simulation.memory_wire import MemoryWire, Verdict
 from proxy.simulation.virtual_time import PROCESS
 
@@ -84,7 +85,8 @@ class Witness:
             kind = self._settings.by_topic[partition.topic]
             cap = self._settings.limits.uncommitted_events
             number = old.number + 1 if old is not None else 0
-            self.epochs[replica, partition] = Epoch(replica, partition, number, kind.order, cap)
+            topic_id = self._topic_id(partition)
+            self.epochs[replica, partition] = Epoch(replica, partition, number, kind.order, cap, topic_id)
             if generation >= self.holders.get(partition, (0, ""))[0]:
                 self.holders[partition] = generation, replica
         self.note(f"{replica} gets {', '.join(map(str, partitions)) or 'nothing'}")
@@ -124,17 +126,21 @@ class Witness:
         if fetched:
             self._pass("fetch")
 
-    def on_commit(self, replica: str, offsets: Mapping[Partition, int]) -> None:
-        """Judge a commit that the log takes: everything before it must be stored or kept as a dead letter."""
-        for partition, offset in offsets.items():
+    def on_commit(self, replica: str, offsets: Mapping[Partition, Committed]) -> None:
+        """Judge a commit that the log takes: everything before it must be stored or kept as a dead letter.
+
+        One that says it is of a topic that is gone may come, and counts for nothing.
+        """
+        for partition, (offset, topic_id) in offsets.items():
             track = self._cluster.tracks.get(partition)
-            left = self.facts.unsettled(partition, track.first) if track is not None else None
+            is_judged = track is not None and track.topic_id == topic_id
+            left = self.facts.unsettled(partition, track.first) if track is not None and is_judged else None
             if left is not None and left.offset < offset:
                 self.accuse(f"{replica} commits {partition} up to {offset}, but {left} is nowhere else")
             epoch = self.epochs.get((replica, partition))
             if epoch is not None:
                 epoch.commit(offset)
-        self._sign(f"{replica} commits {sorted(offsets.items())}")
+        self._sign(f"{replica} commits {sorted((at, offset) for at, (offset, _) in offsets.items())}")
         self._pass("commit")
 
     # -- the broker ---------------------------------------------------------------------------------------------------
@@ -188,9 +194,15 @@ class Witness:
         elif epoch is not self.epochs[replica, fact.partition]:
             self.accuse(f"{replica} publishes {fact} of an assignment that has ended")
         track = self._cluster.tracks.get(fact.partition)
-        first = track.first if track is not None else fact.offset
+        # A topic made anew is read from the old position until that is noticed: what it has before is not skipped.
+        is_astray = track is None or epoch is None or epoch.topic_id != track.topic_id
+        first = fact.offset if track is None or is_astray else track.first
         for wrong in epoch.write(batch.first + index, fact, self.facts, first) if epoch is not None else ():
             self.accuse(f"{replica}: {wrong}")
+
+    def _topic_id(self, partition: Partition) -> str:
+        track = self._cluster.tracks.get(partition)
+        return track.topic_id if track is not None else ""
 
     def _may_not_know(self, replica: str) -> bool:
         """Return whether it was removed by force a moment ago: half a session later at most it has noticed."""
