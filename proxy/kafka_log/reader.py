@@ -1,9 +1,9 @@
 """Takes records off the consumer, and sorts out what it raises instead.
 
 The consumer raises for one partition what then stands in the way of all; and when it fails over one partition's records
-(a checksum, a compression it can't undo) it has already taken those of others off its buffers, and they are lost with
-the exception. So every share remembers what was handed out, and after such a failure all are read again from there, one
-at a time until the culprit is known.
+(a checksum, a compression it can't undo, a header's name that is no UTF-8) it has already taken those of others off its
+buffers, and they are lost with the exception. So every share remembers what was handed out, and after such a failure
+all are read again from there, one share and one record at a time until the culprit is known.
 """
 
 import asyncio
@@ -28,7 +28,12 @@ _SEARCH_SECONDS = 5.0
 _SEARCH_PAUSE = 0.02
 
 _NOBODY = TopicPartition("", 0)
-_UNREADABLE = (errors.CorruptRecordException, errors.UnsupportedCodecError, errors.RecordTooLargeError)
+_UNREADABLE = (
+    errors.CorruptRecordException,
+    errors.UnsupportedCodecError,
+    errors.RecordTooLargeError,
+    UnicodeDecodeError,
+)
 _MISCONFIGURED = (
     errors.InvalidSessionTimeoutError,
     errors.InconsistentGroupProtocolError,
@@ -71,6 +76,9 @@ class Reader:
                     fetched = await self._consumer.getmany(timeout_ms=round(wait * 1000))
         except TimeoutError:
             return {}
+        except _UNREADABLE as error:
+            self._read_again(error, shares())
+            return {}
         except errors.KafkaError as error:
             await self._sort_out(error, shares())
             return {}
@@ -106,12 +114,10 @@ class Reader:
                 self._reach.lost("group", "this login may not use the consumer group")
             case _ if isinstance(error, _MISCONFIGURED):
                 raise LogError(f"the log refuses the consumer group; see log.group and log.session_timeout: {error}")
-            case _ if isinstance(error, _UNREADABLE):
-                self._read_again(error, shares)
             case _:
                 await self._rejoin(error, shares)
 
-    def _read_again(self, error: errors.KafkaError, shares: Shares) -> None:
+    def _read_again(self, error: Exception, shares: Shares) -> None:
         _say.warning("read_failed", why=str(error), effect="reading again, one partition at a time")
         for share in shares.values():
             if share.is_placed:
@@ -139,7 +145,8 @@ class Reader:
             if not share.is_placed:
                 continue
             try:
-                fetched |= await self._consumer.getmany(share.at, timeout_ms=0)
+                # One record, so that those before the culprit are handed out, and its position is known.
+                fetched |= await self._consumer.getmany(share.at, timeout_ms=0, max_records=1)
             except _UNREADABLE as error:
                 share.is_placed = False
                 self._consumer.pause(share.at)
@@ -149,6 +156,7 @@ class Reader:
                     position=share.next,
                     why=str(error),
                     effect="it stands still until the next rebalance; all others go on",
+                    remedy="to pass over the record, stop the group and set the partition's offset behind it",
                 )
             except errors.KafkaError as error:
                 await self._sort_out(error, shares)

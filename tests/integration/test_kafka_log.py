@@ -10,6 +10,9 @@ import aiokafka.record._crecords.default_records as library_records
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.producer import message_accumulator
+from aiokafka.producer import producer as library_producer
+from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy
 from structlog.testing import capture_logs
 
 from load.stack import Stack, probes
@@ -380,6 +383,37 @@ async def test_the_others_lose_nothing_when_one_partition_can_not_be_decoded(
         while not named(said, "partition_unreadable"):
             await log.poll(0.05)
     assert [entry["partition"] for entry in named(said, "partition_unreadable")] == [f"{topic}-1"]
+
+
+async def test_all_before_it_and_all_others_come_when_a_header_of_one_record_has_a_name_that_is_no_text(
+    stack: Stack, world: KafkaWorld, topic: str, join: Join, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Bytes(str):  # as clients in C write them
+        __slots__ = ()
+
+        def encode(self, *_: str) -> bytes:  # type: ignore[override]
+            return b"\xff\xfe"
+
+    await world.create(topic, 2)
+    await world.produce(topic, numbered(50), 0)
+    for module in (message_accumulator, library_producer):
+        monkeypatch.setattr(module, "DefaultRecordBatchBuilder", _DefaultRecordBatchBuilderPy)
+    async with AIOKafkaProducer(bootstrap_servers=stack.kafka, linger_ms=200) as producer:
+        sent = [await producer.send(topic, value, partition=1) for value in numbered(20)]
+        sent.append(await producer.send(topic, b"poison", partition=1, headers=[(Bytes("name"), b"")]))
+        sent.append(await producer.send(topic, b"behind it", partition=1))
+        await asyncio.gather(*sent)
+    log, owner = await join()
+    await receive(log, owner, 70)
+    async with asyncio.timeout(DEADLINE):
+        while not named(said, "partition_unreadable"):
+            owner.take(await log.poll(0.05))
+    await world.produce(topic, numbered(50, first=50), 0)
+    await receive(log, owner, 120)
+    assert owner.values(Partition(topic, 0)) == numbered(100)
+    assert owner.values(Partition(topic, 1)) == numbered(20)
+    (entry,) = named(said, "partition_unreadable")
+    assert (entry["partition"], entry["position"]) == (f"{topic}-1", 20)
 
 
 async def test_the_mistake_is_named_when_the_group_is_used_by_another_kind_of_consumer(
