@@ -151,7 +151,9 @@ class KafkaLog:
         heads: dict[TopicPartition, int] = {}
         for partition, position in done.items():
             share = self._epoch.shares.get(partition)
-            head = position + 1 if isinstance(position, int) else share.began if share else None
+            head = position + 1 if isinstance(position, int) else None
+            if share is not None and share.began is not None:
+                head = max(head or 0, share.done)  # it also knows of what the log has dropped
             if head is not None:
                 heads[TopicPartition(*partition)] = head
         try:

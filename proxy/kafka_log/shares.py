@@ -38,13 +38,15 @@ class Share:
     """When it was placed, or last had something, by the loop's clock in seconds."""
     is_placed: bool = False
     is_pinned: bool = False
-    """The group has an offset for it, this epoch's or an earlier one's."""
+    """The group has an offset for it, this epoch's or an earlier one's, and what was skipped since is in it."""
     began: int | None = None
     """Offset at which the epoch began; None until it is known."""
     done: int = 0
     """The next offset to be committed: everything before it is done with."""
     next: int = 0
     """The next offset to be handed out."""
+    gap: range = range(0)
+    """Offsets that the log dropped unread and that were told of: done with as soon as everything before them is."""
     unavailable: int | None = None
     """An offset that was asked for and that the log does not have."""
     topic_id: str = ""
@@ -63,6 +65,21 @@ class Share:
         """Note that everything up to the position is done with; one from before this epoch is passed over."""
         if isinstance(position, int) and self.began is not None and position >= self.began:
             self.done = position + 1
+            self._pass_gap()
+
+    def skip(self, first: int) -> bool:
+        """Note that nothing is left before `first`; return whether that is to be committed, as nothing else will do it.
+
+        Uncommitted, it would be told of once more by whoever takes the partition over.
+        """
+        self.gap = range(self.gap.start if self.gap and self.gap.stop == self.next else self.next, first)
+        return self._pass_gap()
+
+    def _pass_gap(self) -> bool:
+        if not self.gap or self.done != self.gap.start:
+            return False
+        self.done = self.gap.stop
+        return True
 
 
 Shares: TypeAlias = Mapping[tuple[str, int], Share]
@@ -203,6 +220,7 @@ class Placing:
     def _begin_at(self, share: Share, offset: int, *, is_pinned: bool) -> None:
         self._begun.add(share.at.topic)
         share.began = share.done = offset
+        share.gap = range(0)
         share.is_pinned = is_pinned
         self._place(share, offset)
 
@@ -224,6 +242,8 @@ class Placing:
             where = {"partition": str(share.partition), "wanted": wanted, "first": first, "end": end}
             _say.error("log_truncated", lost=first - wanted, **where)
             self._owner.on_truncated(share.partition, first - wanted)
+            if share.skip(first):
+                share.is_pinned = False
         elif wanted > end:
             self._restart(share, wanted, first, end)
             return

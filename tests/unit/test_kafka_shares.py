@@ -169,3 +169,28 @@ async def test_nothing_is_read_when_the_topic_is_gone_or_its_id_can_not_be_told(
     assert not await attend(log, share)
     assert share.began is None
     assert not share.is_placed
+
+
+async def test_a_loss_is_counted_once_when_nothing_follows_it_and_another_replica_takes_over() -> None:
+    log = Log(first=70, end=70)
+    share = Share(at=AT, is_paused=False, is_placed=True, is_pinned=True, began=0, done=50, next=50, unavailable=51)
+    assert await attend(log, share)
+    assert (log.lost, share.done, share.is_pinned) == (19, 70, False)  # what is not pinned is committed at once
+    log.group, successor = {AT: Committed(share.done, share.topic_id)}, Share(at=AT, is_paused=False)
+    assert await attend(log, successor)
+    assert (log.lost, successor.next) == (19, 70)
+
+
+async def test_a_loss_is_passed_only_with_the_events_before_it_when_some_are_still_out() -> None:
+    log = Log(first=70, end=70)
+    share = Share(at=AT, is_paused=False, is_placed=True, is_pinned=True, began=0, done=30, next=50, unavailable=50)
+    assert await attend(log, share)
+    assert (share.done, share.is_pinned) == (30, True)
+    log.bounds, share.unavailable = (90, 95), 70  # and dropped once more before anything was read
+    assert await attend(log, share)
+    share.finish(48)
+    assert share.done == 49
+    share.finish(49)
+    assert (share.done, log.lost) == (90, 40)
+    share.finish(91)
+    assert share.done == 92
