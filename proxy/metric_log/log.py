@@ -28,7 +28,7 @@ CLOSE_DEADLINE = 5.0
 CHUNK_RECORDS = 500
 """Records made into lines and handed to the disk at once."""
 
-_log = structlog.get_logger(__name__)
+_say = structlog.get_logger("tidegate.metrics")
 _as_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 Offload = Callable[[Callable[[float], None], float], Awaitable[None]]
@@ -121,14 +121,22 @@ class MetricLog:
             await asyncio.sleep(RETRY_INTERVAL if self.failing else FLUSH_INTERVAL)
 
     async def close(self) -> None:
-        """Write what still waits and finish the file; gives up after `CLOSE_DEADLINE` seconds. Idempotent."""
+        """Write what still waits and finish the file; gives up after `CLOSE_DEADLINE` seconds. Idempotent.
+
+        What can't be written by then is lost, and said to be.
+        """
         if self._folder is None:
             return
+        effect = "they are lost"
         try:
             async with asyncio.timeout(CLOSE_DEADLINE):
                 await self._offload(self._finish, asyncio.get_running_loop().time())
         except TimeoutError:
-            _log.warning("metric log not finished in time; the next start finishes it", records_left=self.waiting)
+            effect = "perhaps lost; the next start finishes the file"
+        else:
+            if not self.waiting:
+                return
+        _say.warning("metric_log_unfinished", records_left=self.waiting, effect=effect)
 
     def _now_ms(self) -> int:
         return int(self._wall() * 1000)
@@ -157,11 +165,18 @@ class MetricLog:
             yield
         except OSError as error:
             if not self.failing:
-                _log.warning("metric log can't be written", folder=str(self._folder.path), error=str(error))
+                _say.warning(
+                    "metric_log_unavailable",
+                    folder=str(self._folder.path),
+                    why=str(error),
+                    effect="records wait, then are dropped and counted; data flows on",
+                )
             self.failing = True
         else:
+            if self._lines:
+                return  # the disk did something else, and still has not taken these
             if self.failing:
-                _log.info("metric log is written again", dropped_records=self.dropped_records)
+                _say.info("metric_log_available", dropped_records=self.dropped_records)
             self.failing = False
 
     def _unsaid_losses(self) -> bool:
@@ -189,7 +204,7 @@ class MetricLog:
                 self._lines.append(_line(record))
             except (TypeError, ValueError) as error:
                 if not self._unwritable:
-                    _log.error("metric record is not JSON", kind=record.get("kind"), error=str(error))
+                    _say.error("metric_record_refused", kind=record.get("kind"), why=f"it is not JSON: {error}")
                 self._unwritable += 1
             self._waiting.popleft()
 

@@ -266,6 +266,22 @@ async def test_every_record_is_written_once_when_the_disk_was_full_meanwhile(
     assert [line["log_level"] for line in said] == ["warning", "info"]
 
 
+async def test_what_is_lost_is_said_and_no_recovery_is_when_the_disk_is_full_to_the_end(
+    tmp_path: Path, full_disk: list[int]
+) -> None:
+    log = log_of(tmp_path)
+    full_disk[0] = 0
+    with capture_logs() as said:
+        async with running(log):
+            log.write(incident(1))
+            await until(lambda: log.failing)
+            log.write(incident(2))
+        await log.close()
+    assert log.failing
+    assert [line["event"] for line in said] == ["metric_log_unavailable", "metric_log_unfinished"]
+    assert said[1]["records_left"] == 2
+
+
 async def test_a_torn_line_stays_and_the_rest_goes_on_in_a_new_file_when_it_can_not_be_cut_off(
     tmp_path: Path, full_disk: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -404,7 +420,7 @@ async def test_what_can_not_be_finished_keeps_nothing_else_from_it(tmp_path: Pat
     with capture_logs() as said:
         await log.close()
     assert [json.loads(line)["n"] for lines in lines_in(tmp_path) for line in lines] == [1, 2]
-    assert "directory" in said[0]["error"]
+    assert "directory" in said[0]["why"]
 
 
 async def test_a_living_process_keeps_its_open_file_when_another_one_makes_room(tmp_path: Path) -> None:
