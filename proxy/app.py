@@ -154,9 +154,13 @@ class App:
         drained = await self.assignment.drain(flows, limits.drain_deadline)
         await asyncio.wait([pump], timeout=LOG_STOP_DEADLINE)
         await self._committer.commit()
-        unresolved = sum(flow.watermark.received - flow.watermark.resolved for flow in self.assignment.flows())
+        marks = [flow.watermark for flow in self.assignment.flows()]
+        unresolved = sum(mark.received - mark.resolved for mark in marks)
+        uncommitted = sum(mark.resolved - mark.committed for mark in marks)
         await self.recorder.finish(self._log, self.assignment, self._lanes, self.depths)
         self.recorder.on_stop(unresolved)
+        if uncommitted:
+            _say.warning("final_commit_failed", events=uncommitted, effect="duplicates")
         _say.info("stopped", drained=drained, left_in_log=unresolved)
 
     async def _leave_log(self) -> None:

@@ -5,12 +5,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from proxy.app import App
 from proxy.bridge.broker import QueueState
 from proxy.bridge.event_log import Survey
 from proxy.congestion.detector import Verdict
-from proxy.errors import RefusedLoginError
+from proxy.errors import LogError, RefusedLoginError
 from proxy.model import Partition
 from proxy.settings import (
     BrokerSettings,
@@ -121,6 +122,19 @@ def test_what_is_sent_is_awaited_and_committed_before_the_group_is_left_when_it_
         assert (stop["confirmed"], stop["unresolved"]) == (3, 0)
         assert process.records[-1] is stop
         assert sum(record["confirmed"] for record in process.of("type")) == 3
+
+    ran(story)
+
+
+def test_what_comes_again_is_said_when_the_last_commit_of_a_stop_fails() -> None:
+    async def story(process: Process) -> None:
+        await process.feed(PARTITION, 0, 3)
+        process.log.failure = LogError("no answer")
+        process.lane.finish()
+        process.app.stop()
+        with capture_logs() as said:
+            await process.running
+        assert [line["events"] for line in said if line["event"] == "final_commit_failed"] == [3]
 
     ran(story)
 
