@@ -92,9 +92,12 @@ class MemoryCluster:
         self._rebalance(topic)
 
     def recreate_topic(self, topic: str, partitions: int) -> None:
-        """Delete a topic and make it anew before any member looks: no group rebalances for that."""
+        """Delete a topic and make it anew before any member looks: a group rebalances only if their number differs."""
+        before = len(self.partitions({topic}))
         self._clear(topic)
         self._lay(topic, partitions)
+        if before != partitions:
+            self._rebalance(topic)
 
     def produce(
         self,

@@ -243,9 +243,8 @@ class MemoryLog:
 
     def _finish(self, shares: Mapping[Partition, Share], positions: Mapping[Partition, Position]) -> None:
         for partition, position in positions.items():
-            share = shares.get(partition)
-            if share is not None and offset_of(position) >= share.began:
-                share.done = offset_of(position) + 1
+            if (share := shares.get(partition)) is not None:
+                share.finish(offset_of(position))
 
     async def _commit(
         self, shares: Mapping[Partition, Share], partitions: Iterable[Partition], *, is_final: bool = False

@@ -21,6 +21,8 @@ class Share:
     """The next offset to hand out."""
     topic_id: str
     """Of the topic that all these offsets belong to."""
+    gap: range = range(0)
+    """Offsets dropped unread and told of: done with as soon as everything before them is."""
 
     @property
     def committed(self) -> Committed:
@@ -41,11 +43,25 @@ class Share:
         """Tell whether the log does not have the next offset."""
         return not track.first <= self.next <= track.end
 
+    def finish(self, offset: int) -> None:
+        """Note that everything up to the offset is done with; one from before this epoch is passed over."""
+        if offset >= self.began:
+            self.done = offset + 1
+            self._pass_gap()
+
     def skip(self, track: Track) -> int:
         """Pass over what the log has dropped; return how many offsets that are."""
         lost = max(0, track.first - self.next)
+        if lost:
+            begin = self.gap.start if self.gap and self.gap.stop == self.next else self.next
+            self.gap = range(begin, track.first)
+            self._pass_gap()
         self.next += lost
         return lost
+
+    def _pass_gap(self) -> None:
+        if self.gap and self.done == self.gap.start:
+            self.done = self.gap.stop
 
     def begin_anew(self, track: Track) -> bool:
         """Go to the first offset if the topic was made anew; return whether it was."""
@@ -53,6 +69,7 @@ class Share:
             return False
         self.topic_id = track.topic_id
         self.began = self.done = self.next = track.first
+        self.gap = range(0)
         return True
 
     def rewind(self, track: Track, count: int) -> bool:

@@ -368,6 +368,26 @@ class EventLogContract:
         assert owner.lost == [(partition, 63)]
         assert owner.values(partition) == numbered(10) + numbered(27, first=73)
 
+    async def test_a_loss_is_counted_once_when_nothing_follows_it_and_another_takes_over(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(10))
+        log, owner = await join()
+        await receive(log, owner, 10)
+        log.pause([partition])
+        await world.produce(topic, numbered(40, first=10))
+        await world.truncate(topic, 0, 50)
+        log.resume([partition])
+        await poll_until(log, owner, lambda: bool(owner.lost))
+        await log.commit(owner.finish())
+        await log.stop()
+        log, successor = await join()
+        await world.produce(topic, numbered(1, first=50))
+        await receive(log, successor, 1)
+        assert (owner.lost, successor.lost) == ([(partition, 40)], [])
+
     async def test_lags_count_from_what_is_done_or_from_the_beginning_when_nothing_is(
         self, world: World, topic: str, join: Join
     ) -> None:
@@ -442,6 +462,27 @@ class EventLogContract:
         await world.produce(topic, [b"later"])
         await receive(log, after, 1)
         assert after.values(partition) == [b"later"]
+
+    async def test_every_event_comes_when_a_topic_was_made_anew_with_fewer_partitions_and_read_from_the_latest(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic, 3)
+        partitions = [Partition(topic, number) for number in range(3)]
+        log, owner = await join(start="latest")
+        await assigned(log, owner, 3)
+        async with asyncio.timeout(DEADLINE):
+            while len(await log.lags(dict.fromkeys(partitions))) < len(partitions):
+                await log.poll(0.02)
+        for partition in partitions:
+            await world.produce(topic, numbered(5), partition.number)
+        await receive(log, owner, 15)
+        await log.commit(owner.finish())
+        owner.final = {}
+        await world.recreate(topic)
+        await world.produce(topic, numbered(20, first=100))
+        await poll_until(log, owner, lambda: owner.owned == {partitions[0]})
+        await poll_until(log, owner, lambda: set(numbered(20, first=100)) <= set(owner.values(partitions[0])))
+        assert owner.lost == []
 
     async def test_every_event_comes_when_a_topic_was_made_anew_and_its_reader_left_after_a_commit(
         self, world: World, topic: str, join: Join
