@@ -55,8 +55,9 @@ class Committer:
             elif not await self._log.affirm():
                 return self._failed("the group did not affirm the assignment")
         except AssignmentLostError as error:
+            if self._lease.left(started) > 0:
+                self._incident("assignment_lost", detail=str(error))
             self._lease.end()
-            self._incident("assignment_lost", detail=str(error))
             return self._failed(str(error))
         except LogError as error:
             return self._failed(str(error))

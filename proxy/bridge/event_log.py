@@ -87,7 +87,10 @@ class EventLog(Protocol):
         ...
 
     async def affirm(self) -> bool:
-        """Ask the group, changing nothing, whether this replica still owns its partitions; False if unanswered."""
+        """Ask the group, changing nothing, whether this replica still owns its partitions; False if unanswered.
+
+        Raises `AssignmentLostError` if the group has fenced this replica.
+        """
         ...
 
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:

@@ -23,7 +23,7 @@ from aiokafka import TopicPartition
 from aiokafka.abc import ConsumerRebalanceListener
 
 from proxy.bridge.event_log import PartitionOwner
-from proxy.errors import LogError
+from proxy.errors import AssignmentLostError, LogError
 from proxy.kafka_log.group import GroupCoordinator, Membership
 from proxy.kafka_log.identity import Committed
 from proxy.kafka_log.shares import Placing, Share, Shares
@@ -104,11 +104,19 @@ class Epoch:
         await self._commit(lambda: [share for share in shares if self.shares.get(share.at) is share])
 
     async def affirm(self) -> bool:
-        """Ask the group, by a heartbeat, whether it still knows this replica; True at once if nothing is owned."""
+        """Ask the group, by a heartbeat, whether it still knows this replica; True at once if nothing is owned.
+
+        Raises `AssignmentLostError` if it does not.
+        """
         if not self.shares:
             return True
+        membership = self._membership
         try:
-            await self._coordinator.affirm(self._membership)
+            await self._coordinator.affirm(membership)
+        except AssignmentLostError:
+            if self._membership is membership and self.shares:
+                raise
+            return False  # it was asked for an epoch that has ended meanwhile
         except LogError:
             return False
         return True

@@ -75,7 +75,7 @@ class KafkaLog:
             await self.stop()
             raise
         deadline = self._limits.commit_deadline
-        coordinator = GroupCoordinator(self._client, self._settings.group, self._reach, deadline)
+        coordinator = GroupCoordinator(self._client, self._settings, self._reach, deadline)
         self._inquiry = Inquiry(self._client, self._settings, self._reach)
         self._placing = Placing(self._settings, self._consumer, coordinator, self._inquiry, owner)
         self._epoch = Epoch(
@@ -141,7 +141,7 @@ class KafkaLog:
         await self._epoch.commit(positions)
 
     async def affirm(self) -> bool:
-        """Ask within `limits.commit_deadline`; True without asking if nothing is owned."""
+        """Ask within `limits.commit_deadline`; True without asking if nothing is owned. See `EventLog.affirm`."""
         return await self._epoch.affirm()
 
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:

@@ -18,6 +18,7 @@ from aiokafka.protocol.group import HeartbeatRequest
 from proxy.errors import AssignmentLostError, LogError
 from proxy.kafka_log.client import Reach
 from proxy.kafka_log.identity import Committed
+from proxy.settings import LogSettings
 
 _RETRY_PAUSE = 0.1
 _PROGRESS_SECONDS = 1.0
@@ -40,9 +41,10 @@ class GroupCoordinator:
     Every method raises `LogError` if there is no answer in time or it is a refusal.
     """
 
-    def __init__(self, client: AIOKafkaClient, group: str, reach: Reach, deadline: float) -> None:
+    def __init__(self, client: AIOKafkaClient, settings: LogSettings, reach: Reach, deadline: float) -> None:
         self._client = client
-        self._group = group
+        self._group = settings.group
+        self._is_static = settings.group_instance_id is not None
         self._reach = reach
         self._deadline = deadline
         self._node: int | None = None
@@ -93,7 +95,8 @@ class GroupCoordinator:
             raise LogError(reason) from error
         except errors.KafkaError as error:
             if type(error) in _FENCED:
-                raise AssignmentLostError(f"the group has fenced this replica: {error}") from error
+                hint = "; does another one use its log.group_instance_id?" if self._is_static else ""
+                raise AssignmentLostError(f"the group has fenced this replica: {error}{hint}") from error
             self._reach.lost("group", str(error))
             raise LogError(f"the group's coordinator refuses: {error}") from error
         self._reach.found("group")

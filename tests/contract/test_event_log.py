@@ -270,7 +270,9 @@ class EventLogContract:
         await world.fence(log, group)
         with pytest.raises(AssignmentLostError):
             await log.commit({partition: owner.received[partition][9].position})
-        assert not await log.affirm() or not owner.owned
+        if owner.owned:  # it may have heard of it by its heartbeat already
+            with pytest.raises(AssignmentLostError):
+                await log.affirm()
 
     async def test_a_replica_joins_again_when_the_group_has_fenced_it(
         self, world: World, topic: str, join: Join

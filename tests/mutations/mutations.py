@@ -216,8 +216,8 @@ MUTATIONS = (
     Mutation(
         "fencing ignored",
         COMMITTER,
-        "        except AssignmentLostError as error:\n            self._lease.end()\n",
-        "        except AssignmentLostError as error:\n            self._lease.renew(started)\n",
+        "            self._lease.end()\n            return",
+        "            self._lease.renew(started)\n            return",
     ),
     Mutation(
         "epoch ignored: flows outlive their revocation",

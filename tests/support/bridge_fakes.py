@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from proxy.bridge.broker import Batch, LaneState, QueueState
 from proxy.bridge.event_log import PartitionOwner, Survey
 from proxy.bridge.flow import PartitionFlow
-from proxy.errors import BrokerError, LogError
+from proxy.errors import AssignmentLostError, BrokerError, LogError
 from proxy.model import Event, Outcome, Partition, Position, Reason
 
 
@@ -148,6 +148,8 @@ class ScriptedLog:
 
     async def affirm(self) -> bool:
         self.affirmed += 1
+        if isinstance(self.failure, AssignmentLostError):
+            raise self.failure
         return self.failure is None
 
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:

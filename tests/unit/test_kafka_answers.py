@@ -9,12 +9,12 @@ import pytest
 from aiokafka import TopicPartition, errors
 from aiokafka.client import ConnectionGroup
 
-from proxy.errors import LogError
+from proxy.errors import AssignmentLostError, LogError
 from proxy.kafka_log import KafkaLog
 from proxy.kafka_log import group as group_module
 from proxy.kafka_log.client import Reach
 from proxy.kafka_log.epoch import Rebalances
-from proxy.kafka_log.group import GroupCoordinator
+from proxy.kafka_log.group import GroupCoordinator, Membership
 from proxy.kafka_log.identity import Committed
 from proxy.kafka_log.inquiry import LATEST, Inquiry
 from proxy.model import Partition
@@ -101,9 +101,20 @@ async def test_the_question_fails_when_no_leader_answers(failure: Exception) -> 
         await inquiry(client).offsets({ONE: LATEST, TWO: LATEST})
 
 
-def coordinator(answer: Answer, deadline: float = 5.0) -> GroupCoordinator:
+def coordinator(answer: Answer, deadline: float = 5.0, instance: str | None = None) -> GroupCoordinator:
     made: Any = Client(answer)
-    return GroupCoordinator(made, "g", Reach(["h:1"]), deadline)
+    settings = LogSettings(hosts=["h:1"], group="g", group_instance_id=instance)
+    return GroupCoordinator(made, settings, Reach(["h:1"]), deadline)
+
+
+@pytest.mark.parametrize(("instance", "is_asked"), [(None, False), ("one", True)])
+async def test_the_instance_id_is_asked_about_when_a_static_member_is_fenced(
+    instance: str | None, is_asked: bool
+) -> None:
+    unknown = SimpleNamespace(error_code=errors.UnknownMemberIdError.errno)
+    with pytest.raises(AssignmentLostError) as told:
+        await coordinator(lambda _: unknown, instance=instance).affirm(Membership(5, "me"))
+    assert ("group_instance_id" in str(told.value)) is is_asked
 
 
 async def test_the_progress_is_a_log_error_when_the_coordinator_refuses() -> None:

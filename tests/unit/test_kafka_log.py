@@ -196,6 +196,11 @@ class _Coordinator:
         self.commits.append((membership, dict(offsets)))
         return frozenset()
 
+    async def affirm(self, _: Membership) -> None:
+        await self.open.wait()
+        if self.failure is not None:
+            raise self.failure
+
 
 class _Owner:
     def __init__(self, final: Mapping[Partition, Position]) -> None:
@@ -235,6 +240,20 @@ async def test_the_final_commit_is_the_last_when_one_is_under_way() -> None:
     assert coordinator.commits[0] == (Membership(5, "me"), {AT: Committed(110, "")})
     assert coordinator.commits[-1] == (Membership(5, "me"), {AT: Committed(150, "")})
     assert len(coordinator.commits) == 2
+
+
+async def test_a_fence_is_none_when_it_answers_for_an_epoch_that_has_ended_meanwhile() -> None:
+    epoch, coordinator = _epoch(_Owner({}))
+    coordinator.failure = AssignmentLostError("fenced")
+    coordinator.open.clear()
+    early = asyncio.ensure_future(epoch.affirm())
+    await asyncio.sleep(0)
+    epoch.shares = {}
+    epoch.begin([AT])
+    coordinator.open.set()
+    assert not await early
+    with pytest.raises(AssignmentLostError):
+        await epoch.affirm()
 
 
 async def test_a_second_end_waits_for_the_first_when_both_come_at_once() -> None:

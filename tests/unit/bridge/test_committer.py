@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from proxy.errors import AssignmentLostError, LogError
 from proxy.settings import Limits
 from tests.support.events import PARTITION, events
-from tests.support.world import World, lived
+from tests.support.world import SESSION, World, lived
 
 
 @pytest.mark.parametrize("interval", [0.05, 0.5, 10.0])
@@ -36,6 +36,18 @@ def test_everything_stops_at_once_and_goes_on_with_the_next_success_when_the_gro
         world.log.failure = None
         await asyncio.sleep(0.6)
         assert world.written == ["p0", "p1", "p2", "p3"]
+
+    lived(story)
+
+
+def test_sending_stops_at_once_when_an_affirmation_tells_that_the_group_has_fenced_the_replica() -> None:
+    async def story(world: World) -> None:
+        await asyncio.sleep(10)  # idle: it is affirmed twice in a term
+        world.log.failure = AssignmentLostError("fenced")
+        await asyncio.sleep(SESSION / 2)
+        assert world.incidents == [("assignment_lost", {"detail": "fenced"})]
+        await world.feed(*events(0, 2))
+        assert world.written == []
 
     lived(story)
 
