@@ -11,7 +11,6 @@ from pathlib import Path
 
 import matplotlib as mpl
 import psutil
-import uvloop
 
 from load import machine
 from load.admin_view import tasks
@@ -22,7 +21,7 @@ from load.faults.session import guarded, session
 from load.faults.verdicts import broken
 from load.faults.world import SURVIVOR
 from load.growth import MOST_GROWTH, Sample, growth, lives
-from load.terminal import say
+from load.terminal import run, say
 
 SAMPLE_SECONDS = 2.0
 
@@ -54,8 +53,7 @@ def _soak(options: argparse.Namespace) -> int:
     with session(file, options.seed, options.rabbitmq_sbin) as here:
         about = machine.describe(here.stack)
         kinds = _for(order(here.possible(map(named, NAMES)), options.seed), options.minutes * 60)
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(here.run(kinds, recorder.look))
+        run(here.run(kinds, recorder.look))
     found = growth(recorder.samples, SURVIVOR)
     record = about | results.record(here.rounds, here.whole, here.returned, options.seed)
     record |= {"measured": "soak", "minutes": options.minutes, "samples": recorder.samples, "growth": found._asdict()}
