@@ -1,7 +1,6 @@
 """The demo's command line: `python -m load.demo`, or `make demo`."""
 
 import argparse
-import asyncio
 import json
 import os
 import shutil
@@ -16,8 +15,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import uvloop
-
 from load import machine, shop
 from load.comparison import Seen, sentence, shortcomings, whereabouts_rows
 from load.consumer import PREFETCHED
@@ -26,7 +23,7 @@ from load.kafka import KafkaError
 from load.metric_tail import records
 from load.stack import SetupError, Stack, StackError
 from load.tables import aligned
-from load.terminal import interrupted_by_signals, say
+from load.terminal import interrupted_by_signals, run, say
 from load.wire import WireError
 from load.worker import WorkerError
 
@@ -73,8 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with Stack.up(rabbitmq_sbin=options.rabbitmq_sbin) as stack:
             about = machine.describe(stack)
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runs = [runner.run(DemoRun(stack, policy, (out / policy).resolve()).run()) for policy in POLICIES]
+            runs = [run(DemoRun(stack, policy, (out / policy).resolve()).run()) for policy in POLICIES]
         table = _report(runs, out)
     except SetupError as error:
         say(str(error))
@@ -91,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report(runs: Sequence[RunResult], out: Path) -> str:
     """Let Spark read the logs of all runs; return the table it prints. Raises SubprocessError."""
-    named = [argument for run in runs for argument in ("--run", f"{run.policy}={run.folder}")]
+    named = [argument for one in runs for argument in ("--run", f"{one.policy}={one.folder}")]
     command = [sys.executable, "-m", "proxy", "report", *named, "--out", str(out)]
     with tempfile.TemporaryDirectory(prefix="tidegate-demo-", ignore_cleanup_errors=True) as scratch:
         report = subprocess.Popen(

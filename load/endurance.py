@@ -1,7 +1,6 @@
 """The endurance test's command line: `python -m load.endurance --json FILE`."""
 
 import argparse
-import asyncio
 import json
 import shutil
 import signal
@@ -12,14 +11,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import uvloop
-
 from load import machine
 from load.endurance_run import FAULTS, KINDS, PARTITIONS, UNCOMMITTED, Endurance, Result
 from load.kafka import KafkaError
 from load.stack import SetupError, Stack, StackError
 from load.tables import aligned
-from load.terminal import interrupted_by_signals, say
+from load.terminal import interrupted_by_signals, run, say
 from load.wire import WireError
 from load.worker import WorkerError
 
@@ -54,11 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with Stack.up(rabbitmq_sbin=options.rabbitmq_sbin) as stack:
             about = machine.describe(stack)
-            with (
-                tempfile.TemporaryDirectory(prefix="tidegate-endurance-") as folder,
-                asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
-            ):
-                result = runner.run(Endurance(stack, options.events, Path(folder)).run())
+            with tempfile.TemporaryDirectory(prefix="tidegate-endurance-") as folder:
+                result = run(Endurance(stack, options.events, Path(folder)).run())
                 if any(one.broken for one in result.types):
                     logs = options.json.with_suffix(".logs")
                     shutil.copytree(folder, logs, dirs_exist_ok=True)

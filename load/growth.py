@@ -20,6 +20,8 @@ class Sample(NamedTuple):
     files: int
     """Open descriptors."""
     threads: int
+    tasks: int | None = None
+    """Of the event loop; None while it didn't answer."""
 
 
 class Growth(NamedTuple):
@@ -29,6 +31,8 @@ class Growth(NamedTuple):
     memory_after: float
     files_before: float
     files_after: float
+    tasks_before: float
+    tasks_after: float
 
     @property
     def share(self) -> float:
@@ -38,7 +42,8 @@ class Growth(NamedTuple):
     @property
     def is_broken(self) -> bool:
         """Tell whether that is too much."""
-        return self.share > MOST_GROWTH or self.files_after > self.files_before
+        is_leaking = self.files_after > self.files_before or self.tasks_after > self.tasks_before
+        return is_leaking or self.share > MOST_GROWTH
 
     @property
     def words(self) -> str:
@@ -46,7 +51,8 @@ class Growth(NamedTuple):
         return (
             f"The replica that was never ended: {self.memory_before / 1e6:.1f} MB after its warm-up, "
             f"{self.memory_after / 1e6:.1f} MB at the end ({self.share:+.1%}, at most {MOST_GROWTH:+.0%}); "
-            f"{self.files_before:.0f} descriptors, {self.files_after:.0f} at the end."
+            f"{self.files_before:.0f} descriptors, {self.files_after:.0f} at the end; "
+            f"{self.tasks_before:.0f} tasks, {self.tasks_after:.0f} at the end."
         )
 
 
@@ -59,7 +65,10 @@ def lives(samples: Sequence[Sample]) -> dict[tuple[int, int], list[Sample]]:
 
 
 def growth(samples: Sequence[Sample], replica: int) -> Growth:
-    """Return how a replica that lived all the time grew. Raises ValueError if it has no samples in a tenth."""
+    """Return how a replica that lived all the time grew.
+
+    Raises ValueError if nobody looked at it in a tenth, or if it never told its tasks there.
+    """
     own = [one for one in samples if one.replica == replica]
     if not own:
         raise ValueError(f"replica {replica} was never looked at")
@@ -69,4 +78,12 @@ def growth(samples: Sequence[Sample], replica: int) -> Growth:
     return Growth(
         median(one.memory for one in second), median(one.memory for one in last),
         median(one.files for one in second), median(one.files for one in last),
+        median(_tasks(second)), median(_tasks(last)),
     )  # fmt: skip
+
+
+def _tasks(samples: Sequence[Sample]) -> list[int]:
+    found = [one.tasks for one in samples if one.tasks is not None]
+    if not found:
+        raise ValueError("no process told how many tasks it has")
+    return found

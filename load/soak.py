@@ -1,4 +1,4 @@
-"""Faults for hours, with memory and descriptors of every replica recorded and drawn: `python -m load.soak`."""
+"""Faults for hours, with memory, descriptors and tasks of every replica recorded and drawn: `python -m load.soak`."""
 
 import argparse
 import asyncio
@@ -6,13 +6,14 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from math import nan
 from pathlib import Path
 
 import matplotlib as mpl
 import psutil
-import uvloop
 
 from load import machine
+from load.admin_view import tasks
 from load.faults import results
 from load.faults.plan import NAMES, Kind, named, order
 from load.faults.rounds import Rounds
@@ -20,14 +21,14 @@ from load.faults.session import guarded, session
 from load.faults.verdicts import broken
 from load.faults.world import SURVIVOR
 from load.growth import MOST_GROWTH, Sample, growth, lives
-from load.terminal import say
+from load.terminal import run, say
 
 SAMPLE_SECONDS = 2.0
 
 EXAMPLES = f"""\
 what happens: the rounds of `python -m load.faults`, one after another, for as long as is said.
 Replica {SURVIVOR} is stopped and cut off as the others are, but never ended: from the second tenth of the time to
-the last its memory must not grow by more than {MOST_GROWTH:.0%}, and it must not hold more descriptors.
+the last its memory must not grow by more than {MOST_GROWTH:.0%}, and it must not hold more descriptors or tasks.
 Take an hour: the first long outage raises the memory once, by what waits then, and should lie in the first tenth.
 
 examples:
@@ -52,8 +53,7 @@ def _soak(options: argparse.Namespace) -> int:
     with session(file, options.seed, options.rabbitmq_sbin) as here:
         about = machine.describe(here.stack)
         kinds = _for(order(here.possible(map(named, NAMES)), options.seed), options.minutes * 60)
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(here.run(kinds, recorder.look))
+        run(here.run(kinds, recorder.look))
     found = growth(recorder.samples, SURVIVOR)
     record = about | results.record(here.rounds, here.whole, here.returned, options.seed)
     record |= {"measured": "soak", "minutes": options.minutes, "samples": recorder.samples, "growth": found._asdict()}
@@ -92,17 +92,18 @@ class _Recorder:
                         threads = worker.process.num_threads()
                 except psutil.NoSuchProcess:
                     continue
-                at = round(time.monotonic() - began, 1)
-                self.samples.append(Sample(at, replica.number, worker.process.pid, memory, files, threads))
+                at, pid = round(time.monotonic() - began, 1), worker.process.pid
+                told = await asyncio.to_thread(tasks, replica.admin)
+                self.samples.append(Sample(at, replica.number, pid, memory, files, threads, told))
             await asyncio.sleep(SAMPLE_SECONDS)
 
 
 def draw(samples: Sequence[Sample], file: Path) -> None:
-    """Draw memory and descriptors of every process over time."""
+    """Draw memory, descriptors and tasks of every process over time."""
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, (above, below) = plt.subplots(2, 1, sharex=True, figsize=(11, 7))
+    figure, (above, middle, below) = plt.subplots(3, 1, sharex=True, figsize=(11, 9))
     colours = ("tab:blue", "tab:orange", "tab:green")
     named: set[int] = set()
     for (replica, _), life in lives(samples).items():
@@ -111,11 +112,13 @@ def draw(samples: Sequence[Sample], file: Path) -> None:
         named.add(replica)
         colour = colours[replica % len(colours)]
         above.plot(minutes, [one.memory / 1e6 for one in life], color=colour, label=label)
-        below.plot(minutes, [one.files for one in life], color=colour)
+        middle.plot(minutes, [one.files for one in life], color=colour)
+        below.plot(minutes, [nan if one.tasks is None else one.tasks for one in life], color=colour)
     above.set_ylabel("resident memory, MB")
-    below.set_ylabel("open descriptors")
+    middle.set_ylabel("open descriptors")
+    below.set_ylabel("tasks")
     below.set_xlabel("minutes; a new line is a new process")
-    for axes in (above, below):
+    for axes in (above, middle, below):
         axes.set_ylim(bottom=0)
         axes.grid(alpha=0.3)
     above.legend(loc="lower right")

@@ -1,5 +1,6 @@
 """What the admin server tells of a running process: readiness and the metrics of now."""
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -35,7 +36,8 @@ class Status:
         }
 
     def families(self) -> Iterable[Family]:
-        """Yield the metrics of /metrics."""
+        """Yield the metrics of /metrics; asked inside the running loop."""
+        yield GaugeMetricFamily("tidegate_tasks", "Tasks of the event loop.", value=len(asyncio.all_tasks()))
         yield self._per_route()
         yield self._verdicts()
         yield from self._budgets()

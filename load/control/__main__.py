@@ -1,7 +1,6 @@
 """The benchmark's command line: `python -m load.control`, or `make control`."""
 
 import argparse
-import asyncio
 import json
 import signal
 import sys
@@ -11,8 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-import uvloop
-
 from load import machine
 from load.control.comparison import DECISIVE, Compared, Comparison, document
 from load.control.happenings import impossible
@@ -20,7 +17,7 @@ from load.control.page import page
 from load.control.results import conclusion, text
 from load.kafka import KafkaError
 from load.stack import SetupError, Stack, StackError
-from load.terminal import interrupted_by_signals, say
+from load.terminal import interrupted_by_signals, run, say
 from load.wire import WireError
 from load.worker import WorkerError
 from proxy.errors import SettingsError
@@ -106,18 +103,17 @@ def _measure(stack: Stack, scenarios: Sequence[Scenario], policies: Sequence[str
         say(f"Warning: {about['warning']}.")
     every: list[Compared] = []
     pictures: dict[str, Path] = {}
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        comparison = Comparison(stack, policies, folder / "runs")
-        for scenario in scenarios:
-            compared = runner.run(comparison.compare(scenario))
-            every.append(compared)
-            print(text(compared), flush=True)
-            if compared.results:
-                traces = {policy: result.trace for policy, result in compared.results.items()}
-                pictures[scenario.name] = Path(f"{scenario.name}.png")
-                draw(scenario, traces, folder / pictures[scenario.name], where="real Kafka and RabbitMQ")
-            file.write_text(json.dumps(_record(about, every), indent=1) + "\n", encoding="utf-8")
-            (folder / "control.html").write_text(page(about, every, pictures), encoding="utf-8")
+    comparison = Comparison(stack, policies, folder / "runs")
+    for scenario in scenarios:
+        compared = run(comparison.compare(scenario))
+        every.append(compared)
+        print(text(compared), flush=True)
+        if compared.results:
+            traces = {policy: result.trace for policy, result in compared.results.items()}
+            pictures[scenario.name] = Path(f"{scenario.name}.png")
+            draw(scenario, traces, folder / pictures[scenario.name], where="real Kafka and RabbitMQ")
+        file.write_text(json.dumps(_record(about, every), indent=1) + "\n", encoding="utf-8")
+        (folder / "control.html").write_text(page(about, every, pictures), encoding="utf-8")
     print(f"{conclusion(every)}\n\npage: {folder}/control.html\nfigures: {file}")
     return 1 if any(compared.missed() or compared.faults() for compared in every) else 0
 

@@ -1,14 +1,11 @@
 """The command line: `python -m load.faults --json FILE`."""
 
 import argparse
-import asyncio
 import json
 import sys
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-
-import uvloop
 
 from load import machine
 from load.faults import results
@@ -18,7 +15,7 @@ from load.faults.session import guarded, session
 from load.faults.streams import PARTITIONS, STREAMS
 from load.faults.verdicts import broken
 from load.faults.world import LONGEST, SHORTEST
-from load.terminal import say
+from load.terminal import run, say
 
 RATE = sum(stream.rate for stream in STREAMS)
 EXAMPLES = f"""\
@@ -76,8 +73,7 @@ def _measure(options: argparse.Namespace) -> int:
     with session(file, options.seed, options.rabbitmq_sbin) as here:
         about = machine.describe(here.stack)
         kinds = here.possible(chosen)
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(here.run(islice(order(kinds, options.seed), options.rounds or len(kinds))))
+        run(here.run(islice(order(kinds, options.seed), options.rounds or len(kinds))))
     file.parent.mkdir(parents=True, exist_ok=True)
     record = about | results.record(here.rounds, here.whole, here.returned, options.seed)
     file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

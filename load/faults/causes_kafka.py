@@ -74,6 +74,7 @@ async def _recreate(world: World, at: int, seconds: float, refill: int = 0) -> S
             ledger.begin_anew()
         await asyncio.sleep(seconds)
         await world.kafka.create(stream.name, len(ledgers))
+        await source.begin_anew(at)
         for partition in ledgers:
             await source.fill(at, partition, refill)
     return began, time.monotonic()

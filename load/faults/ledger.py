@@ -8,7 +8,7 @@ One ledger a partition. Events are numbered as they were sent, through every lif
 * unacknowledged: Kafka never said that it has it;
 * or lost, if it is nothing of all that.
 
-What was confirmed and then deleted with its queue can't happen: queues are deleted when they are empty only.
+Queues are deleted when they are empty only, so that next to nothing is confirmed and then deleted with its queue.
 """
 
 from array import array

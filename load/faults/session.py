@@ -104,6 +104,6 @@ def guarded(work: Callable[[], int]) -> int:
     except FAILURES as error:
         say(f"the test could not be ended: {error}")
         return 1
-    except (KeyboardInterrupt, asyncio.CancelledError) as error:
+    except KeyboardInterrupt as error:
         say("interrupted; everything is taken down")
         return 128 + (error.args[0] if error.args and isinstance(error.args[0], int) else signal.SIGINT)

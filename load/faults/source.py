@@ -28,7 +28,7 @@ QUIET_SECONDS = 20.0
 
 
 class Source:
-    """One producer, one task a partition. Instants are seconds of the monotonic clock."""
+    """One producer a stream, one task a partition. Instants are seconds of the monotonic clock."""
 
     def __init__(self, kafka: str) -> None:
         self._kafka = kafka
@@ -39,12 +39,12 @@ class Source:
         self._tasks: dict[tuple[int, int], asyncio.Task[None]] = {}
         self._held: set[int] = set()
         self._open: dict[int, set[asyncio.Future[RecordMetadata]]] = {at: set() for at in range(len(STREAMS))}
-        self._producer: AIOKafkaProducer | None = None
+        self._producers: dict[int, AIOKafkaProducer] = {}
 
     async def start(self) -> None:
         """Connect and begin to send."""
-        self._producer = await self._connect()
         for stream in range(len(STREAMS)):
+            self._producers[stream] = await self._connect()
             for partition in range(PARTITIONS):
                 self.add(stream, partition)
 
@@ -72,13 +72,18 @@ class Source:
         finally:
             self._held.discard(stream)
 
+    async def begin_anew(self, stream: int) -> None:
+        """Take another producer for a stream that is held: one that knows nothing of a topic that is gone."""
+        old, self._producers[stream] = self._producers[stream], await self._connect()
+        await old.stop()
+
     async def stop(self) -> None:
         """Send no more; return when Kafka has answered for everything, or given up."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        if self._producer is not None:
-            await self._producer.stop()
+        for producer in self._producers.values():
+            await producer.stop()
         for futures in self._open.values():
             if futures:
                 await asyncio.wait(futures)
@@ -114,12 +119,12 @@ class Source:
     async def _send(self, stream: int, partition: int, most: int) -> int:
         """Send a batch; return how many events were taken, 0 where the partition is not there yet."""
         topic, ledger = STREAMS[stream].name, self.ledgers[stream, partition]
-        assert self._producer is not None
-        if partition not in (self._producer.client.cluster.partitions_for_topic(topic) or ()):
-            self._producer.client.add_topic(topic)
+        producer = self._producers[stream]
+        if partition not in (producer.client.cluster.partitions_for_topic(topic) or ()):
+            producer.client.add_topic(topic)
             await asyncio.sleep(RETRY_SECONDS)
             return 0
-        batch, count, now_ms = self._producer.create_batch(), 0, round(time.time() * 1000)
+        batch, count, now_ms = producer.create_batch(), 0, round(time.time() * 1000)
         while count < most:
             value = PAYLOAD.value(place(stream, partition), ledger.sent + count)
             if batch.append(timestamp=now_ms, key=b"%d" % partition, value=value) is None:
@@ -127,7 +132,7 @@ class Source:
             count += 1
         first = ledger.send(count)
         with suppress(KafkaError):  # then they stay unacknowledged
-            future = await self._producer.send_batch(batch, topic, partition=partition)
+            future = await producer.send_batch(batch, topic, partition=partition)
             self._open[stream].add(future)
             future.add_done_callback(partial(self._on_answer, (stream, partition), first, count))
         return count

@@ -29,13 +29,17 @@ class Assignment:
     def on_assigned(self, partitions: Collection[Partition]) -> Collection[Partition]:
         """See `PartitionOwner.on_assigned`."""
         self._lease.ask()
-        return [
-            partition
-            for partition in partitions
-            if self._is_closed
-            or partition.topic not in self.listeners
-            or self.listeners[partition.topic].open(partition)
-        ]
+        return [partition for partition in partitions if self._open(partition)]
+
+    def _open(self, partition: Partition) -> bool:
+        """Begin an epoch; return whether the partition must be paused from the start."""
+        listener = self.listeners.get(partition.topic)
+        if listener is None:
+            return True
+        if self._is_closed:
+            listener.inbox.close(partition)  # an earlier epoch's, of a log that is gone: it must commit nothing more
+            return True
+        return listener.open(partition)
 
     async def on_revoked(self, partitions: Collection[Partition]) -> Mapping[Partition, Position]:
         """See `PartitionOwner.on_revoked`."""

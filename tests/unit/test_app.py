@@ -276,6 +276,7 @@ def test_metrics_tell_routes_queues_classes_and_types_of_now() -> None:
             for sample in family.samples
         }
         expected: dict[tuple[str, ...], float] = {
+            ("tidegate_tasks",): len(asyncio.all_tasks()),
             ("tidegate_in_flight_events", "r"): 0,
             ("tidegate_congested", "r", "too_few_samples"): 0,
             ("tidegate_queue_ready_messages", "q1"): 3,

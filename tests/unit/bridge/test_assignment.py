@@ -136,6 +136,19 @@ def test_a_partition_is_gone_for_good_when_its_revocation_has_returned() -> None
     lived(story)
 
 
+def test_nothing_of_a_log_that_is_gone_is_left_to_commit_when_it_is_made_anew_during_the_stop() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        world.lane.finish()
+        await asyncio.sleep(0)
+        world.assignment.close()
+        assert world.assignment.on_assigned([PARTITION]) == [PARTITION]
+        assert world.assignment.flows() == []
+        assert await world.assignment.on_revoked([PARTITION]) == {}
+
+    lived(story)
+
+
 def test_a_partition_is_paused_from_the_start_when_its_type_is_full() -> None:
     async def story(world: World) -> None:
         world.lane.room = asyncio.Semaphore(0)
