@@ -13,6 +13,8 @@ _say = structlog.get_logger("tidegate.catalog")
 
 RETRY = 1.0
 """Seconds before a survey that failed is tried again."""
+ABSENT = 5.0
+"""Seconds at most before a topic that was read, and is missing or refused now, is looked for again."""
 
 
 class Catalog:
@@ -33,6 +35,8 @@ class Catalog:
         """Gives the event type of each readable topic that has one."""
         self._open_listener = open_listener
         self._interval = interval
+        self._pause = interval
+        """Seconds until the next look."""
         self._named: dict[str, str] = {}
         self._subscribed: frozenset[str] = frozenset()
         self._opened: set[str] = set()
@@ -46,12 +50,14 @@ class Catalog:
             except LogError:
                 await asyncio.sleep(RETRY)
             else:
-                await asyncio.sleep(self._interval)
+                await asyncio.sleep(self._pause)
 
     async def look(self) -> None:
         """Survey the log once and subscribe to what changed. Raises `LogError` if the log does not answer."""
         survey = await self._log.survey(self._wanted)
         found = self._resolve(survey.readable)
+        is_one_absent = not self._opened.isdisjoint(survey.missing | survey.refused)
+        self._pause = min(self._interval, ABSENT) if is_one_absent else self._interval
         self._name(dict.fromkeys(survey.missing, "missing") | dict.fromkeys(survey.refused, "refused"))
         topics = frozenset(found) | (self._subscribed & survey.readable)
         for topic in sorted(topics - self._opened):
@@ -68,7 +74,7 @@ class Catalog:
                 f"topic_{trouble[topic]}",
                 topic=topic,
                 remedy="create it" if trouble[topic] == "missing" else "grant this login Read and Describe on it",
-                looked_at_again_in_s=self._interval,
+                looked_at_again_in_s=self._pause,
             )
         for topic in sorted(self._named.keys() - trouble.keys()):
             _say.info("topic_available", topic=topic)

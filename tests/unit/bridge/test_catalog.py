@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from structlog.testing import capture_logs
 
-from proxy.bridge.catalog import Catalog
+from proxy.bridge.catalog import ABSENT, Catalog
 from proxy.bridge.event_log import Survey
 from proxy.errors import LogError
 from proxy.settings import EventType, RoutingKey
@@ -64,6 +64,25 @@ def test_nothing_is_subscribed_anew_when_nothing_has_changed() -> None:
         await it.sees(surveyed("orders"))
         await it.sees(surveyed("orders", "other"))
         assert it.log.subscriptions == 1
+
+    read(story)
+
+
+def test_a_topic_is_looked_for_soon_when_it_was_read_and_has_vanished() -> None:
+    async def story(it: Read) -> None:
+        it.log.surveyed = surveyed("orders")
+        looking = asyncio.create_task(it.catalog.run())
+        await asyncio.sleep(1)
+        it.log.surveyed = surveyed(missing="orders")
+        await asyncio.sleep(60)
+        assert it.log.subscribed == frozenset()
+        it.log.surveyed = surveyed("orders")
+        await asyncio.sleep(ABSENT)
+        assert it.log.subscribed == {"orders"}
+        it.log.surveyed = surveyed()
+        await asyncio.sleep(50)
+        assert it.log.subscribed == {"orders"}  # nothing is absent: one look a minute
+        looking.cancel()
 
     read(story)
 
