@@ -11,6 +11,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 
+import structlog
+
 from proxy.bridge.broker import Address, Batch, Lane
 from proxy.bridge.flow import LONGEST_PAUSE, PartitionFlow
 from proxy.model import Event, Outcome, Reason
@@ -20,6 +22,10 @@ MOST_OPEN = 200
 """While so many dead letters of a type are unconfirmed, the type sends nothing else."""
 REFUSED_PAUSE = 2.0
 """Seconds between two attempts at a destination that refuses. Larger: it is found later when it is back."""
+SAY_INTERVAL = 60.0
+"""Seconds between two lines in the process log about dead letters of one type for one reason; all are counted."""
+
+_say = structlog.get_logger("tidegate.listener")
 
 
 class DeadLetters:
@@ -48,6 +54,7 @@ class DeadLetters:
         self._open = 0
         self._not_before = 0.0
         self._is_refused = False
+        self._silent_until: dict[Reason, float] = {}
 
     def add(self, flow: PartitionFlow, first: int, events: Sequence[Event], reason: Reason, detail: str) -> None:
         """Take over undeliverable events of contiguous sequence numbers; without a destination the type must stop."""
@@ -55,6 +62,7 @@ class DeadLetters:
         if destination is None:
             self._on_impossible(flow, events[0], reason, detail)
             return
+        self._tell_of(flow, events[0], reason, detail)
         address = Address(
             destination.exchange,
             RoutingKey(constant=destination.routing_key),
@@ -134,6 +142,22 @@ class DeadLetters:
             self._again(batch, start, end, REFUSED_PAUSE)
         else:
             self._again(batch, start, end)
+
+    def _tell_of(self, flow: PartitionFlow, event: Event, reason: Reason, detail: str) -> None:
+        """Say it now and then: a mistyped exchange turns every event into a dead letter, and nothing else would."""
+        now = asyncio.get_running_loop().time()
+        if reason is Reason.EXPIRED or now < self._silent_until.get(reason, now):
+            return  # to expire is what the settings ask for
+        self._silent_until[reason] = now + SAY_INTERVAL
+        _say.warning(
+            "event_undeliverable",
+            type=self._type.name,
+            partition=str(flow.partition),
+            position=event.position,
+            reason=reason.value,
+            detail=detail,
+            effect=f"a dead letter; more for this reason are counted, and said every {SAY_INTERVAL:g} s",
+        )
 
     def _again(self, batch: Batch, start: int, end: int, pause: float = LONGEST_PAUSE) -> None:
         self._waiting.append((_letter_of(batch).flow, _part(batch, start, end)))

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from proxy.errors import AssignmentLostError, LogError
 from proxy.model import Order, Outcome, Reason
@@ -92,6 +93,21 @@ def test_an_undeliverable_event_is_committed_only_after_its_dead_letter_is_confi
         await asyncio.sleep(1)
         assert world.log.committed == {PARTITION: "p1"}
         assert world.tally.dead_lettered == {"unroutable": 2}
+
+    lived(story)
+
+
+def test_dead_letters_are_said_once_a_minute_for_each_reason_when_every_event_is_undeliverable() -> None:
+    async def story(world: World) -> None:
+        with capture_logs() as said:
+            for number, reason in enumerate([Reason.UNROUTABLE, Reason.UNROUTABLE, Reason.REFUSED, Reason.EXPIRED]):
+                await world.feed(*events(number, number + 1))
+                world.lane.finish(Outcome.UNDELIVERABLE, reason=reason)
+            await asyncio.sleep(60)
+            await world.feed(*events(4, 5))
+            world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        told = [(line["reason"], line["position"]) for line in said if line["event"] == "event_undeliverable"]
+        assert told == [("unroutable", "p0"), ("refused", "p2"), ("unroutable", "p4")]
 
     lived(story)
 
