@@ -38,7 +38,8 @@ examples:
                                          tables, pictures and a page from the metric logs (needs tidegate[reports])
   tidegate simulate flash-campaign       the same bridge against a model of the broker, in seconds
 
-exit codes: 0 done, 1 unexpected failure, 2 a mistake in settings or arguments
+exit codes: 0 done, 1 unexpected failure, 2 a mistake in settings or arguments, or a login that is refused;
+  128 + n ended by signal n: at once by the second one of `run`
 """
 
 

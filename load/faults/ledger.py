@@ -143,10 +143,6 @@ class Ledger:
         """Tell whether the event has arrived or is a dead letter."""
         return bool(self._states[number] & (ARRIVED | DEAD))
 
-    def is_kept(self, number: int) -> bool:
-        """Tell whether Kafka has the event."""
-        return bool(self._states[number] & KEPT)
-
     def offset(self, number: int) -> int:
         """Return its offset in the log, -1 if it was never acknowledged."""
         return self._offsets[number]
