@@ -1,5 +1,6 @@
 """What a watcher of a run sees: whole lines of the metric log once each, rates from totals, gaps said as such."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -27,6 +28,18 @@ def test_a_file_that_is_finished_meanwhile_is_no_fault(tmp_path: Path) -> None:
     (tmp_path / "b.jsonl.open").write_bytes(b'{"n":9}\n')
 
     assert tail.poll() == [{"n": 9}]
+
+
+def test_the_last_lines_are_read_when_their_file_was_finished_meanwhile(tmp_path: Path) -> None:
+    file, tail = tmp_path / "a.jsonl.open", MetricTail(tmp_path)
+    file.write_bytes(b'{"n":1}\n{"n"')
+    assert tail.poll() == [{"n": 1}]
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b'{"n":1}\n{"n":2}\n'))
+    file.unlink()
+    (tmp_path / "b.jsonl.open").write_bytes(b'{"n":3}\n')
+
+    assert tail.poll() == [{"n": 2}, {"n": 3}]
+    assert tail.poll() == []
 
 
 def test_rates_are_the_growth_of_totals_over_the_time_between() -> None:
