@@ -6,12 +6,15 @@ import ssl
 import subprocess
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import aiokafka.client
+import aiokafka.conn
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition, errors
 from aiokafka.consumer.group_coordinator import GroupCoordinator as LibraryCoordinator
+from aiokafka.protocol.group import HeartbeatRequest
 from aiokafka.protocol.metadata import MetadataRequest_v5
 from aiokafka.structs import ConsumerRecord
 from structlog.testing import capture_logs
@@ -75,6 +78,21 @@ def test_the_library_never_creates_topics_when_it_has_been_taught_manners() -> N
     teach_manners()
     request = aiokafka.client.MetadataRequest(["orders"]).build(MetadataRequest_v5)
     assert request.allow_auto_topic_creation is False
+
+
+async def test_a_write_is_a_lost_connection_when_its_transport_is_closed_unnoticed() -> None:
+    def write(_: bytes) -> None:
+        raise RuntimeError("the handler is closed")  # as uvloop does
+
+    teach_manners()
+    connection = aiokafka.conn.AIOKafkaConnection("broker", 9092)
+    connection._reader = SimpleNamespace(at_eof=lambda: False)
+    connection._read_task = SimpleNamespace(done=lambda: True)
+    connection._writer = SimpleNamespace(is_closing=lambda: True, close=lambda: None, write=write)
+    assert connection.connected()  # so it says
+    with pytest.raises(errors.KafkaConnectionError):
+        connection.send(HeartbeatRequest("group", 1, "member"))
+    assert not connection.connected()
 
 
 def test_the_library_keeps_its_level_when_someone_has_given_it_one() -> None:
