@@ -77,7 +77,8 @@ class Ledger:
     def on_return(self, returned: bytes, why: str) -> bool:
         """Mark the open message of that id as come back, its confirm follows; return whether there is one.
 
-        Of two with the same id the earlier is meant.
+        Of two with the same id the earlier is meant, for the broker returns in the order of publishing; unless the
+        earlier one only waits for its confirm, see `_resolve`.
         """
         for piece in self._open:
             for tag, event in enumerate(piece.events, piece.first_tag):
@@ -126,6 +127,10 @@ class Ledger:
             for index in range(piece.start, piece.end) if self._returned else ():
                 why = self._returned.pop(piece.first_tag + index - piece.start, None)
                 if why is None:
+                    continue
+                if not acked:
+                    # What came back is acked. So it was a later one of the same id, sent in another epoch.
+                    self.on_return(message_id(piece.batch.partition, piece.batch.events[index]), why)
                     continue
                 if begin < index:
                     resolved.append(Resolved(piece.batch, begin, index, outcome, seconds))

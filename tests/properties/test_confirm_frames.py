@@ -38,8 +38,8 @@ class Model:
     def confirm(self, tag: int, *, multiple: bool, acked: bool) -> None:
         for one in {one for one in self.open if one == tag or (multiple and (one <= tag or not tag))}:
             self.open.remove(one)
-            outcome = Outcome.CONFIRMED if acked else Outcome.NACKED
-            self.ends[f"p{one - 1}"] = Outcome.UNDELIVERABLE if one in self.came_back else outcome
+            accepted = Outcome.UNDELIVERABLE if one in self.came_back else Outcome.CONFIRMED
+            self.ends[f"p{one - 1}"] = accepted if acked else Outcome.NACKED
 
 
 tags = st.integers(0, 40) | st.sampled_from([2**31, 2**63 - 1])

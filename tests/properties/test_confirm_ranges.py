@@ -41,8 +41,8 @@ class Model:
         ends = {}
         for one in tags:
             batch, index = self.open.pop(one)
-            outcome = Outcome.CONFIRMED if acked else Outcome.NACKED
-            ends[batch.partition.number, index] = Outcome.UNDELIVERABLE if one in self.returned else outcome
+            accepted = Outcome.UNDELIVERABLE if one in self.returned else Outcome.CONFIRMED
+            ends[batch.partition.number, index] = accepted if acked else Outcome.NACKED
         return ends
 
 
@@ -122,3 +122,15 @@ def test_the_earlier_is_returned_first_when_one_event_is_out_twice() -> None:
     assert ledger.on_return(returned, "second")
     (one,) = ledger.confirm(2, multiple=False, acked=True, now=1.0)
     assert one.detail == "second"
+
+
+def test_the_later_was_returned_when_one_event_is_out_twice_and_the_earlier_is_nacked() -> None:
+    ledger = Ledger()
+    for batch in (batch_of(1, 0), batch_of(1, 0)):
+        ledger.add(batch, 0, 1, now=0.0)
+        last = batch
+    assert ledger.on_return(message_id(last.partition, last.events[0]), "no route")
+    (one,) = ledger.confirm(1, multiple=False, acked=False, now=1.0)
+    assert one.outcome is Outcome.NACKED
+    (one,) = ledger.confirm(2, multiple=False, acked=True, now=1.0)
+    assert (one.outcome, one.reason) == (Outcome.UNDELIVERABLE, Reason.UNROUTABLE)
