@@ -80,7 +80,7 @@ class _Channel:
     waiting: dict[int, bool] = field(default_factory=dict)
     """Tags decided but not yet confirmed; whether by an ack."""
     returned: dict[int, tuple[bytes, str]] = field(default_factory=dict)
-    """Messages no queue took, by tag: id and cause, told right before the confirm."""
+    """Messages no queue took, by tag in its order: id and cause, told before their confirm and those of later ones."""
     beyond: set[int] = field(default_factory=set)
     """Confirmed tags above `confirmed`."""
 
@@ -196,8 +196,9 @@ class MemoryWire:
         ready = {tag: acked for tag, acked in channel.waiting.items() if self._broker.chance.random() > _HELD_BACK}
         for tag in ready:
             del channel.waiting[tag]
-            if tag in channel.returned:
-                self._events.on_return(number, *channel.returned.pop(tag))
+        due = max((tag for tag in ready if tag in channel.returned), default=0)
+        for tag in [tag for tag in channel.returned if tag <= due]:  # in the order of publishing, as RabbitMQ does
+            self._events.on_return(number, *channel.returned.pop(tag))
         if channel.waiting:
             self._answer(partial(self._confirm, number, channel))
         before = channel.confirmed

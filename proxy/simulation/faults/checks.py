@@ -94,22 +94,26 @@ def _committed(history: "History", partition: Partition) -> int:
 
 
 def _busy(replica: Replica) -> str | None:
-    if replica.app is None:
+    app = replica.app
+    if app is None:
         return f"{replica.name} has not begun"
     if any(gate._waiting for gate in _gates(replica)):
         return f"{replica.name} waits for tokens"
     # Who has no partitions has no lease, and keeps what it was granted until it has some.
-    is_held = replica.app._around.lease.left(asyncio.get_running_loop().time()) > 0
+    is_held = app._around.lease.left(asyncio.get_running_loop().time()) > 0
     wrong = next(replica.tokens.wrong(), None) if replica.tokens is not None and is_held else None
     if wrong is not None:
         return f"{replica.name}: {wrong}"
-    for listener in replica.app.assignment.listeners.values():
+    for listener in app.assignment.listeners.values():
         if listener._dead_letters.waiting[0]:
             return f"{listener.event_type.name} has dead letters to send"
         for flow in listener.inbox.flows.values():
             if flow.watermark.received > flow.watermark.committed or flow.out or flow.letters_out:
                 return f"{flow.partition} has unresolved events"
-    return None
+    # Flows that are gone leave what they sent to the lane; a lost confirm keeps it open until its deadline.
+    return next(
+        (f"{replica.name} has events open on {name}" for name, lane in app._lanes.items() if lane.in_flight), None
+    )
 
 
 def judge_rest(history: "History") -> None:
