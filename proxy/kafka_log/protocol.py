@@ -8,7 +8,7 @@ topic's id, which no other topic ever gets, not even one of the same name.
 from base64 import urlsafe_b64encode
 from collections.abc import Collection
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.api import Request, RequestStruct, Response
@@ -27,6 +27,10 @@ from aiokafka.protocol.types import (
 _READ = 1 << 3
 """Bit of the operation READ in Kafka's numbering."""
 _ID_BYTES = 16
+_Field: TypeAlias = tuple[str, Any]
+"""Name and kind of one field on the wire."""
+_TAGS: tuple[_Field, ...] = (("tags", TaggedFields),)
+"""What closes every structure since version 9."""
 
 
 class _TopicId(AbstractType[str]):  # type: ignore[misc]  # the library is untyped
@@ -44,37 +48,40 @@ class _TopicId(AbstractType[str]):  # type: ignore[misc]  # the library is untyp
         return urlsafe_b64encode(told).rstrip(b"=").decode() if any(told) else ""
 
 
+def _answer(array: Any, string: Any, *, topic_id: tuple[_Field, ...] = (), end: tuple[_Field, ...] = ()) -> Schema:
+    """Return what a version answers, made of its kinds of arrays and strings; `end` closes every structure."""
+    partition = (
+        ("error_code", Int16),
+        ("partition", Int32),
+        ("leader", Int32),
+        ("leader_epoch", Int32),
+        ("replicas", array(Int32)),
+        ("isr", array(Int32)),
+        ("offline_replicas", array(Int32)),
+    )
+    topic = (
+        ("error_code", Int16),
+        ("topic", string()),
+        *topic_id,
+        ("is_internal", Boolean),
+        ("partitions", array(*partition, *end)),
+        ("authorized_operations", Int32),
+    )
+    return Schema(
+        ("throttle_time_ms", Int32),
+        ("brokers", array(("node_id", Int32), ("host", string()), ("port", Int32), ("rack", string()), *end)),
+        ("cluster_id", string()),
+        ("controller_id", Int32),
+        ("topics", array(*topic, *end)),
+        ("cluster_authorized_operations", Int32),
+        *end,
+    )
+
+
 class _TopicsResponse(Response):  # type: ignore[misc]  # the library is untyped
     API_KEY = 3
     API_VERSION = 8
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        ("brokers", Array(("node_id", Int32), ("host", String()), ("port", Int32), ("rack", String()))),
-        ("cluster_id", String()),
-        ("controller_id", Int32),
-        (
-            "topics",
-            Array(
-                ("error_code", Int16),
-                ("topic", String()),
-                ("is_internal", Boolean),
-                (
-                    "partitions",
-                    Array(
-                        ("error_code", Int16),
-                        ("partition", Int32),
-                        ("leader", Int32),
-                        ("leader_epoch", Int32),
-                        ("replicas", Array(Int32)),
-                        ("isr", Array(Int32)),
-                        ("offline_replicas", Array(Int32)),
-                    ),
-                ),
-                ("authorized_operations", Int32),
-            ),
-        ),
-        ("cluster_authorized_operations", Int32),
-    )
+    SCHEMA = _answer(Array, String)
 
 
 class _TopicsQuestion(RequestStruct):  # type: ignore[misc]  # the library is untyped
@@ -92,47 +99,7 @@ class _TopicsQuestion(RequestStruct):  # type: ignore[misc]  # the library is un
 class _NamedTopicsResponse(Response):  # type: ignore[misc]  # the library is untyped
     API_KEY = 3
     API_VERSION = 10
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        (
-            "brokers",
-            CompactArray(
-                ("node_id", Int32),
-                ("host", CompactString()),
-                ("port", Int32),
-                ("rack", CompactString()),
-                ("tags", TaggedFields),
-            ),
-        ),
-        ("cluster_id", CompactString()),
-        ("controller_id", Int32),
-        (
-            "topics",
-            CompactArray(
-                ("error_code", Int16),
-                ("topic", CompactString()),
-                ("topic_id", _TopicId),
-                ("is_internal", Boolean),
-                (
-                    "partitions",
-                    CompactArray(
-                        ("error_code", Int16),
-                        ("partition", Int32),
-                        ("leader", Int32),
-                        ("leader_epoch", Int32),
-                        ("replicas", CompactArray(Int32)),
-                        ("isr", CompactArray(Int32)),
-                        ("offline_replicas", CompactArray(Int32)),
-                        ("tags", TaggedFields),
-                    ),
-                ),
-                ("authorized_operations", Int32),
-                ("tags", TaggedFields),
-            ),
-        ),
-        ("cluster_authorized_operations", Int32),
-        ("tags", TaggedFields),
-    )
+    SCHEMA = _answer(CompactArray, CompactString, topic_id=(("topic_id", _TopicId),), end=_TAGS)
 
 
 class _NamedTopicsQuestion(RequestStruct):  # type: ignore[misc]  # the library is untyped
