@@ -132,7 +132,7 @@ def test_a_frame_is_refused_before_it_is_gathered_when_it_is_longer_than_agreed(
         st.builds(lambda count, rest: b"".join(HANDSHAKE[:count]) + rest, st.integers(0, 3), anything),
     )
 )
-def test_only_a_broker_error_comes_out_when_the_broker_says_anything_at_login(data: bytes) -> None:
+def test_the_login_succeeds_or_says_where_it_failed_when_the_broker_says_anything(data: bytes) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(data)
         with suppress(OSError):
@@ -144,8 +144,13 @@ def test_only_a_broker_error_comes_out_when_the_broker_says_anything_at_login(da
     async def test() -> None:
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
             host = "127.0.0.1:{}".format(server.sockets[0].getsockname()[1])  # noqa: UP032 -- quotes within
-            with suppress(BrokerError, RefusedLoginError):
+            try:
                 login = await Logins(BrokerSettings(hosts=[host])).log_in(host, "test")
+            except (BrokerError, RefusedLoginError) as error:
+                told = str(error)
+            else:
+                told = login.host
                 await login.close(gracefully=False)
+            assert told.startswith(host)
 
     run(test)
