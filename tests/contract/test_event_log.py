@@ -58,6 +58,19 @@ async def assigned(log: EventLog, owner: Owner, partitions: int = 1) -> None:
     await poll_until(log, owner, lambda: len(owner.owned) == partitions)
 
 
+async def ten_read_of_a_hundred(world: World, topic: str, join: Join, *, truncated_to: int) -> tuple[EventLog, Owner]:
+    """Return a log that has read ten events, while the log was truncated before it had seen the others."""
+    partition = Partition(topic, 0)
+    await world.produce(topic, numbered(10))
+    log, owner = await join()
+    await receive(log, owner, 10)
+    log.pause([partition])
+    await world.produce(topic, numbered(90, first=10))
+    await world.truncate(topic, 0, truncated_to)
+    log.resume([partition])
+    return log, owner
+
+
 async def four_of_ten_committed(world: World, topic: str, join: Join) -> tuple[EventLog, Owner]:
     """Return a member that has received the topic's ten events and committed the fourth."""
     await world.create(topic)
@@ -357,15 +370,9 @@ class EventLogContract:
     async def test_what_is_lost_is_counted_exactly_when_the_log_is_truncated(
         self, world: World, topic: str, join: Join
     ) -> None:
-        await world.create(topic, 2)
         partition = Partition(topic, 0)
-        await world.produce(topic, numbered(10))
-        log, owner = await join()
-        await receive(log, owner, 10)
-        log.pause([partition])
-        await world.produce(topic, numbered(90, first=10))
-        await world.truncate(topic, 0, 73)
-        log.resume([partition])
+        await world.create(topic, 2)
+        log, owner = await ten_read_of_a_hundred(world, topic, join, truncated_to=73)
         await receive(log, owner, 37)
         assert owner.lost == [(partition, 63)]
         assert owner.values(partition) == numbered(10) + numbered(27, first=73)
@@ -374,21 +381,14 @@ class EventLogContract:
         self, world: World, topic: str, join: Join
     ) -> None:
         await world.create(topic)
-        partition = Partition(topic, 0)
-        await world.produce(topic, numbered(10))
-        log, owner = await join()
-        await receive(log, owner, 10)
-        log.pause([partition])
-        await world.produce(topic, numbered(40, first=10))
-        await world.truncate(topic, 0, 50)
-        log.resume([partition])
+        log, owner = await ten_read_of_a_hundred(world, topic, join, truncated_to=100)
         await poll_until(log, owner, lambda: bool(owner.lost))
         await log.commit(owner.finish())
         await log.stop()
         log, successor = await join()
-        await world.produce(topic, numbered(1, first=50))
+        await world.produce(topic, numbered(1, first=100))
         await receive(log, successor, 1)
-        assert (owner.lost, successor.lost) == ([(partition, 40)], [])
+        assert (owner.lost, successor.lost) == ([(Partition(topic, 0), 90)], [])
 
     async def test_lags_count_from_what_is_done_or_from_the_beginning_when_nothing_is(
         self, world: World, topic: str, join: Join
