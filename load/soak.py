@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from math import nan
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import psutil
@@ -17,10 +18,10 @@ from load.admin_view import tasks
 from load.faults import results
 from load.faults.plan import NAMES, Kind, named, order
 from load.faults.rounds import Rounds
-from load.faults.session import guarded, session
+from load.faults.session import Session, guarded, session
 from load.faults.verdicts import broken
 from load.faults.world import SURVIVOR
-from load.growth import MOST_GROWTH, Sample, growth, lives
+from load.growth import MOST_GROWTH, Growth, Sample, growth, lives
 from load.terminal import run, say
 
 SAMPLE_SECONDS = 2.0
@@ -52,18 +53,26 @@ def _soak(options: argparse.Namespace) -> int:
     recorder = _Recorder()
     with session(file, options.seed, options.rabbitmq_sbin) as here:
         about = machine.describe(here.stack)
+        about |= {"measured": "soak", "minutes": options.minutes}
         kinds = _for(order(here.possible(map(named, NAMES)), options.seed), options.minutes * 60)
-        run(here.run(kinds, recorder.look))
+        try:
+            run(here.run(kinds, recorder.look))
+        except BaseException:  # what was seen until then is most wanted when something breaks it off
+            _keep(file, here, about, recorder.samples, None)
+            raise
     found = growth(recorder.samples, SURVIVOR)
-    record = about | results.record(here.rounds, here.whole, here.returned, options.seed)
-    record |= {"measured": "soak", "minutes": options.minutes, "samples": recorder.samples, "growth": found._asdict()}
-    file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    picture = file.with_suffix(".png")
-    draw(recorder.samples, picture)
+    _keep(file, here, about, recorder.samples, found)
     print(results.text(here.rounds, here.whole, here.returned))
     print(found.words)
-    say(f"everything is in {file}, the picture in {picture}")
     return 1 if any(map(broken, here.rounds)) or found.is_broken else 0
+
+
+def _keep(file: Path, here: Session, about: dict[str, Any], samples: Sequence[Sample], found: Growth | None) -> None:
+    record = about | results.record(here.rounds, here.whole, here.returned, here.seed)
+    record |= {"samples": samples, "growth": None if found is None else found._asdict()}
+    file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    draw(samples, file.with_suffix(".png"))
+    say(f"everything is in {file}, the picture in {file.with_suffix('.png')}")
 
 
 def _for(kinds: Iterator[Kind], seconds: float) -> Iterator[Kind]:
