@@ -25,11 +25,11 @@ export COVERAGE_FILE := $(CURDIR)/.build/coverage
 # Tests of the installation mean the environment above, no other.
 export TIDEGATE_TEST_WHEEL := 1
 
-QUICK := $(wildcard tests/unit tests/properties tests/simulation)
+QUICK := $(wildcard tests/unit tests/properties tests/simulation tests/histories)
 PYTEST := $(BIN)/coverage run -m pytest -q
 
 # What an event's safety and speed depend on; all tests together must run through so much of it, in percent of lines and branches.
-PROVEN := bridge congestion kafka_log rabbit_broker publish_lane metric_log admin
+PROVEN := bridge congestion steering kafka_log rabbitmq publish_lane recording operations
 PROVEN_AT_LEAST := 95
 empty :=
 comma := ,
@@ -98,7 +98,7 @@ SEEDS ?= 0..99999
 .PHONY: soak
 soak: setup ## real faults for an hour with memory and descriptors drawn, then 100,000 simulated histories of faults
 	@$(BIN)/python -m load.soak --json out/soak.json --minutes $(MINUTES)
-	@$(BIN)/python -m proxy.simulation --seeds $(SEEDS)
+	@$(BIN)/python -m tests.histories --seeds $(SEEDS)
 
 .PHONY: image
 image: setup ## the container image localhost/tidegate:latest, with Docker, Podman or Buildah

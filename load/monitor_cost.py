@@ -11,9 +11,9 @@ from load import machine
 from load.stack import Stack
 from load.terminal import say
 from load.wire import Wire
-from proxy.bridge.depths import Depths
-from proxy.rabbit_broker import RabbitBroker
+from proxy.rabbitmq import RabbitBroker
 from proxy.settings import BrokerSettings, Limits
+from proxy.steering.depths import Depths
 
 QUEUES = 1_000
 IN_USE = 20

@@ -11,25 +11,25 @@ import structlog
 from croniter import croniter
 
 from proxy import __version__, config
-from proxy.admin import Admin
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.broker import DepthMonitor, Lane, QueueInsights
 from proxy.bridge.catalog import Catalog
 from proxy.bridge.committer import Committer
-from proxy.bridge.depths import Depths
 from proxy.bridge.event_log import EventLog
 from proxy.bridge.inbox import Budget
-from proxy.bridge.insights import Insights
 from proxy.bridge.lease import Lease
 from proxy.bridge.listener import Listener, Surroundings
-from proxy.bridge.others import Others
 from proxy.bridge.pump import Pump
-from proxy.bridge.recorder import Recorder
 from proxy.bridge.tally import Tallies, Tally
 from proxy.congestion.loop import ControlLoop
-from proxy.policies import Policies
+from proxy.operations.admin import Admin
+from proxy.operations.status import Status
+from proxy.recording.recorder import Recorder
 from proxy.settings import EventType, Settings
-from proxy.status import Status
+from proxy.steering.depths import Depths
+from proxy.steering.insights import Insights
+from proxy.steering.other_replicas import Others
+from proxy.steering.policies import Policies
 
 _say = structlog.get_logger("tidegate")
 
@@ -141,7 +141,7 @@ class App:
                 self._spawn(self._policies.control(self.depths, self._insights).run(), "route control")
             if self._insights is not None:
                 self._spawn(self._insights.run(), "insights")
-            self._spawn(self.recorder.run(self._log, self.assignment, self._lanes, self.depths), "recorder")
+            self._spawn(self.recorder.run(self._log, self.assignment, self._lanes, self.depths.of), "recorder")
             await self._stop.wait()
             await self._wind_down(pump)
 
@@ -157,7 +157,7 @@ class App:
         marks = [flow.watermark for flow in self.assignment.flows()]
         unresolved = sum(mark.received - mark.resolved for mark in marks)
         uncommitted = sum(mark.resolved - mark.committed for mark in marks)
-        await self.recorder.finish(self._log, self.assignment, self._lanes, self.depths)
+        await self.recorder.finish(self._log, self.assignment, self._lanes, self.depths.of)
         self.recorder.on_stop(unresolved)
         if uncommitted:
             _say.warning("final_commit_failed", events=uncommitted, effect="duplicates")
@@ -239,8 +239,8 @@ async def serve(settings: Settings, stopping: Callable[[Callable[[], None]], Non
     `stopping` is handed the function that begins the orderly stop.
     """
     from proxy.kafka_log import KafkaLog
-    from proxy.metric_log import MetricLog
-    from proxy.rabbit_broker import RabbitBroker
+    from proxy.rabbitmq import RabbitBroker
+    from proxy.recording import MetricLog
 
     instance = f"{socket.gethostname()}-{os.getpid()}-{int(time.time())}"
     metric_log = MetricLog(settings.metric_log, wall=time.time, instance=instance)

@@ -21,7 +21,10 @@ from load.stack import Stack, rabbitmq_4  # noqa: E402 - found only now
 RABBITMQS = "TIDEGATE_TEST_RABBITMQS"
 """Environment variable: the RabbitMQs that tests which meet a broker run on: `system`, `4`, or `system 4`."""
 
-ORDER = {folder: place for place, folder in enumerate(("unit", "properties", "simulation", "contract", "integration"))}
+ORDER = {
+    folder: place
+    for place, folder in enumerate(("unit", "properties", "simulation", "histories", "contract", "integration"))
+}
 """From the quick to the slow; reports and containers come last, so that Spark doesn't compete with what is timed."""
 
 

@@ -1,4 +1,4 @@
-"""What the bridge asks of a message broker; `publish_lane` and `rabbit_broker` answer it for RabbitMQ."""
+"""What the bridge asks of a message broker; `publish_lane` and `rabbitmq` answer it for RabbitMQ."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -13,9 +13,9 @@ from load.stack import Stack
 from proxy.bridge.broker import Address, DepthMonitor, LaneState
 from proxy.model import Partition
 from proxy.publish_lane import PublishLane
-from proxy.rabbit_broker import RabbitBroker
+from proxy.rabbitmq import RabbitBroker
 from proxy.settings import BrokerSettings, Limits, Route, RoutingKey
-from proxy.simulation.memory_broker import MemoryBroker
+from tests.histories.memory_broker import MemoryBroker
 from tests.support.recipient import Recorder
 
 DEADLINE = 20.0

@@ -17,7 +17,7 @@ from proxy.app import App
 from proxy.congestion.buckets import DIGITS, HIGHEST_US, LOWEST_US, index_of
 from proxy.congestion.class_budget import Sign
 from proxy.congestion.detector import Cause
-from proxy.metric_log.log import SCHEMA_VERSION, MetricLog
+from proxy.recording.metric_log import SCHEMA_VERSION, MetricLog
 from proxy.reports import cross_checks as checks
 from proxy.reports.files import log_files
 from proxy.reports.overview import rejected_lines
@@ -38,9 +38,9 @@ from proxy.settings import (
     Settings,
 )
 from proxy.simulation import virtual_time
-from proxy.simulation.memory_broker import MemoryBroker
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.memory_log import MemoryLog
+from tests.histories.memory_broker import MemoryBroker
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metric-log.md"
 

@@ -8,10 +8,10 @@ import aio_pika
 import pytest
 
 from load.stack import Stack
-from proxy.bridge.depths import Depths
-from proxy.bridge.insights import Insights
-from proxy.rabbit_broker.broker import RabbitBroker
+from proxy.rabbitmq.broker import RabbitBroker
 from proxy.settings import BrokerSettings, Limits, Management
+from proxy.steering.depths import Depths
+from proxy.steering.insights import Insights
 from tests.contract.lane_adapters import until
 
 pytestmark = pytest.mark.timeout(180)

@@ -16,13 +16,13 @@ import pytest
 
 from load.stack import Stack
 from proxy.bridge.broker import LaneState, QueueState
-from proxy.bridge.depths import Depths
 from proxy.errors import BrokerError, RefusedLoginError, SettingsError
 from proxy.model import Event, Outcome, Reason
 from proxy.publish_lane import PublishLane
 from proxy.publish_lane.quarantine import blames_exchange
-from proxy.rabbit_broker.broker import MOST_CONNECTIONS, RabbitBroker
+from proxy.rabbitmq.broker import MOST_CONNECTIONS, RabbitBroker
 from proxy.settings import BrokerSettings, BrokerTls, Limits, Route
+from proxy.steering.depths import Depths
 from tests.contract.lane_adapters import Bench, RabbitWorld, until
 from tests.support.recipient import Recorder
 

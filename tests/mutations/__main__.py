@@ -41,13 +41,14 @@ async def catch(mutation: Mutation, seeds: int = SEEDS) -> Catch:
     """Run histories with the bug in until one fails; cancelled, leave nothing behind."""
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         tree = Path(folder)
-        shutil.copytree(CHECKOUT / "proxy", tree / "proxy", ignore=shutil.ignore_patterns("__pycache__"))
+        for part in ("proxy", "tests/histories"):
+            shutil.copytree(CHECKOUT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
         place = tree / mutation.file
         try:
             place.write_text(mutation.applied(place.read_text(encoding="utf-8")), encoding="utf-8")
         except ValueError as error:
             return Catch(mutation, None, str(error))
-        command = [sys.executable, "-m", "proxy.simulation", "--first", "--seeds", f"0..{seeds - 1}"]
+        command = [sys.executable, "-m", "tests.histories", "--first", "--seeds", f"0..{seeds - 1}"]
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
         living = await asyncio.create_subprocess_exec(
             *command, cwd=tree, env=environment | {"PYTHONPATH": str(tree)}, stdout=PIPE, stderr=PIPE
@@ -96,7 +97,7 @@ def table(ended: Sequence[Catch]) -> str:
     return f"""# Deliberate bugs, and the fault history that catches each
 
 Made by `python -m tests.mutations --table docs/guarantees-mutations.md`; do not edit.
-Each bug is put alone into a copy of the sources, then `python -m proxy.simulation` lives one history after another.
+Each bug is put alone into a copy of the sources, then `python -m tests.histories` lives one history after another.
 `tests/unit/test_mutations.py` sees to it that every bug still applies to the sources.
 
 {caught} of {len(ended)} are caught within {SEEDS:,} histories.

@@ -30,8 +30,8 @@ ASSIGNMENT = "proxy/bridge/assignment.py"
 COMMITTER = "proxy/bridge/committer.py"
 INBOX = "proxy/bridge/inbox.py"
 OFFSETS = "proxy/bridge/offsets.py"
-BUDGETED = "proxy/bridge/budgeted.py"
-RECORDER = "proxy/bridge/recorder.py"
+BUDGETED = "proxy/steering/budgeted.py"
+RECORDER = "proxy/recording/recorder.py"
 TALLY = "proxy/bridge/tally.py"
 LEDGER = "proxy/publish_lane/ledger.py"
 SESSION = "proxy/publish_lane/session.py"
@@ -287,7 +287,7 @@ MUTATIONS = (
     ),
     Mutation(
         "request for tokens left behind",
-        "proxy/bridge/gate.py",
+        "proxy/steering/gate.py",
         "            self._tell(self._divider.cancel(ticket, self._loop.time()))\n",
         "",
     ),

@@ -15,7 +15,7 @@ from pamqp.heartbeat import Heartbeat
 
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.model import Outcome
-from proxy.publish_lane.login import Logins
+from proxy.rabbitmq.login import Logins
 from proxy.settings import BrokerSettings
 from tests.support.amqp_server import CAPABILITIES
 from tests.support.told_lane import DEADLINE, ToldLane

@@ -9,7 +9,6 @@ from random import Random
 import pytest
 
 from proxy.app import App
-from proxy.bridge.gate import Gate
 from proxy.settings import (
     BrokerSettings,
     Cap,
@@ -23,9 +22,10 @@ from proxy.settings import (
     Settings,
 )
 from proxy.simulation import virtual_time
-from proxy.simulation.memory_broker import MemoryBroker
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.memory_log import MemoryLog
+from proxy.steering.gate import Gate
+from tests.histories.memory_broker import MemoryBroker
 
 SECONDS = 20
 SIZES = {"P1": 100, "P2": 300, "P3": 4_000}

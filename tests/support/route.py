@@ -6,14 +6,14 @@ from math import inf
 from typing import Self
 
 from proxy.bridge.broker import LaneState, QueueState
-from proxy.bridge.budgeted import BudgetedThrottle, Tiers
-from proxy.bridge.depths import Depths
-from proxy.bridge.gate import Gate
-from proxy.bridge.route_control import ControlledRoute, RouteControl
 from proxy.congestion.class_budget import BudgetVerdict, RouteBudget
 from proxy.congestion.collector import RouteStatistics
 from proxy.congestion.divider import Divider
 from proxy.settings import ClassBudget
+from proxy.steering.budgeted import BudgetedThrottle, Tiers
+from proxy.steering.depths import Depths
+from proxy.steering.gate import Gate
+from proxy.steering.route_control import ControlledRoute, RouteControl
 from tests.support.bridge_fakes import ScriptedMonitor
 
 THRESHOLDS = (0.5, 0.2, 0.08)

@@ -8,9 +8,9 @@ from itertools import pairwise
 from pamqp import commands
 
 from proxy.publish_lane import PublishLane
-from proxy.publish_lane.connection import RabbitConnector, RabbitWire
-from proxy.publish_lane.login import Logins
 from proxy.publish_lane.wire import WireEvents
+from proxy.rabbitmq.connection import RabbitConnector, RabbitWire
+from proxy.rabbitmq.login import Logins
 from proxy.settings import BrokerSettings, Limits
 from tests.support.amqp_server import AmqpServer
 from tests.support.events import ADDRESS, PARTITION, events

@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from proxy.bridge.budgeted import BudgetedThrottle, CappedThrottle, Tiers
-from proxy.bridge.gate import Gate
 from proxy.bridge.throttle import OpenThrottle, Throttle
 from proxy.congestion.divider import Divider, _Pool
 from proxy.errors import LogError
 from proxy.model import Outcome, Reason
+from proxy.steering.budgeted import BudgetedThrottle, CappedThrottle, Tiers
+from proxy.steering.gate import Gate
 from tests.support.events import PARTITION, events
 from tests.support.world import World, lived
 

@@ -1,0 +1,1 @@
+"""What people and their tools ask of a running process: the admin server and what it tells."""

@@ -1,0 +1,106 @@
+"""What the admin server tells of a running process: readiness and the metrics of now."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from proxy.bridge.assignment import Assignment
+from proxy.bridge.broker import Lane, LaneState
+from proxy.recording.recorder import Recorder
+from proxy.steering.depths import Depths
+
+Family = CounterMetricFamily | GaugeMetricFamily
+
+
+class Status:
+    """Reads the parts; changes nothing."""
+
+    def __init__(self, assignment: Assignment, lanes: Mapping[str, Lane], depths: Depths, recorder: Recorder) -> None:
+        self._assignment = assignment
+        self._lanes = lanes
+        self._depths = depths
+        self._recorder = recorder
+
+    def ready(self) -> dict[str, Any]:
+        """Return the body of /ready; `ready` is true when every route is connected and event types are read."""
+        listeners = self._assignment.listeners.values()
+        is_connected = all(lane.state in {LaneState.OPEN, LaneState.BLOCKED} for lane in self._lanes.values())
+        return {
+            "ready": is_connected and bool(listeners),
+            "routes": {name: lane.state.value for name, lane in self._lanes.items()},
+            "event_types": len(listeners),
+            "partitions": len(self._assignment.flows()),
+            "stopped_types": [one.event_type.name for one in listeners if one.is_stopped],
+        }
+
+    def families(self) -> Iterable[Family]:
+        """Yield the metrics of /metrics; asked inside the running loop."""
+        yield GaugeMetricFamily("tidegate_tasks", "Tasks of the event loop.", value=len(asyncio.all_tasks()))
+        yield self._per_route()
+        yield self._verdicts()
+        yield from self._budgets()
+        yield self._per_queue()
+        yield from self._per_class()
+        yield from self._per_type()
+
+    def _per_route(self) -> Family:
+        in_flight = GaugeMetricFamily("tidegate_in_flight_events", "Written, outcome open.", labels=["route"])
+        for name, lane in self._lanes.items():
+            in_flight.add_metric([name], lane.in_flight)
+        return in_flight
+
+    def _verdicts(self) -> Family:
+        congested = GaugeMetricFamily("tidegate_congested", "Last verdict: 1 congested.", labels=["route", "cause"])
+        for name, verdict in self._recorder.verdicts.items():
+            congested.add_metric([name, verdict.cause.value], float(bool(verdict.congested)))
+        for name, told in self._recorder.budget_verdicts.items():
+            congested.add_metric([name, told.cause.value], float(bool(told.congested)))
+        return congested
+
+    def _budgets(self) -> Iterable[Family]:
+        rates = GaugeMetricFamily(
+            "tidegate_rate_limit_events", "Per second, class and above.", labels=["route", "class"]
+        )
+        delays = GaugeMetricFamily("tidegate_queue_delay_seconds", "Depth over drain rate.", labels=["route"])
+        drains = GaugeMetricFamily("tidegate_drain_rate_events", "Taken by consumers, per second.", labels=["route"])
+        for name, told in self._recorder.budget_verdicts.items():
+            for priority, rate in zip(self._recorder.lags, told.rates, strict=True):
+                rates.add_metric([name, priority], rate)
+            drains.add_metric([name], told.drain.rate)
+            if told.delay is not None:
+                delays.add_metric([name], told.delay)
+        yield rates
+        yield delays
+        yield drains
+
+    def _per_queue(self) -> Family:
+        ready = GaugeMetricFamily("tidegate_queue_ready_messages", "Waiting in a watched queue.", labels=["queue"])
+        for queue, state in self._depths.known().items():
+            ready.add_metric([queue], state.ready)
+        return ready
+
+    def _per_class(self) -> Iterable[Family]:
+        lag = GaugeMetricFamily("tidegate_lag_events", "Events of the log not yet done with.", labels=["class"])
+        for name, count in self._recorder.lags.items():
+            if count is not None:
+                lag.add_metric([name], count)
+        yield lag
+        confirmed = CounterMetricFamily("tidegate_confirmed_events", "Since the start.", labels=["class"])
+        for name, count in self._recorder.confirmed.items():
+            confirmed.add_metric([name], count)
+        yield confirmed
+
+    def _per_type(self) -> Iterable[Family]:
+        sizes = GaugeMetricFamily("tidegate_batch_size_events", "Released per tick.", labels=["type"])
+        waiting = GaugeMetricFamily("tidegate_inbox_events", "Waiting in the inbox.", labels=["type"])
+        paused = GaugeMetricFamily("tidegate_paused", "1 while the log is not read for the type.", labels=["type"])
+        for one in self._assignment.listeners.values():
+            waiting.add_metric([one.event_type.name], one.inbox.events)
+            paused.add_metric([one.event_type.name], float(one.inbox.is_paused))
+            if one.throttle.batch_size is not None:
+                sizes.add_metric([one.event_type.name], one.throttle.batch_size)
+        yield sizes
+        yield waiting
+        yield paused

@@ -1,0 +1,116 @@
+"""RabbitMQ as the bridge sees it: a lane per route, one for dead letters, a monitor, and what is declared if asked.
+
+Nothing connects before a lane runs or the monitor is polled.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import structlog
+from aio_pika import ExchangeType
+from aiormq.exceptions import AMQPChannelError
+
+from proxy.publish_lane import PublishLane
+from proxy.rabbitmq.connection import RabbitConnector
+from proxy.rabbitmq.login import Login, Logins, speaking
+from proxy.rabbitmq.management import RabbitManagement
+from proxy.rabbitmq.monitor import RabbitMonitor
+from proxy.settings import BrokerSettings, Limits, Route
+
+MOST_CONNECTIONS = 16
+"""Publishing connections of the routes; more routes share them."""
+DEAD_LETTER_EVENTS = 200
+DEAD_LETTER_BYTES = 8 * 1024**2
+"""The in-flight window of the dead-letter lane."""
+
+_say = structlog.get_logger("tidegate.broker")
+
+
+class RabbitBroker:
+    """Makes lanes and monitor. Raises `SettingsError` if the certificates can't be read."""
+
+    def __init__(self, settings: BrokerSettings, routes: Mapping[str, Route], limits: Limits) -> None:
+        self._settings = settings
+        self._limits = limits
+        self._logins = Logins(settings)
+        self._lanes: dict[str, PublishLane] = {}
+        names = list(routes)
+        for start in range(min(len(names), MOST_CONNECTIONS)):
+            shared = names[start::MOST_CONNECTIONS]
+            lane = self._lane(shared, routes)
+            self._lanes.update(dict.fromkeys(shared, lane))
+        if len(names) > MOST_CONNECTIONS:
+            _say.warning(
+                "routes_share_connections",
+                routes=len(names),
+                connections=MOST_CONNECTIONS,
+                effect="routes on one connection share the smallest in-flight window and are blocked together",
+            )
+
+    def lane(self, route: str) -> PublishLane:
+        """Return the lane of a route; beyond 16 routes some of them have the same."""
+        return self._lanes[route]
+
+    def dead_letter_lane(self) -> PublishLane:
+        """Return a new lane for dead letters."""
+        return self._made("dead letters", RabbitConnector(self._logins, "dead letters"))
+
+    def monitor(self) -> RabbitMonitor:
+        """Return a new monitor."""
+        return RabbitMonitor(self._logins)
+
+    def insights(self) -> RabbitManagement | None:
+        """Return the broker's own statistics if the settings name a management API."""
+        management = self._settings.management
+        return None if management is None else RabbitManagement(self._settings, management)
+
+    def _lane(self, shared: Sequence[str], routes: Mapping[str, Route]) -> PublishLane:
+        name = ", ".join(shared)
+        topology = Topology({route: routes[route] for route in shared if routes[route].declare})
+        return self._made(
+            name,
+            RabbitConnector(self._logins, name, topology.declare),
+            events=min(routes[route].in_flight_events for route in shared),
+            size=min(routes[route].in_flight_bytes for route in shared),
+        )
+
+    def _made(
+        self, name: str, connector: RabbitConnector, *, events: int = DEAD_LETTER_EVENTS, size: int = DEAD_LETTER_BYTES
+    ) -> PublishLane:
+        return PublishLane(
+            name,
+            connector,
+            window_events=events,
+            window_bytes=size,
+            limits=self._limits,
+            backoff=self._settings.backoff,
+            backoff_limit=self._settings.backoff_limit,
+        )
+
+
+class Topology:
+    """What routes with `declare: true` need, declared over the first connection that opens."""
+
+    def __init__(self, routes: Mapping[str, Route]) -> None:
+        self._missing = dict(routes)
+
+    async def declare(self, login: Login) -> None:
+        """Declare what is not declared yet; what the broker refuses is said once and left. Raises `BrokerError`."""
+        for name, route in list(self._missing.items()):
+            with speaking(login.host):
+                try:
+                    await self._declare(login, route)
+                except AMQPChannelError as error:
+                    _say.error(
+                        "declaration_refused",
+                        route=name,
+                        why=str(error.args[-1] if error.args else error),
+                        remedy="declare it by other means and set `declare: false`",
+                    )
+            del self._missing[name]
+
+    async def _declare(self, login: Login, route: Route) -> None:
+        async with login.connection.channel() as channel:
+            exchange = await channel.declare_exchange(route.exchange, ExchangeType.TOPIC, durable=True)
+            for queue in route.queues:
+                declared = await channel.declare_queue(queue, durable=True)
+                await declared.bind(exchange, routing_key="#")

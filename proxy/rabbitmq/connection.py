@@ -1,0 +1,184 @@
+"""A lane's wire over a plain aio-pika connection: frames in large pieces, confirms as they come.
+
+aio-pika has no way to publish many messages at once, so this stands on the layer below it, aiormq: its write queue
+takes frames that are already encoded, and a channel class of its own (`ConfirmChannel`) takes confirms, returns and
+closes before aiormq would look up a future per message. The private names it overrides are listed there; a test fails
+when aiormq changes them.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import aiormq
+from aiormq.abc import AbstractConnection, ChannelFrame
+from aiormq.exceptions import (
+    ConnectionCommandInvalid,
+    ConnectionFrameError,
+    ConnectionSyntaxError,
+    ConnectionUnexpectedFrame,
+)
+from pamqp import commands
+from pamqp.heartbeat import Heartbeat
+
+from proxy.errors import BrokerError
+from proxy.publish_lane.wire import Sent, WireEvents
+from proxy.rabbitmq.login import Login, Logins, cause, speaking
+
+_FRAMES_WAITING = 256
+"""Frames read but not yet looked at, per channel."""
+_HEARTBEATS_WAITING = 4
+"""More heartbeats than this, unread by a blocked broker, are dropped: they would fill the write queue of 10."""
+_CHANNELS = 65_535
+"""Channel numbers, if the broker sets no bound."""
+_REFUSALS = (ConnectionFrameError, ConnectionSyntaxError, ConnectionCommandInvalid, ConnectionUnexpectedFrame)
+"""How a broker closes the connection over what was written to it (501, 502, 503, 505)."""
+_HEARTBEAT = ChannelFrame.marshall(0, [Heartbeat()]).payload
+
+
+class ConfirmChannel(aiormq.Channel):
+    """A channel that hands confirms, returns and its closing on at once.
+
+    Overrides the private `_on_confirm_frame`, `_on_return_frame`, `_on_close_frame` and calls the private `_get_frame`.
+    """
+
+    def __init__(self, connection: AbstractConnection, number: int, events: WireEvents) -> None:
+        super().__init__(connection, number, publisher_confirms=True, frame_buffer=_FRAMES_WAITING)
+        self.closed_by_broker = False
+        self._events = events
+
+    async def _on_confirm_frame(self, frame: Any) -> None:
+        acked = isinstance(frame, commands.Basic.Ack)
+        self._events.on_confirm(self.number, frame.delivery_tag or 0, multiple=frame.multiple, acked=acked)
+
+    async def _on_return_frame(self, frame: commands.Basic.Return) -> None:
+        header: Any = await self._get_frame()
+        left = header.body_size
+        while left > 0:
+            body: Any = await self._get_frame()
+            left -= len(body.value)
+        why = f"{frame.reply_text}: exchange {frame.exchange!r}, routing key {frame.routing_key!r}"
+        self._events.on_return(self.number, (header.properties.message_id or "").encode(), why)
+
+    async def _on_close_frame(self, frame: commands.Channel.Close) -> None:
+        # Told before aiormq answers: not a single frame may be written after the answer.
+        self.closed_by_broker = True
+        self._events.on_channel_closed(self.number, frame.reply_text or str(frame.reply_code))
+        await super()._on_close_frame(frame)
+
+
+class RabbitWire:
+    """See `proxy.publish_lane.wire.Wire`."""
+
+    def __init__(self, login: Login, events: WireEvents) -> None:
+        self._login = login
+        self._events = events
+        self._underlay = login.underlay
+        self._queue = self._underlay.write_queue
+        self._number = 0
+        self._is_closed = False
+        self._loop = asyncio.get_running_loop()
+        self._closing = self._underlay.closing
+        self._closing.add_done_callback(self._on_closing)
+
+    @property
+    def host(self) -> str:
+        """Which broker it leads to."""
+        return self._login.host
+
+    @property
+    def frame_max(self) -> int:
+        """The longest frame, in bytes."""
+        return int(self._underlay.connection_tune.frame_max or 0)
+
+    @property
+    def writable(self) -> bool:
+        """Whether a piece can be handed over now."""
+        return not self._queue.full()
+
+    def is_blocked(self) -> bool:
+        """Return whether the broker takes nothing now; look often, for heartbeats pile up meanwhile."""
+        # aiormq tells it only through a coroutine that waits until it is over: one step shows whether it would wait.
+        waiting = self._underlay.ready()
+        try:
+            waiting.send(None)
+        except StopIteration:
+            return False
+        finally:
+            waiting.close()
+        if self._queue.qsize() > _HEARTBEATS_WAITING:
+            self._drop_heartbeats()
+        return True
+
+    async def open_channel(self) -> int:
+        """Open a channel with confirms; return its number."""
+        channels = self._underlay.channels
+        most = self._underlay.connection_tune.channel_max or _CHANNELS
+        for _ in range(most):
+            # The next number, not the lowest free one: what still arrives for a closed channel must not meet a new one.
+            self._number = self._number % most + 1
+            if self._number not in channels:
+                break
+        else:
+            raise BrokerError(f"{self.host}: all {most} channels are in use")
+        with speaking(self.host):
+            channel = ConfirmChannel(self._underlay, self._number, self._events)
+            channels[self._number] = channel
+            channel.closing.add_done_callback(lambda closing: self._on_channel_end(channel, closing))
+            await channel.open()
+        return self._number
+
+    def write(self, piece: bytes, sent: Sequence[Sent]) -> None:  # noqa: ARG002 -- bytes say it all
+        """Hand over whole frames."""
+        written = self._loop.create_future()
+        written.add_done_callback(self._on_written)
+        self._queue.put_nowait(ChannelFrame(payload=piece, should_close=False, drain_future=written))
+
+    async def close(self, *, gracefully: bool) -> None:
+        """Close the connection; bounded, idempotent."""
+        self._is_closed = True
+        await self._login.close(gracefully=gracefully)
+
+    def _on_written(self, _: asyncio.Future[None]) -> None:
+        if not self._is_closed:
+            self._events.on_written()
+
+    def _on_closing(self, closing: asyncio.Future[Any]) -> None:
+        error = None if closing.cancelled() else closing.exception()
+        if not self._is_closed:
+            self._events.on_lost(f"{self.host}: {cause(error)}", refused=isinstance(error, _REFUSALS))
+
+    def _on_channel_end(self, channel: ConfirmChannel, closing: asyncio.Future[Any]) -> None:
+        error = None if closing.cancelled() else closing.exception()
+        if not self._is_closed and not channel.closed_by_broker and not self._underlay.is_closed:
+            self._events.on_lost(f"{self.host}: a channel ended: {cause(error)}", refused=False)
+
+    def _drop_heartbeats(self) -> None:
+        waiting = [self._queue.get_nowait() for _ in range(self._queue.qsize())]
+        for frame in waiting:
+            if frame.payload != _HEARTBEAT:
+                self._queue.put_nowait(frame)
+
+
+class RabbitConnector:
+    """Logs in for one lane, to the hosts in turn, and lets `prepare` use each connection first.
+
+    See `proxy.publish_lane.wire.Connector`.
+    """
+
+    def __init__(self, logins: Logins, name: str, prepare: Callable[[Login], Awaitable[None]] | None = None) -> None:
+        self._logins = logins
+        self._hosts = logins.hosts
+        self._name = name
+        self._prepare = prepare
+
+    async def connect(self, events: WireEvents) -> RabbitWire:
+        """Try the next host once."""
+        login = await self._logins.log_in(next(self._hosts), self._name)
+        try:
+            if self._prepare is not None:
+                await self._prepare(login)
+        except BaseException:
+            await login.close(gracefully=False)
+            raise
+        return RabbitWire(login, events)

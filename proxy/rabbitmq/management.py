@@ -1,0 +1,124 @@
+"""RabbitMQ's management API: what a passive declare can't tell, above all what consumers hold unacknowledged.
+
+Its figures are up to 5 s old when they come. Few queues are asked for one by one; many in one listing of the virtual
+host, which costs the broker the same whether they are watched or not.
+"""
+
+import asyncio
+import json
+from base64 import b64encode
+from collections.abc import Collection, Mapping
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+from yarl import URL
+
+from proxy.bridge.broker import QueueInsight
+from proxy.errors import BrokerError
+from proxy.rabbitmq.login import tls_context
+from proxy.settings import BrokerSettings, Management
+
+DEADLINE = 2.0
+"""Seconds for one question, connecting included."""
+ONE_BY_ONE = 16
+"""Queues up to which each is asked for by itself, `CONNECTIONS` at a time."""
+CONNECTIONS = 4
+ANSWER_BYTES = 16 * 1024**2
+"""A longer listing, of some 80,000 queues, is not read."""
+_COLUMNS = {
+    "columns": "name,messages_ready,messages_unacknowledged,message_stats.ack,message_stats.ack_details.rate,"
+    "message_stats.deliver_no_ack_details.rate,message_stats.deliver_details.rate"
+}
+
+
+class RabbitManagement:
+    """See `proxy.bridge.broker.QueueInsights`. Connects when asked. Raises `SettingsError` over bad certificates."""
+
+    def __init__(self, settings: BrokerSettings, management: Management) -> None:
+        self._root = URL(f"{management.url.rstrip('/')}/api/queues/{_quoted(settings.virtual_host)}", encoded=True)
+        self._user = management.username or settings.username
+        password = management.password or settings.password
+        login = f"{self._user}:{password.get_secret_value()}".encode()
+        self._headers = {"Authorization": f"Basic {b64encode(login).decode()}"}
+        self._tls = True if settings.tls is None else tls_context(settings.tls)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def ask(self, queues: Collection[str]) -> Mapping[str, QueueInsight | None]:
+        """Ask for all queues; see `QueueInsights.ask`."""
+        try:
+            async with asyncio.timeout(DEADLINE):
+                if len(queues) <= ONE_BY_ONE:
+                    found = await asyncio.gather(*(self._get(f"/{_quoted(queue)}") for queue in queues))
+                    return {queue: _insight(one) for queue, one in zip(queues, found, strict=True)}
+                listed = await self._get("")
+                known = {one["name"]: _insight(one) for one in listed or ()}
+        except TimeoutError:
+            raise BrokerError(f"{self._root.origin()}: no answer within {DEADLINE:g} s") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise BrokerError(f"{self._root.origin()}: {error}") from error
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise BrokerError(f"{self._root.origin()} answers with something else than queues: {error}") from error
+        return {queue: known.get(queue) for queue in queues}
+
+    async def close(self) -> None:
+        """Close the connections."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _get(self, path: str) -> Any:
+        """Return the JSON answer; None if there is no such thing."""
+        if self._session is None:
+            connector = aiohttp.TCPConnector(limit=CONNECTIONS, ssl=self._tls)
+            self._session = aiohttp.ClientSession(headers=self._headers, connector=connector)
+        url = URL(f"{self._root}{path}", encoded=True).with_query(_COLUMNS)
+        async with self._session.get(url, allow_redirects=False) as response:
+            match response.status:
+                case HTTPStatus.OK:
+                    return json.loads(await _body(response))
+                case HTTPStatus.NOT_FOUND:
+                    return None
+                case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
+                    raise BrokerError(
+                        f"{self._root.origin()} refuses {self._user!r}: is the password right, and does the user have "
+                        "the tag `management`?"
+                    )
+                case status:
+                    raise BrokerError(f"{self._root.origin()} answers with status {status}")
+
+
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in response.content.iter_any():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > ANSWER_BYTES:
+            raise ValueError(f"more than {ANSWER_BYTES} bytes")
+    return b"".join(chunks)
+
+
+def _insight(queue: Any) -> QueueInsight | None:
+    """Return what was asked for; of a queue that never had a message nothing is counted, or `[]`: Erlang's `{}`."""
+    if not isinstance(queue, dict | None):
+        raise TypeError(f"{type(queue).__name__} where a queue was expected")
+    if queue is None or "messages_unacknowledged" not in queue:
+        return None
+    stats = queue.get("message_stats") or {}
+
+    def rate(name: str) -> float:
+        return float((stats.get(name) or {}).get("rate", 0.0))
+
+    return QueueInsight(
+        ready=int(queue.get("messages_ready", 0)),
+        unacked=int(queue["messages_unacknowledged"]),
+        acked=int(stats.get("ack", 0)),
+        delivered_rate=rate("deliver_details") + rate("deliver_no_ack_details"),
+        taken_rate=rate("ack_details") + rate("deliver_no_ack_details"),
+    )
+
+
+def _quoted(name: str) -> str:
+    return quote(name, safe="")

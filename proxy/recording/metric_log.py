@@ -1,0 +1,213 @@
+"""The metric log: JSON Lines for the reports (docs/metric-log.md), never in the bridge's way.
+
+`write` appends to a bounded buffer and returns. `run` empties the buffer every half second, off the event loop, into
+the files of `folder`. What fails there is counted, said once per change of state, and tried again.
+"""
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+
+import structlog
+
+from proxy.recording.folder import MetricFolder
+from proxy.settings import MetricLogSettings
+
+SCHEMA_VERSION = 1
+FLUSH_INTERVAL = 0.5
+"""Seconds between two writes to the disk."""
+RETRY_INTERVAL = 2.0
+"""Seconds between two writes after one that failed."""
+CLOSE_DEADLINE = 5.0
+"""Seconds that `close` waits for the disk."""
+CHUNK_RECORDS = 500
+"""Records made into lines and handed to the disk at once."""
+
+_say = structlog.get_logger("tidegate.metrics")
+_as_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+Offload = Callable[[Callable[[float], None], float], Awaitable[None]]
+"""Runs `work(now)` where blocking does no harm, and returns when it has ended."""
+
+
+async def on_daemon_thread(work: Callable[[float], None], now: float) -> None:
+    """Run the work on a thread that can't hold up the process's exit, as `asyncio.to_thread` would on a hung disk."""
+    ended: Future[None] = Future()
+    ended.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            work(now)
+        except BaseException as error:  # noqa: BLE001 - raised again where the future is awaited
+            ended.set_exception(error)
+        else:
+            ended.set_result(None)
+
+    threading.Thread(target=run, name="metric-log", daemon=True).start()
+    await asyncio.wrap_future(ended)
+
+
+class MetricLog:
+    """Takes records at any rate; loses them, counted, rather than waiting or raising.
+
+    `wall` gives seconds since 1970 and is used for `at_ms` and file names only; `instance` names this process among all
+    that ever write into the folder. `offload` is replaced where no thread may run (the simulation).
+    """
+
+    def __init__(
+        self,
+        settings: MetricLogSettings,
+        wall: Callable[[], float],
+        instance: str,
+        *,
+        offload: Offload = on_daemon_thread,
+    ) -> None:
+        self._wall = wall
+        self._instance = instance
+        self._offload = offload
+        self._bound = settings.buffer_records
+        self._folder = (
+            None if settings.folder is None else MetricFolder(Path(settings.folder), settings, wall, instance)
+        )
+        self._waiting: deque[dict[str, object]] = deque()
+        self._lines: deque[bytes] = deque()
+        self._disk_in_use = threading.Lock()
+        self._overflowed = 0
+        self._unwritable = 0
+        self._said_records = 0
+        self._said_files = 0
+        self.failing = False
+        """Whether the last attempt to write failed."""
+
+    @property
+    def waiting(self) -> int:
+        """Records taken and not yet on disk; at most `buffer_records`."""
+        return len(self._waiting) + len(self._lines)
+
+    @property
+    def dropped_records(self) -> int:
+        """Records lost since the start: no room in the buffer, or not expressible as JSON."""
+        return self._overflowed + self._unwritable
+
+    @property
+    def dropped_files(self) -> int:
+        """Finished files removed since the start to keep the folder within `total_bytes`."""
+        return 0 if self._folder is None else self._folder.dropped
+
+    def write(self, record: Mapping[str, object]) -> None:
+        """Take a record: `kind` and its fields; version, instance and, unless given, `at_ms` are added.
+
+        Never blocks, never raises. What the record holds must not be altered afterwards.
+        """
+        if self._folder is None:
+            return
+        if self.waiting >= self._bound:
+            self._overflowed += 1
+            return
+        self._waiting.append({"v": SCHEMA_VERSION, "at_ms": self._now_ms(), "instance": self._instance, **record})
+
+    async def run(self) -> None:
+        """Write what was taken, until cancelled; returns at once if no folder is set."""
+        if self._folder is None:
+            return
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._offload(self._drain, loop.time())
+            await asyncio.sleep(RETRY_INTERVAL if self.failing else FLUSH_INTERVAL)
+
+    async def close(self) -> None:
+        """Write what still waits and finish the file; gives up after `CLOSE_DEADLINE` seconds. Idempotent.
+
+        What can't be written by then is lost, and said to be.
+        """
+        if self._folder is None:
+            return
+        effect = "they are lost"
+        try:
+            async with asyncio.timeout(CLOSE_DEADLINE):
+                await self._offload(self._finish, asyncio.get_running_loop().time())
+        except TimeoutError:
+            effect = "perhaps lost; the next start finishes the file"
+        else:
+            if not self.waiting:
+                return
+        _say.warning("metric_log_unfinished", records_left=self.waiting, effect=effect)
+
+    def _now_ms(self) -> int:
+        return int(self._wall() * 1000)
+
+    def _drain(self, now: float) -> None:
+        assert self._folder is not None
+        with self._disk_in_use, self._telling_of_failure():
+            self._folder.rotate_if_old(now)
+            while self._waiting or self._lines or self._unsaid_losses():
+                self._make_lines()
+                self._folder.append(self._lines, now)
+                self._folder.finish_leftovers()
+            self._folder.finish_leftovers()
+
+    def _finish(self, now: float) -> None:
+        assert self._folder is not None
+        self._drain(now)
+        with self._disk_in_use, self._telling_of_failure():
+            self._folder.rotate()
+            self._folder.finish_leftovers()
+
+    @contextlib.contextmanager
+    def _telling_of_failure(self) -> Iterator[None]:
+        assert self._folder is not None
+        try:
+            yield
+        except OSError as error:
+            if not self.failing:
+                _say.warning(
+                    "metric_log_unavailable",
+                    folder=str(self._folder.path),
+                    why=str(error),
+                    effect="records wait, then are dropped and counted; data flows on",
+                )
+            self.failing = True
+        else:
+            if self._lines:
+                return  # the disk did something else, and still has not taken these
+            if self.failing:
+                _say.info("metric_log_available", dropped_records=self.dropped_records)
+            self.failing = False
+
+    def _unsaid_losses(self) -> bool:
+        return self.dropped_records > self._said_records or self.dropped_files > self._said_files
+
+    def _make_lines(self) -> None:
+        if self._unsaid_losses():
+            records, files = self.dropped_records, self.dropped_files
+            self._lines.append(
+                _line(
+                    {
+                        "v": SCHEMA_VERSION,
+                        "kind": "drops",
+                        "at_ms": self._now_ms(),
+                        "instance": self._instance,
+                        "records": records - self._said_records,
+                        "files": files - self._said_files,
+                    }
+                )
+            )
+            self._said_records, self._said_files = records, files
+        while self._waiting and len(self._lines) < CHUNK_RECORDS:
+            record = self._waiting[0]
+            try:
+                self._lines.append(_line(record))
+            except (TypeError, ValueError) as error:
+                if not self._unwritable:
+                    _say.error("metric_record_refused", kind=record.get("kind"), why=f"it is not JSON: {error}")
+                self._unwritable += 1
+            self._waiting.popleft()
+
+
+def _line(record: dict[str, object]) -> bytes:
+    return _as_json(record).encode() + b"\n"

@@ -1,0 +1,121 @@
+"""Throttles that wait for tokens: of the route's class budget, of its hard cap."""
+
+import asyncio
+
+from proxy.bridge.throttle import Throttle
+from proxy.steering.gate import Gate
+
+AGAIN_PATIENCE = 1.0
+"""Seconds that what must go again may wait for its tokens; then it goes, and they are subtracted all the same.
+
+Classes above could keep it from going for ever, and with it the partition it belongs to.
+"""
+
+
+class Tiers:
+    """The tiers of one event type: its class's, and one for retries and dead letters, never above the middle."""
+
+    def __init__(self, rank: int, classes: int) -> None:
+        self.first = rank
+        self.again = max(rank, min(1, classes - 1))
+
+    def of(self, *, again: bool) -> int:
+        """Return the tier of an event."""
+        return self.again if again else self.first
+
+
+class BudgetedThrottle:
+    """Admits what the route's budget has for the class (`policy: class_budget`).
+
+    Asks for one refill at most while anyone waits, so that event types of one class take turns: deficit round robin.
+    """
+
+    batch_size = None
+
+    def __init__(self, gate: Gate, tiers: Tiers) -> None:
+        self._gate = gate
+        self._tiers = tiers
+        self._granted = 0
+        self._tier = tiers.first
+
+    async def admit(self, want: int, *, size: float, again: bool) -> int:  # noqa: ARG002
+        """See `Throttle.admit`."""
+        tier = self._tiers.of(again=again)
+        # A portion of its own class even where it queues in a lower tier: one event at a time, each waiting out its
+        # patience, would make a partition of the top class as slow as the class below is just now.
+        granted = int(min(want, max(1.0, self._gate.portion(self._tiers.first))))
+        await pass_in_time(self._gate, tier, granted, again=again)
+        self._granted, self._tier = granted, tier
+        return granted
+
+    def settle(self, events: int, size: int) -> None:  # noqa: ARG002
+        """Give back what could not be used."""
+        if events != self._granted:
+            self._gate.give_back(self._tier, self._granted - events)
+        self._granted = 0
+
+    async def admit_letters(self, count: int, *, size: float) -> None:  # noqa: ARG002
+        """Take tokens like events that go again."""
+        await pass_in_time(self._gate, self._tiers.again, count, again=True)
+
+
+class CappedThrottle:
+    """Admits what another throttle does, within a hard cap; a token of it is an event or a byte."""
+
+    def __init__(self, inner: Throttle, gate: Gate, tiers: Tiers, *, counts_bytes: bool) -> None:
+        self._inner = inner
+        self._gate = gate
+        self._tiers = tiers
+        self._counts_bytes = counts_bytes
+        self._taken = 0.0
+        self._tier = tiers.first
+
+    @property
+    def batch_size(self) -> float | None:
+        """The inner throttle's."""
+        return self._inner.batch_size
+
+    async def admit(self, want: int, *, size: float, again: bool) -> int:
+        """See `Throttle.admit`."""
+        tier = self._tiers.of(again=again)
+        each = max(1.0, size) if self._counts_bytes else 1.0
+        granted = await self._inner.admit(
+            int(min(want, max(1.0, self._gate.portion(tier) / each))), size=size, again=again
+        )
+        try:
+            await pass_in_time(self._gate, tier, granted * each, again=again)
+        except asyncio.CancelledError:
+            self._inner.settle(0, 0)
+            raise
+        self._taken, self._tier = granted * each, tier
+        return granted
+
+    def settle(self, events: int, size: int) -> None:
+        """Give back what could not be used, take what an estimate was short of."""
+        used = size if self._counts_bytes else events
+        if used != self._taken:
+            self._gate.give_back(self._tier, self._taken - used)
+        self._taken = 0.0
+        self._inner.settle(events, size)
+
+    async def admit_letters(self, count: int, *, size: float) -> None:
+        """Take tokens like events that go again."""
+        tokens = count * size if self._counts_bytes else count
+        await pass_in_time(self._gate, self._tiers.again, tokens, again=True)
+        try:
+            await self._inner.admit_letters(count, size=size)
+        except asyncio.CancelledError:
+            self._gate.give_back(self._tiers.again, tokens)
+            raise
+
+
+async def pass_in_time(gate: Gate, tier: int, tokens: float, *, again: bool) -> None:
+    """Wait for tokens; what must go again waits no longer than `AGAIN_PATIENCE`."""
+    if not again:
+        await gate.passed(tier, tokens)
+        return
+    try:
+        async with asyncio.timeout(AGAIN_PATIENCE):
+            await gate.passed(tier, tokens)
+    except TimeoutError:
+        gate.overdraw(tier, tokens)

@@ -1,0 +1,100 @@
+"""What a route's policy means: the throttle of each of its event types, and the control of the route."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from proxy.bridge.broker import Lane
+from proxy.bridge.throttle import OpenThrottle, PacedThrottle, Throttle
+from proxy.congestion.class_budget import RouteBudget
+from proxy.congestion.divider import Divider
+from proxy.congestion.loop import ControlLoop
+from proxy.congestion.per_type import AimdBatchSize
+from proxy.settings import Cap, EventType, Settings
+from proxy.steering.budgeted import BudgetedThrottle, CappedThrottle, Tiers
+from proxy.steering.depths import Depths
+from proxy.steering.gate import Gate
+from proxy.steering.insights import Insights
+from proxy.steering.route_control import ControlledRoute, Observer, RouteControl
+
+_GOLDEN = 0.6180339887
+
+
+class Policies:
+    """Makes throttles. Made inside a running loop."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        loop: ControlLoop,
+        lanes: Mapping[str, Lane],
+        others: Callable[[str], float | None],
+        *,
+        observers: Sequence[Observer],
+    ) -> None:
+        self._settings = settings
+        self._loop = loop
+        self._paced = 0
+        routes = settings.routes.items()
+        self._caps = {name: self._cap_gate(route.cap) for name, route in routes if route.cap is not None}
+        self._controlled = {
+            name: self._controlled_route(name, lanes[name], others, observers)
+            for name, route in routes
+            if route.policy == "class_budget"
+        }
+
+    @property
+    def reads_others(self) -> bool:
+        """Whether any route is controlled by what all replicas do."""
+        return bool(self._controlled)
+
+    def control(self, depths: Depths, insights: Insights | None) -> RouteControl:
+        """Return the control of all routes under `class_budget`."""
+        return RouteControl(self._controlled, depths, insights, self._settings.class_budget.tick)
+
+    def throttle(self, event_type: EventType) -> Throttle:
+        """Return a new throttle for an event type."""
+        route = self._settings.routes[event_type.route]
+        tiers = Tiers(self._settings.rank(event_type.priority), len(self._settings.classes))
+        throttle: Throttle
+        match route.policy:
+            case "static":
+                throttle = OpenThrottle()
+            case "per_type":
+                throttle = self._paced_throttle(event_type)
+            case "class_budget":
+                throttle = BudgetedThrottle(self._controlled[event_type.route].gate, tiers)
+        if route.cap is None:
+            return throttle
+        counts_bytes = route.cap.bytes is not None
+        return CappedThrottle(throttle, self._caps[event_type.route], tiers, counts_bytes=counts_bytes)
+
+    def _paced_throttle(self, event_type: EventType) -> PacedThrottle:
+        tick = self._settings.throttling.tick
+        # Fractions of the golden ratio spread any number of types evenly over the tick.
+        phase = (self._paced * _GOLDEN) % 1.0 * tick
+        self._paced += 1
+        size = AimdBatchSize(self._settings.classes[event_type.priority])
+        throttle = PacedThrottle(tick, size, phase=phase)
+        self._loop.observe(event_type.route, throttle.on_verdict)
+        return throttle
+
+    def _cap_gate(self, cap: Cap) -> Gate:
+        now = asyncio.get_running_loop().time()
+        gate = Gate(Divider(tiers=len(self._settings.classes), strict=cap.strict, now=now))
+        gate.set_rate(0, cap.rate, cap.rate * cap.burst)
+        return gate
+
+    def _controlled_route(
+        self, name: str, lane: Lane, others: Callable[[str], float | None], observers: Sequence[Observer]
+    ) -> ControlledRoute:
+        settings, classes = self._settings, len(self._settings.classes)
+        now = asyncio.get_running_loop().time()
+        return ControlledRoute(
+            budget=RouteBudget(name, settings.queue_delays, settings.class_budget),
+            gate=Gate(Divider(tiers=classes, pools=classes, now=now)),
+            lane=lane,
+            statistics=self._loop.statistics[name],
+            queues=settings.routes[name].queues,
+            others=lambda: others(name),
+            observers=observers,
+        )

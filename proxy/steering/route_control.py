@@ -1,0 +1,113 @@
+"""The control tick of every route under `policy: class_budget`: read, judge, set the rates, tell whoever listens."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from proxy.bridge.broker import Lane, LaneState
+from proxy.congestion.class_budget import BudgetVerdict, RouteBudget
+from proxy.congestion.collector import RouteStatistics
+from proxy.congestion.reading import QueueReading, Reading
+from proxy.steering.depths import Depths
+from proxy.steering.gate import Gate
+from proxy.steering.insights import Insights
+
+POLLS_KNOWN = 3
+"""A depth older than so many polls is no longer known."""
+BURST = 0.05
+"""Seconds of a rate that may be saved up, or overdrawn by the classes above."""
+
+EARLY = 0.02
+"""Seconds by which a poll may come early and still end the tick: polls are as irregular as the broker's answers."""
+
+Observer = Callable[[BudgetVerdict], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class ControlledRoute:
+    """One route: what is read, what judges it, what is set."""
+
+    budget: RouteBudget
+    gate: Gate
+    lane: Lane
+    statistics: RouteStatistics
+    queues: Collection[str]
+    others: Callable[[], float | None]
+    """Events a second that other replicas confirm on this route; None: not known."""
+    observers: Sequence[Observer] = ()
+
+    def __post_init__(self) -> None:
+        """Begin with the rates that the law begins with."""
+        self._set_rates(self.budget.rates)
+
+    def turn(self, now: float, depths: Depths, insights: Insights | None) -> None:
+        """Read once, judge, set."""
+        verdict = self.budget.judge(self._read(now, depths, insights))
+        self._set_rates(verdict.rates)
+        self.gate.set_trickle(verdict.trickle, max(1.0, self.gate.refill(len(verdict.rates) - 1)))
+        for observer in self.observers:
+            observer(verdict)
+
+    def _set_rates(self, rates: Sequence[float]) -> None:
+        for level, rate in enumerate(rates):
+            self.gate.set_rate(level, rate, inf if rate == inf else max(1.0, rate * BURST))
+
+    def _read(self, now: float, depths: Depths, insights: Insights | None) -> Reading:
+        confirmed = tuple(self.statistics.confirmed)
+        return Reading(
+            at=now,
+            queues=tuple(_seen(queue, depths) for queue in self.queues),
+            confirmed=confirmed,
+            failed=self.statistics.failed,
+            others=self.others(),
+            can_publish=self.lane.state is LaneState.OPEN,
+            oldest=self.lane.oldest(now),
+            latency=self.statistics.take_shortest(),
+            in_flight=self.lane.in_flight,
+            waited=tuple(self.gate.has_waited(rank) for rank in range(len(confirmed))),
+            unacked_growing=insights is not None and any(insights.is_growing(queue) for queue in self.queues),
+        )
+
+
+class RouteControl:
+    """Turns all routes right after the depths were read; every tick or two if they are not."""
+
+    def __init__(
+        self, routes: Mapping[str, ControlledRoute], depths: Depths, insights: Insights | None, tick: float
+    ) -> None:
+        self._routes = routes
+        self._depths = depths
+        self._insights = insights
+        self._tick = tick
+        self._polled = asyncio.Event()
+
+    async def run(self) -> None:
+        """Turn until cancelled."""
+        clock = asyncio.get_running_loop().time
+        self._depths.on_polled = self._polled.set
+        has_queues = any(route.queues for route in self._routes.values())
+        turned = clock()
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(turned + (2 * self._tick if has_queues else self._tick)):
+                    await self._polled_since(turned)
+            turned = clock()
+            for route in self._routes.values():
+                route.turn(clock(), self._depths, self._insights)
+
+    async def _polled_since(self, turned: float) -> None:
+        """Wait for a poll that ends a tick; the depth may be asked more often than routes are judged."""
+        while True:
+            self._polled.clear()
+            await self._polled.wait()
+            if asyncio.get_running_loop().time() >= turned + self._tick - EARLY:
+                return
+
+
+def _seen(queue: str, depths: Depths) -> QueueReading | None:
+    seen = depths.seen(queue)
+    if seen is None or seen.state is None:
+        return None
+    return QueueReading(seen.state.ready, seen.state.consumers, seen.at, POLLS_KNOWN * seen.interval)

@@ -1,0 +1,250 @@
+"""What must hold of a replica at every look, of all when calm has returned, and of a history when it has ended."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from proxy.model import Outcome, Partition
+from proxy.simulation.virtual_time import PROCESS
+from proxy.steering.gate import Gate
+from tests.histories.facts import Fact
+from tests.histories.plan import LANES
+from tests.histories.replica import Replica
+
+if TYPE_CHECKING:
+    from tests.histories.history import History
+
+
+def _gates(replica: Replica) -> list[Gate]:
+    return [] if replica.tokens is None else replica.tokens.gates
+
+
+def has_stopped_type(replica: Replica) -> bool:
+    """Tell whether one of its event types waits for an operator."""
+    return (
+        replica.app is not None
+        and not replica.is_stopping
+        and any(one.is_stopped for one in replica.app.assignment.listeners.values())
+    )
+
+
+# -- at every look ----------------------------------------------------------------------------------------------------
+
+
+def judge_bounds(history: "History", replica: Replica) -> None:
+    """Accuse what is beyond its bound."""
+    if replica.app is None or replica.crashed:
+        return
+    for wrong in _beyond(history, replica):
+        history.witness.accuse(f"{replica.name}: {wrong}")
+
+
+def _beyond(history: "History", replica: Replica) -> Iterator[str]:
+    assert replica.app is not None
+    plan, app = history.plan, replica.app
+    limits, route = plan.settings.limits, next(iter(plan.settings.routes.values()))
+    listeners = app.assignment.listeners
+    for listener in listeners.values():
+        inbox = listener.inbox
+        # What failed comes back to the inbox, so that what is in flight and what waits for it add to it.
+        bound = limits.inbox_events - 1 + max(1, len(inbox.flows)) * plan.fetch_events + 2 * route.in_flight_events
+        waiting = sum(flow.waiting for flow in inbox.flows.values())
+        if waiting > bound:
+            yield f"{waiting} events wait in the inbox of {listener.event_type.name}, at most {bound} may"
+    held = sum(listener.inbox.bytes for listener in listeners.values())
+    if app._around.budget.used != held:
+        yield f"the budget counts {app._around.budget.used} bytes, {held} are held"
+    for name, lane in app._lanes.items():
+        if not 0 <= lane.in_flight <= route.in_flight_events:
+            yield f"{lane.in_flight} events are in flight on {name}"
+    for gate in _gates(replica):
+        waiting = sum(gate._divider.waiting(tier) for tier in range(len(plan.settings.classes)))
+        if waiting > len(listeners):
+            yield f"{waiting} requests wait for tokens of {len(listeners)} event types"
+        if waiting != len(gate._waiting):
+            yield f"{waiting} requests wait for tokens, {len(gate._waiting)} callers do"
+    if replica.metrics.waiting > plan.settings.metric_log.buffer_records:
+        yield f"{replica.metrics.waiting} metric records wait"
+
+
+# -- when calm has returned -------------------------------------------------------------------------------------------
+
+
+def unfinished(history: "History") -> str | None:
+    """Return what has not gone its way yet; None if all has."""
+    for partition, track in history.cluster.tracks.items():
+        left = history.witness.facts.unsettled(partition, track.first)
+        if left is not None:
+            return f"{left} is not delivered"
+    for partition, track in history.cluster.tracks.items():
+        committed = _committed(history, partition)
+        if track.offsets and committed <= track.offsets[-1]:
+            return f"{partition} is committed up to {committed} only, there is {track.offsets[-1]}"
+    return next((busy for replica in history.replicas if (busy := _busy(replica))), None)
+
+
+def _committed(history: "History", partition: Partition) -> int:
+    """Return how far the group has come in the topic that there is now."""
+    track, committed = history.cluster.tracks[partition], history.group.committed.get(partition)
+    return committed.offset if committed is not None and committed.topic_id == track.topic_id else track.first
+
+
+def _busy(replica: Replica) -> str | None:
+    app = replica.app
+    if app is None:
+        return f"{replica.name} has not begun"
+    if any(gate._waiting for gate in _gates(replica)):
+        return f"{replica.name} waits for tokens"
+    # Who has no partitions has no lease, and keeps what it was granted until it has some.
+    is_held = app._around.lease.left(asyncio.get_running_loop().time()) > 0
+    wrong = next(replica.tokens.wrong(), None) if replica.tokens is not None and is_held else None
+    if wrong is not None:
+        return f"{replica.name}: {wrong}"
+    for listener in app.assignment.listeners.values():
+        if listener._dead_letters.waiting[0]:
+            return f"{listener.event_type.name} has dead letters to send"
+        for flow in listener.inbox.flows.values():
+            if flow.watermark.received > flow.watermark.committed or flow.out or flow.letters_out:
+                return f"{flow.partition} has unresolved events"
+    # Flows that are gone leave what they sent to the lane; a lost confirm keeps it open until its deadline.
+    return next(
+        (f"{replica.name} has events open on {name}" for name, lane in app._lanes.items() if lane.in_flight), None
+    )
+
+
+def judge_rest(history: "History") -> None:
+    """Accuse what is left over although nothing is to be done."""
+    for replica in history.replicas:
+        for wrong in _left_over(replica):
+            history.witness.accuse(f"{replica.name}, at rest: {wrong}")
+
+
+def _left_over(replica: Replica) -> Iterator[str]:
+    assert replica.app is not None
+    app = replica.app
+    if app._around.budget.used:
+        yield f"the budget counts {app._around.budget.used} bytes"
+    for listener in app.assignment.listeners.values():
+        letters = listener._dead_letters
+        if listener.inbox.events or listener.inbox.bytes or letters._open or letters._waiting:
+            yield f"{listener.event_type.name} holds {listener.inbox.events} events, {letters._open} dead letters"
+        if listener.inbox.is_paused and not listener.is_stopped:
+            yield f"{listener.event_type.name} is paused"
+        yield from (
+            f"{flow.partition} has {flow.parked} dead letters open"
+            for flow in listener.inbox.flows.values()
+            if flow.parked
+        )
+    yield from (f"{lane.in_flight} in flight on {name}" for name, lane in app._lanes.items() if lane.in_flight)
+
+
+# -- when all has ended -----------------------------------------------------------------------------------------------
+
+
+def judge_end(history: "History") -> None:
+    """Judge the history as a whole."""
+    witness = history.witness
+    for fact in witness.facts.all:
+        if wrong := _wrong_end(history, fact):
+            witness.accuse(wrong)
+    _judge_duplicates(history)
+    for replica in history.retired:
+        for wrong in _wrong_sums(history, replica):
+            witness.accuse(f"{replica.name}'s metric log: {wrong}")
+        if any(gate._timer is not None or gate._waiting for gate in _gates(replica)):
+            witness.accuse(f"{replica.name} has left a timer or a request for tokens")
+    loop: Any = asyncio.get_running_loop()
+    timers = [one for one in loop._scheduled if not one.cancelled() and one._context.get(PROCESS)]
+    if timers:
+        witness.accuse(f"timers are left: {timers}")
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    if left:
+        witness.accuse(f"tasks are left: {sorted(task.get_name() for task in left)}")
+
+
+def _wrong_end(history: "History", fact: Fact) -> str | None:
+    if fact.is_settled or fact.skipped:
+        return None
+    track = history.cluster.tracks.get(fact.partition)
+    if track is not None and fact.offset >= track.first:
+        return f"{fact} is lost"
+    return f"{fact} was dropped by the log, and nobody has counted it"
+
+
+def _judge_duplicates(history: "History") -> None:
+    """Every copy but the first is of another epoch or follows a failure, and an epoch has no more than the cap."""
+    witness, cap = history.witness, history.plan.settings.limits.uncommitted_events
+    copies: Counter[object] = Counter()
+    for fact in witness.facts.all:
+        copies[fact.partition] += max(0, fact.stored - 1)
+    bounds: Counter[object] = Counter()
+    rewound = set()
+    for epoch in (*witness.ended, *witness.epochs.values()):
+        bounds[epoch.partition] += cap + epoch.failures + epoch.strayed
+        if epoch.rewound:
+            rewound.add(epoch.partition)
+    for partition, count in copies.items():
+        if count > bounds[partition] and partition not in rewound:
+            witness.accuse(f"{partition} has {count} duplicates, at most {bounds[partition]} may be")
+
+
+def _wrong_sums(history: "History", replica: Replica) -> Iterator[str]:
+    """Compare the records with what the replica was told; a crashed one, or a full disk, may have recorded less."""
+    told = history.witness.told[replica.name]
+    records: list[dict[str, Any]] = [json.loads(line) for line in replica.metrics.disk.lines]
+    sums = {kind: _sums(records, kind) for kind in ("route", "class", "type")}
+    is_whole = not replica.crashed and not replica.metrics.dropped_records and not replica.metrics.waiting
+    outcomes = told.outcomes
+    failed = outcomes[Outcome.NACKED] + outcomes[Outcome.UNKNOWN]
+    truth = {
+        "confirmed": outcomes[Outcome.CONFIRMED],
+        "confirmed_bytes": told.confirmed_bytes,
+        "nacked": outcomes[Outcome.NACKED],
+        "unknown": outcomes[Outcome.UNKNOWN],
+        "undeliverable": outcomes[Outcome.UNDELIVERABLE],
+        "resent": failed,
+        "resent_unknown": outcomes[Outcome.UNKNOWN],
+        "dead_lettered": told.letters.total(),
+        "publish_us": outcomes[Outcome.CONFIRMED],
+        "bridge_us": outcomes[Outcome.CONFIRMED],
+    }
+    for kind, found in sums.items():
+        for name, value in found.items():
+            if name in truth and (value != truth[name] if is_whole else value > truth[name]):
+                yield f"{name} of all {kind} records is {value}, it was {truth[name]}"
+        if found["received"] > told.fetched:
+            yield f"received of all {kind} records is {found['received']}, {told.fetched} were fetched"
+    stops = [record for record in records if record["kind"] == "stop"]
+    for stop in stops if is_whole else ():
+        if stop["confirmed"] != truth["confirmed"] or stop["dead_lettered"] != truth["dead_lettered"]:
+            yield f"the stop record says {stop['confirmed']} and {stop['dead_lettered']}"
+    truncated = sum(record["count"] for record in records if record.get("name") == "truncated")
+    if truncated != told.truncated if is_whole else truncated > told.truncated:
+        yield f"{truncated} records are said to be dropped by the log, it was {told.truncated}"
+    if stops and is_whole and replica.was_at_rest:
+        yield from _wrong_lags(history, records)
+    if not replica.crashed and (told.out[LANES[0]] or told.out[LANES[1]]):
+        yield f"{told.out[LANES[0]]} events and {told.out[LANES[1]]} dead letters never ended"
+
+
+def _wrong_lags(history: "History", records: list[dict[str, Any]]) -> Iterator[str]:
+    """At rest nothing but gaps at the ends of partitions lies ahead."""
+    gaps = sum(track.end - _committed(history, at) for at, track in history.cluster.tracks.items())
+    last = {record["class"]: record["lag"] for record in records if record["kind"] == "class"}
+    lag = sum(value for value in last.values() if value is not None)
+    if lag > gaps:
+        yield f"the lag at rest is {lag}, at most {gaps} records are left"
+
+
+def _sums(records: list[dict[str, Any]], kind: str) -> Counter[str]:
+    sums: Counter[str] = Counter()
+    for record in records:
+        if record["kind"] == kind:
+            for name, value in record.items():
+                if isinstance(value, dict) and (name.endswith("_us") or name == "dead_lettered"):
+                    sums[name] += sum(value.values())
+                elif isinstance(value, int) and not isinstance(value, bool):
+                    sums[name] += value
+    return sums

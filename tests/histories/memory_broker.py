@@ -1,0 +1,252 @@
+"""RabbitMQ in memory: exchanges, bounded queues, confirms, returns, closed channels, blocking, lost connections.
+
+The production lane runs on it unchanged (`MemoryWire` stands in for the connection). Time is the loop's, chance the
+`Random` it is given, so that a seed is one history.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from proxy.bridge.broker import Address, Batch, QueueState
+from proxy.errors import BrokerError, RefusedLoginError
+from proxy.model import Event, Partition
+from proxy.publish_lane import PublishLane
+from proxy.publish_lane.frames import message_id
+from proxy.publish_lane.headers import UnfitError, routing_key
+from proxy.publish_lane.wire import Sent, WireEvents
+from proxy.settings import BrokerSettings, Limits, Route
+from proxy.simulation.virtual_time import PROCESS
+from tests.histories.memory_wire import MemoryWire, Refusal, Trouble, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One stored message."""
+
+    id: str
+    routing_key: str
+    partition: Partition
+    event: Event
+    address: Address
+
+
+@dataclass(slots=True)
+class MemoryQueue:
+    """A durable queue; with a bound it refuses what comes beyond it (`reject-publish`)."""
+
+    bound: int | None = None
+    messages: deque[Message] = field(default_factory=deque)
+    consumers: int = 0
+    """What a monitor is told; taking messages is up to whoever plays the consumer."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next message is refused."""
+        return self.bound is not None and len(self.messages) >= self.bound
+
+    def take(self, count: int) -> list[Message]:
+        """Consume up to `count` messages, the oldest first."""
+        return [self.messages.popleft() for _ in range(min(count, len(self.messages)))]
+
+
+class MemoryBroker:
+    """One broker. `latency` is the seconds of one way over a connection, asked for each piece and each confirm."""
+
+    def __init__(self, chance: Random, *, latency: Callable[[], float] | None = None) -> None:
+        self.queues: dict[str, MemoryQueue] = {}
+        self.is_up = True
+        self.is_blocked = False
+        """A memory or disk alarm: nothing published is read."""
+        self.refuses_login = False
+        self.forbidden: set[str] = set()
+        """Exchanges that this login may not publish to."""
+        self.nacks = 0.0
+        """Share of messages that are nacked."""
+        self.trouble = Trouble()
+        self.on_write: Callable[[MemoryWire, Sequence[Sent]], None] = lambda *_: None
+        """Called with everything that a connection is handed, before it is on its way."""
+        self.on_published: Callable[[Batch, Event, Verdict | None], None] = lambda *_: None
+        """Called with every message that arrives; None if it costs the channel."""
+        self.refuses: Callable[[Address, Event], bool] = lambda *_: False
+        """Whether a message costs the channel."""
+        self.max_message_bytes = 16 * 1024**2
+        self.latency = latency or (lambda: chance.uniform(0.0002, 0.002))
+        self.chance = chance
+        self._bindings: dict[str, list[tuple[str, str]]] = {}
+        self._wires: dict[MemoryWire, str] = {}
+        """... and the simulated process that each belongs to."""
+
+    def declare_queue(self, name: str, *, bound: int | None = None) -> MemoryQueue:
+        """Make a queue, reachable through the default exchange under its name."""
+        return self.queues.setdefault(name, MemoryQueue(bound))
+
+    def declare_exchange(self, name: str) -> None:
+        """Make an exchange."""
+        self._bindings.setdefault(name, [])
+
+    def bind(self, exchange: str, queue: str, key: str = "#") -> None:
+        """Lead a routing key of an exchange to a queue, or `#` every one."""
+        self._bindings[exchange].append((key, queue))
+
+    def unbind(self, exchange: str) -> None:
+        """Take all bindings of an exchange away."""
+        self._bindings[exchange].clear()
+
+    def lane(self, name: str, route: Route, limits: Limits, *, backoff: float = 0.2) -> PublishLane:
+        """Return a lane over a connection of its own."""
+        return PublishLane(
+            name,
+            _MemoryConnector(self, name),
+            window_events=route.in_flight_events,
+            window_bytes=route.in_flight_bytes,
+            limits=limits,
+            backoff=backoff,
+            backoff_limit=BrokerSettings.model_fields["backoff_limit"].default,
+        )
+
+    def monitor(self) -> "MemoryMonitor":
+        """Return a monitor."""
+        return MemoryMonitor(self)
+
+    # What befalls it
+
+    def block(self) -> None:
+        """Raise an alarm."""
+        self.is_blocked = True
+
+    def unblock(self) -> None:
+        """End the alarm; what was written meanwhile is read now."""
+        self.is_blocked = False
+        self._read_on()
+
+    def fall_silent(self) -> None:
+        """Let nothing through on any connection, and tell nobody."""
+        self.trouble.is_silent = True
+
+    def speak(self) -> None:
+        """Let everything through again, what was sent meanwhile first."""
+        self.trouble.is_silent = False
+        self._read_on()
+
+    def drop_connections(self, process: str | None = None) -> None:
+        """Lose every connection, or every one of a process, with what is under way on it."""
+        for wire, owner in list(self._wires.items()):
+            if process in {None, owner}:
+                wire.lose("connection reset")
+                del self._wires[wire]
+
+    def sever(self, process: str) -> None:
+        """Be left by a process that died: what it has sent still arrives, but it hears nothing and sends no more."""
+        for wire, owner in list(self._wires.items()):
+            if owner == process:
+                wire.sever()
+
+    def stop(self) -> None:
+        """Go down; durable queues keep their messages."""
+        self.is_up = False
+        self.drop_connections()
+
+    def start(self) -> None:
+        """Come back."""
+        self.is_up = True
+
+    # What its wires ask
+
+    async def accept(self, events: WireEvents, lane: str) -> MemoryWire:
+        """Log a lane in."""
+        await asyncio.sleep(2 * self.latency())
+        if self.trouble.is_silent:
+            await asyncio.get_running_loop().create_future()
+        if not self.is_up:
+            raise BrokerError("memory: connection refused")
+        if self.refuses_login:
+            raise RefusedLoginError("memory refuses broker.username 'guest' with this broker.password")
+        wire = MemoryWire(self, events, lane)
+        self._wires[wire] = PROCESS.get()
+        return wire
+
+    def forget(self, wire: MemoryWire) -> None:
+        """Note that a connection was closed."""
+        self._wires.pop(wire, None)
+
+    def publish(self, batch: Batch, event: Event) -> Verdict:
+        """Route and store one message. Raises `Refusal` if it costs the channel."""
+        try:
+            verdict = self._judge(batch, event)
+        except Refusal:
+            self.on_published(batch, event, None)
+            raise
+        self.on_published(batch, event, verdict)
+        return verdict
+
+    def _read_on(self) -> None:
+        for wire in list(self._wires):
+            wire.read_on()
+
+    def _judge(self, batch: Batch, event: Event) -> Verdict:
+        exchange = batch.address.exchange
+        if exchange and exchange not in self._bindings:
+            raise Refusal(f"NOT_FOUND - no exchange '{exchange}' in vhost '/'")
+        if exchange in self.forbidden:
+            raise Refusal(f"ACCESS_REFUSED - write access to exchange '{exchange}' refused")
+        if self.refuses(batch.address, event):
+            raise Refusal("PRECONDITION_FAILED - not this one")
+        if len(event.value or b"") > self.max_message_bytes:
+            raise Refusal(f"PRECONDITION_FAILED - message size {len(event.value or b'')} is larger than allowed")
+        key = _routing_key(batch.address, event)
+        queues = [self.queues[name] for name in self._reached(exchange, key)]
+        if not queues:
+            return Verdict.RETURNED
+        if self.nacks and self.chance.random() < self.nacks:
+            return Verdict.NACKED
+        # As in RabbitMQ, one full queue makes a nack although the others keep the message.
+        free = [queue for queue in queues if not queue.is_full]
+        for queue in free:
+            name = message_id(batch.partition, event).decode()
+            queue.messages.append(Message(name, key, batch.partition, event, batch.address))
+        return Verdict.ACKED if len(free) == len(queues) else Verdict.NACKED
+
+    def _reached(self, exchange: str, key: str) -> Collection[str]:
+        if not exchange:
+            return [key] if key in self.queues else []
+        return dict.fromkeys(queue for bound, queue in self._bindings[exchange] if bound in {key, "#"})
+
+
+class MemoryMonitor:
+    """See `proxy.bridge.broker.DepthMonitor`."""
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        self._broker = broker
+
+    async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
+        """Tell the state of every queue."""
+        await asyncio.sleep(2 * self._broker.latency())
+        if not self._broker.is_up or self._broker.trouble.is_silent:
+            raise BrokerError("memory: no answer")
+        known = self._broker.queues
+        return {
+            name: QueueState(len(known[name].messages), known[name].consumers) if name in known else None
+            for name in queues
+        }
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection to close."""
+
+
+@dataclass(frozen=True, slots=True)
+class _MemoryConnector:
+    broker: MemoryBroker
+    lane: str
+
+    async def connect(self, events: WireEvents) -> MemoryWire:
+        return await self.broker.accept(events, self.lane)
+
+
+def _routing_key(address: Address, event: Event) -> str:
+    try:
+        return routing_key(address.routing_key, event)[1:].decode()
+    except UnfitError:
+        return ""

@@ -1,0 +1,197 @@
+"""What one seed stands for: settings, events, replicas, and the faults with their times. Pure data."""
+
+from dataclasses import dataclass, replace
+from random import Random
+
+from proxy.settings import (
+    BrokerSettings,
+    Cap,
+    ClassBudget,
+    DeadLetter,
+    EventType,
+    Limits,
+    LogSettings,
+    MetricLogSettings,
+    Route,
+    RoutingKey,
+    Settings,
+    Statistics,
+)
+
+EXCHANGE = "main"
+QUEUE = "work"
+DEAD_QUEUE = "dead"
+ROUTE = "r"
+LANES = (ROUTE, "dead letters")
+TOPICS = ("by-partition", "strictly", "anyhow")
+"""One event type for each order."""
+ORDERS = {"by-partition": "partition", "strictly": "strict", "anyhow": "none"}
+LONGEST = 200
+"""Bytes of an event that is allowed."""
+MOST_HEADERS = 8
+HEADER = "to"
+"""The header that routes events of types that are not routed by a constant."""
+POISON = "poison"
+"""A header over which the broker closes the channel, but not that of a dead letter."""
+MAX_AGE = 3.0
+
+CONNECTIONS = ("reset", "reset_one", "block", "silence", "slow", "lose_confirms", "late_confirms", "broker_down")
+ANSWERS = ("nack", "unbind", "forbid", "no_consumer", "no_letters")
+LOG = ("rebalance", "refuse_commits", "lose_answers", "fence", "cut_off", "log_down", "stall_log")
+RECORDS = ("truncate", "compact", "recreate", "refetch", "grow")
+REFILL = "refill"
+"""What every other `recreate` is: at once, and with more events than there were."""
+PROCESSES = ("stop_process", "stop_joining", "crash", "leave", "join")
+HOST = ("jump_clock", "disk_full")
+KINDS = (*CONNECTIONS, *ANSWERS, *LOG, *RECORDS, REFILL, *PROCESSES, *HOST)
+
+SEAMS = ("", "", "fetch", "write", "store", "told", "commit", "joining", "joining", "assigned", "revoking", "revoked")
+"""What a fault may wait for before it strikes; one in six takes the time alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that goes wrong."""
+
+    at: float
+    """Virtual seconds from the start."""
+    kind: str
+    seconds: float
+    """How long it lasts, where it lasts."""
+    who: int
+    """Whom it befalls, counted round those there are; if odd, whoever came to the seam."""
+    amount: float
+    """How bad it is, 0 to 1."""
+    seam: str = ""
+    """It strikes when this happens for the `nth` time after `at` ..."""
+    nth: int = 1
+    turns: int = 0
+    """... and so many turns of the event loop later."""
+
+    def __str__(self) -> str:
+        """Return it in one line."""
+        when = f" at {self.seam} no. {self.nth} + {self.turns} turns" if self.seam else ""
+        return f"{self.at:.3f} {self.kind}{when} ({self.seconds:.2f} s, {self.who}, {self.amount:.2f})"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One history to be."""
+
+    seed: int
+    settings: Settings
+    partitions: int
+    """Of each type."""
+    events: int
+    """Of each partition."""
+    odd: float
+    """Share of events that can't be delivered, of types that have somewhere to put them."""
+    replicas: int
+    fetch_events: int
+    queue_bound: int | None
+    pace: float
+    """Seconds between two rounds of events, one of each partition, at most."""
+    latency: float
+    """Seconds of one way over a broker's connection, at most."""
+    faults: tuple[Fault, ...]
+
+    def only(self, numbers: frozenset[int]) -> "Plan":
+        """Return the plan with these faults alone, counted from 0."""
+        return replace(self, faults=tuple(fault for at, fault in enumerate(self.faults) if at in numbers))
+
+
+def draw(seed: int) -> Plan:
+    """Return the plan of a seed."""
+    chance = Random(seed)
+    partitions = chance.choice((1, 2, 2, 3))
+    return Plan(
+        seed=seed,
+        settings=_settings(chance),
+        partitions=partitions,
+        events=chance.randint(15, 80) // partitions,
+        odd=chance.choice((0.0, 0.0, 0.02, 0.1)),
+        replicas=chance.choice((1, 2, 2, 3)),
+        fetch_events=chance.choice((1, 5, 20)),
+        queue_bound=chance.choice((None, None, 4, 30)),
+        pace=chance.choice((0.0, 0.05, 0.12)),
+        latency=chance.choice((0.003, 0.003, 0.02, 0.1)),
+        faults=tuple(sorted((_fault(chance) for _ in range(chance.randint(3, 8))), key=lambda fault: fault.at)),
+    )
+
+
+def _fault(chance: Random) -> Fault:
+    group = chance.choice((CONNECTIONS, ANSWERS, LOG, RECORDS, PROCESSES, PROCESSES, HOST))
+    drawn = Fault(
+        at=round(chance.uniform(0.1, 4), 3),
+        kind=chance.choice(group),
+        seconds=round(chance.choice((0.05, 0.4, 1.0, 2.5)) * chance.uniform(0.5, 1.5), 3),
+        who=chance.randrange(6),
+        amount=round(chance.random(), 3),
+        seam=chance.choice(SEAMS),
+        nth=chance.randint(1, 12),
+        turns=chance.randrange(6),
+    )
+    if drawn.kind == "stop_joining":
+        # Right after it has asked to be part of a generation, and for longer than that lasts without it.
+        return replace(drawn, seam="joining", turns=1 + drawn.turns, who=1, seconds=1.3 + drawn.amount)
+    if drawn.kind == "recreate" and drawn.who % 2:
+        return replace(drawn, kind=REFILL)
+    return drawn
+
+
+def _settings(chance: Random) -> Settings:
+    policy = chance.choice(("static", "per_type", "class_budget"))
+    cap = chance.choice((None, None, Cap(events=60), Cap(bytes=1_500, strict=True)))
+    classes = chance.sample(("P1", "P2", "P3"), 3)
+    bare = chance.choice((*TOPICS, None, None, None))
+    aging = chance.choice((*TOPICS, None))
+    inbox_bytes = chance.choice((250, 1_000, 100_000))
+    types = {
+        topic: EventType.model_validate(
+            {
+                "name": topic,
+                "topic": topic,
+                "priority": priority,
+                "route": ROUTE,
+                "routing_key": chance.choice((RoutingKey(constant=QUEUE), RoutingKey(header=HEADER))),
+                "order": ORDERS[topic],
+                "max_age": MAX_AGE if topic == aging != bare else None,
+                "dead_letter": None if topic == bare else DeadLetter(routing_key=DEAD_QUEUE),
+            }
+        )
+        for topic, priority in zip(TOPICS, classes, strict=True)
+    }
+    return Settings(
+        log=LogSettings(hosts=["memory:1"], group="g", session_timeout=1.2, topic_check_interval=1),
+        broker=BrokerSettings(hosts=["memory:1"], depth_interval=0.1, backoff=0.05, backoff_limit=0.3),
+        routes={
+            ROUTE: Route.model_validate(
+                {
+                    "exchange": EXCHANGE,
+                    "queues": (QUEUE,),
+                    "policy": policy,
+                    "cap": cap,
+                    "in_flight_events": chance.choice((1, 8, 20, 60)),
+                    "in_flight_bytes": chance.choice((150, 1_000_000)),
+                }
+            )
+        },
+        event_types=types,
+        class_budget=ClassBudget(tick=0.1),
+        statistics=chance.choice((Statistics(cron="* * * * * *"), *[Statistics(interval=0.5)] * 4)),
+        limits=Limits(
+            event_bytes=LONGEST,
+            headers=MOST_HEADERS,
+            inbox_events=chance.choice((4, 15, 40)),
+            inbox_bytes=inbox_bytes,
+            inboxes_bytes=inbox_bytes * chance.choice((2, 100)),
+            uncommitted_events=chance.choice((3, 25, 25, 60)),
+            confirm_deadline=0.6,
+            connect_deadline=0.4,
+            write_deadline=0.4,
+            drain_deadline=0.4,
+            commit_interval=chance.choice((0.05, 0.2)),
+            commit_deadline=0.4,
+        ),
+        metric_log=MetricLogSettings(route_interval=0.5, type_interval=1.0, buffer_records=100),
+    )

@@ -1,0 +1,122 @@
+"""One replica: the production `App` beside its metric log, in a simulated process that can be stopped and killed."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
+from typing import Any
+
+from proxy.app import App
+from proxy.simulation.memory_cluster import MemoryCluster
+from proxy.simulation.virtual_time import PROCESS, StoppableLoop
+from tests.histories.disk import MemoryMetricLog
+from tests.histories.memory_broker import MemoryBroker
+from tests.histories.plan import LANES, Plan
+from tests.histories.tokens import Tokens
+from tests.histories.told import Told
+from tests.histories.watched import WatchedLog, letters_lane
+from tests.histories.witness import Witness
+
+STOP_DEADLINE = 15.0
+"""Virtual seconds that an orderly stop may take; every wait in it has a bound of its own."""
+
+
+class Replica:
+    """Starts when it is made, inside the loop."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        cluster: MemoryCluster,
+        broker: MemoryBroker,
+        witness: Witness,
+        wall: Callable[[], float],
+    ) -> None:
+        self.name = name
+        self.metrics = MemoryMetricLog(plan.settings.metric_log.model_copy(update={"folder": "."}), wall, name)
+        self.log = WatchedLog(cluster, plan.settings.log, plan.settings.limits, name=name, witness=witness)
+        self.app: App | None = None
+        """None until its process has run for the first time."""
+        self.tokens: Tokens | None = None
+        self.is_stopping = False
+        self.crashed = False
+        self.was_at_rest = False
+        """It was asked to stop when all was done."""
+        self._plan = plan
+        self._cluster = cluster
+        self._broker = broker
+        self._witness = witness
+        self._wall = wall
+        witness.told[name] = Told()
+        context = copy_context()
+        context.run(PROCESS.set, name)
+        self.task = asyncio.get_running_loop().create_task(self._live(), name=name, context=context)
+
+    async def stop(self) -> None:
+        """End it as SIGTERM does."""
+        self.is_stopping = True
+        self._witness.note(f"{self.name} is asked to stop")
+        await asyncio.sleep(0)  # the process must have begun
+        if self.app is not None:
+            self.app.stop()
+        _, late = await asyncio.wait([self.task], timeout=STOP_DEADLINE)
+        if late:
+            self._witness.accuse(f"{self.name} does not stop within {STOP_DEADLINE:g} s")
+            await self.crash()
+        self._witness.note(f"{self.name} has stopped")
+
+    async def crash(self) -> None:
+        """End it as SIGKILL does: first it can do nothing any more, then its tasks are cleared away."""
+        self.crashed = self.is_stopping = True
+        self._witness.told[self.name].is_dead = True
+        self._witness.note(f"{self.name} crashes")
+        self.metrics.disk.is_full = True
+        self._cluster.cut_off(self.name)
+        self._broker.sever(self.name)
+        self.task.cancel()
+        loop = asyncio.get_running_loop()
+        if isinstance(loop, StoppableLoop):
+            loop.resume_process(self.name)
+        await self.log.sever()
+        await asyncio.wait([self.task])
+
+    async def _live(self) -> None:
+        """Do what `proxy.app.serve` does."""
+        settings, broker = self._plan.settings, self._broker
+        (route, kind), limits = next(iter(settings.routes.items())), settings.limits
+        letters = broker.lane(LANES[1], kind, limits, backoff=settings.broker.backoff)
+        self.app = App(
+            settings,
+            self.log,
+            {route: broker.lane(route, kind, limits, backoff=settings.broker.backoff)},
+            letters_lane(letters, self.name, self._witness),
+            broker.monitor(),
+            write=self._write,
+            wall=self._wall,
+            instance=self.name,
+        )
+        self.tokens = Tokens(self.app, kind.cap)
+        if self.is_stopping:
+            return
+        try:
+            async with asyncio.TaskGroup() as beside:
+                writing = beside.create_task(self.metrics.run(), name="metric log")
+                try:
+                    await self.app.run()
+                finally:
+                    await self.metrics.close()
+                    writing.cancel()
+        except Exception as error:  # noqa: BLE001 -- whatever it is, it ends the history as a violation
+            if not self.crashed:
+                self._witness.accuse(f"{self.name} ends with {_causes(error)}")
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        self.metrics.write(record)
+        if record["kind"] == "stop":
+            self._witness.told[self.name].is_recorded = True
+
+
+def _causes(error: BaseException) -> str:
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(_causes(one) for one in error.exceptions)
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,125 @@
+"""The production bridge under virtual time: one seed is one reproducible history of faults, judged at every step."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.histories.history import live
+from tests.histories.plan import KINDS, draw
+from tests.histories.shrink import smallest
+from tests.support.process_group import process_group
+
+SEEDS = 1_000
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.histories", *arguments],
+        env=os.environ | environment,
+        cwd=CHECKOUT,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=550,
+    )
+
+
+@pytest.mark.timeout(560)
+def test_no_history_shows_what_it_must_not_when_a_thousand_seeds_are_lived() -> None:
+    ran = command("--seeds", f"0..{SEEDS - 1}")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"{SEEDS:,} histories" in ran.stdout
+
+
+def test_every_kind_of_fault_strikes_often_when_a_thousand_plans_are_drawn() -> None:
+    drawn = Counter(fault.kind for seed in range(SEEDS) for fault in draw(seed).faults)
+    assert set(drawn) == set(KINDS)
+    assert min(drawn.values()) > 50
+
+
+def test_every_order_policy_and_cap_occurs_when_plans_are_drawn() -> None:
+    settings = [draw(seed).settings for seed in range(100)]
+    routes = [settings_of.routes["r"] for settings_of in settings]
+    assert {route.policy for route in routes} == {"static", "per_type", "class_budget"}
+    assert {route.cap is not None and route.cap.strict for route in routes} == {True, False}
+    assert {kind.order.value for one in settings for kind in one.event_types.values()} == {
+        "partition",
+        "strict",
+        "none",
+    }
+
+
+def test_history_is_the_same_to_the_byte_when_only_the_hash_seed_differs() -> None:
+    for seed in ("3", "11", "148"):
+        told = {command("--replay", seed, PYTHONHASHSEED=chance).stdout for chance in ("1", "2")}
+        assert len(told) == 1
+        assert re.search(rf"seed {seed}: no violation, [0-9a-f]{{16}}$", told.pop(), re.MULTILINE)
+
+
+def test_history_is_another_when_a_fault_is_left_out() -> None:
+    plan = draw(0)
+    assert live(plan).digest == live(plan).digest
+    assert live(plan).digest != live(plan.only(frozenset({0}))).digest
+
+
+def test_a_mistake_in_the_arguments_is_told_when_the_range_is_empty() -> None:
+    assert command("--seeds", "5..1").returncode == 2
+
+
+@pytest.mark.parametrize("needed", [{3}, {0, 7}, {1, 2, 5}, set()])
+def test_only_what_is_needed_is_left_when_a_failing_history_is_shrunk(needed: set[int]) -> None:
+    assert smallest(range(8), lambda numbers: needed <= numbers) == needed
+
+
+def test_a_removed_replica_publishes_on_for_a_moment_when_it_was_removed_by_force_in_a_rebalance() -> None:
+    plans = (draw(seed) for seed in range(5 * SEEDS))
+    removed = (plan for plan in plans if any((one.kind, one.seam) == ("fence", "revoked") for one in plan.faults))
+    lived = 0
+    for result in map(live, removed):
+        lived += 1
+        assert not result.violations
+        if any("not knowing that it was removed" in step for _, step in result.steps):
+            return
+    pytest.fail(f"none of {lived} histories shows it")
+
+
+END_SECONDS = 10.0
+"""A moment; on a machine that does much else it is longer."""
+TELLING = """
+import sys
+from tests.histories import command
+draw = command.draw
+command.draw = lambda seed: (print(seed, flush=True), draw(seed))[1]
+sys.exit(command.main(sys.argv[1:]))
+"""
+"""The command, but it tells each seed: before its history if it lives that itself, else when it has ended."""
+
+
+@pytest.mark.parametrize("how", [["--first"], ["--jobs", "1"], ["--jobs", "3"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("signum", "code", "said"),
+    [
+        (signal.SIGINT, 130, ["interrupted\n"]),
+        (signal.SIGTERM, 143, ["interrupted\n"]),
+        (signal.SIGKILL, -signal.SIGKILL, []),
+    ],
+)
+def test_no_process_is_left_and_nothing_else_is_told_when_the_command_is_interrupted(
+    signum: int, code: int, said: list[str], how: list[str]
+) -> None:
+    with process_group("-c", TELLING, "--seeds", "0..99999", *how, cwd=CHECKOUT) as group:
+        assert group.process.stdout is not None
+        assert group.process.stdout.readline().strip().isdigit()
+        group.process.send_signal(signum)
+        assert group.process.wait(END_SECONDS) == code
+        group.until(lambda: not group.living, deadline=END_SECONDS)
+        told = group.process.stdout.readlines()
+        progress = [line for line in told if line.strip().isdigit() or line.endswith(" failed\n")]
+        assert [line for line in told if line not in progress] == said

@@ -1,0 +1,299 @@
+"""Sees everything that passes between bridge, log and broker, and says what no history may show.
+
+All of it is judged at the moment it happens: every write, every arrival, every outcome, every commit.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from hashlib import sha256
+
+from proxy.bridge.broker import Batch
+from proxy.model import Event, Outcome, Partition, Reason
+from proxy.publish_lane.wire import Sent
+from proxy.settings import Cap, Settings
+from proxy.simulation.memory_cluster import MemoryCluster
+from proxy.simulation.memory_group import Committed
+from proxy.simulation.virtual_time import PROCESS
+from tests.histories.epoch import Epoch
+from tests.histories.facts import Fact, Facts
+from tests.histories.memory_wire import MemoryWire, Verdict
+from tests.histories.plan import LANES, MAX_AGE
+from tests.histories.told import Told
+
+MOST_VIOLATIONS = 8
+
+
+class Witness:
+    """One history's; made inside its loop."""
+
+    def __init__(self, settings: Settings, cluster: MemoryCluster, wall: Callable[[], float]) -> None:
+        self.facts = Facts()
+        self.told: dict[str, Told] = {}
+        """By replica."""
+        self.violations: list[str] = []
+        self.steps: list[tuple[float, str]] = []
+        """What happened and when, in short."""
+        self.epochs: dict[tuple[str, Partition], Epoch] = {}
+        """The latest of each replica and partition."""
+        self.holders: dict[Partition, tuple[int, str]] = {}
+        """In which generation each partition was given to whom."""
+        self.removed: dict[str, float] = {}
+        """When which replica was last removed from the group by force."""
+        self.ended: list[Epoch] = []
+        self.newest_wall = 0.0
+        self._settings = settings
+        self._route = next(iter(settings.routes.values()))
+        self._cluster = cluster
+        self._wall = wall
+        self._waiting: list[tuple[str, int, asyncio.Future[str]]] = []
+        self._digest = sha256()
+
+    # -- what it says -------------------------------------------------------------------------------------------------
+
+    def note(self, what: str) -> None:
+        """Remember a step."""
+        self.steps.append((asyncio.get_running_loop().time(), what))
+        self._sign(what)
+
+    def accuse(self, what: str) -> None:
+        """Remember that something happened that must not."""
+        if len(self.violations) < MOST_VIOLATIONS:
+            self.violations.append(f"{asyncio.get_running_loop().time():.3f} {what}")
+            self.note(f"VIOLATION {what}")
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of all that happened."""
+        return self._digest.hexdigest()
+
+    async def seam(self, name: str, nth: int, seconds: float) -> str:
+        """Wait until something happens for the nth time, `seconds` at most; return whose process it happened in."""
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._waiting.append((name, nth, future))
+        await asyncio.wait([future], timeout=seconds)
+        self._waiting = [one for one in self._waiting if one[2] is not future]
+        return future.result() if future.done() else ""
+
+    # -- the log ------------------------------------------------------------------------------------------------------
+
+    def on_assigned(self, replica: str, partitions: Collection[Partition], generation: int) -> None:
+        """Note that a replica was told of its partitions; perhaps when the group has long given them to another."""
+        for partition in partitions:
+            old = self.epochs.get((replica, partition))
+            if old is not None:
+                self.ended.append(old)
+            kind = self._settings.by_topic[partition.topic]
+            cap = self._settings.limits.uncommitted_events
+            number = old.number + 1 if old is not None else 0
+            topic_id = self._topic_id(partition)
+            self.epochs[replica, partition] = Epoch(replica, partition, number, kind.order, cap, topic_id)
+            if generation >= self.holders.get(partition, (0, ""))[0]:
+                self.holders[partition] = generation, replica
+        self.note(f"{replica} gets {', '.join(map(str, partitions)) or 'nothing'}")
+        self._pass("assigned")
+
+    def on_joining(self) -> None:
+        """Note that a replica asks to be part of the next generation."""
+        self._pass("joining")
+
+    def on_revoking(self, replica: str) -> None:
+        """Note the begin of a revocation."""
+        self.note(f"{replica} gives up its partitions")
+        self._pass("revoking")
+
+    def on_revoked(self, replica: str, partitions: Collection[Partition]) -> None:
+        """Note that a replica has let go of partitions."""
+        for partition in partitions:
+            generation, holder = self.holders[partition]
+            if holder == replica:
+                self.holders[partition] = generation, ""
+        self._pass("revoked")
+
+    def on_truncated(self, replica: str, partition: Partition, lost: int) -> None:
+        """Note that a replica was told of records that it can't read any more."""
+        first = self._cluster.tracks[partition].first
+        self.told[replica].truncated += lost
+        self.note(f"{replica} is told that {lost} of {partition} before {first} are lost")
+        for fact in self.facts.tracks[partition].facts:
+            if first - lost <= fact.offset < first:
+                fact.skipped = True
+
+    def on_fetched(self, replica: str, fetched: Mapping[Partition, Sequence[Event]]) -> None:
+        """Note records handed to the bridge."""
+        for partition, events in fetched.items():
+            self.told[replica].fetched += len(events)
+            self.epochs[replica, partition].receive(self.facts.of(event) for event in events)
+        if fetched:
+            self._pass("fetch")
+
+    def on_commit(self, replica: str, offsets: Mapping[Partition, Committed]) -> None:
+        """Judge a commit that the log takes: everything before it must be stored or kept as a dead letter.
+
+        One that says it is of a topic that is gone may come, and counts for nothing.
+        """
+        for partition, (offset, topic_id) in offsets.items():
+            track = self._cluster.tracks.get(partition)
+            is_judged = track is not None and track.topic_id == topic_id
+            left = self.facts.unsettled(partition, track.first) if track is not None and is_judged else None
+            if left is not None and left.offset < offset:
+                self.accuse(f"{replica} commits {partition} up to {offset}, but {left} is nowhere else")
+            epoch = self.epochs.get((replica, partition))
+            if epoch is not None:
+                epoch.commit(offset)
+        self._sign(f"{replica} commits {sorted((at, offset) for at, (offset, _) in offsets.items())}")
+        self._pass("commit")
+
+    # -- the broker ---------------------------------------------------------------------------------------------------
+
+    def on_write(self, wire: MemoryWire, sent: Sequence[Sent]) -> None:
+        """Judge what a lane writes."""
+        replica = PROCESS.get()
+        told = self.told[replica]
+        if wire.is_blocked():
+            self.accuse(f"{replica} writes to a connection that the broker blocks")
+        for one in sent:
+            batch = one.events.batch
+            if wire.lane == LANES[0] and not batch.retry and batch.rank and self._route.cap is not None:
+                self._judge_cap(replica, self._route.cap, list(one.events.events))
+            for index in range(one.events.start, one.events.end):
+                event = batch.events[index]
+                if wire.lane == LANES[0]:
+                    self._write(replica, batch, index, self.facts.of(event))
+                told.out_bytes[wire.lane] += event.size
+            count = one.events.end - one.events.start
+            told.written[wire.lane] += count
+            told.out[wire.lane] += count
+        route = self._route
+        if told.out[wire.lane] > route.in_flight_events:
+            self.accuse(f"{replica} has {told.out[wire.lane]} events in flight on {wire.lane}")
+        if told.out_bytes[wire.lane] > route.in_flight_bytes and told.out[wire.lane] > 1:
+            self.accuse(f"{replica} has {told.out_bytes[wire.lane]} bytes in flight on {wire.lane}")
+        if sent:
+            self._pass("write")
+
+    def _judge_cap(self, replica: str, cap: Cap, events: Sequence[Event]) -> None:
+        """Accuse classes below the highest of sending, for the first time, more than the cap within any second."""
+        told, now = self.told[replica], asyncio.get_running_loop().time()
+        sizes = [1 if cap.events else event.size for event in events]
+        told.sent_lately.append((now, sum(sizes)))
+        told.tokens += sum(sizes)
+        while told.sent_lately[0][0] <= now - 1:
+            told.tokens -= told.sent_lately.popleft()[1]
+        # Each type may hold what it was granted before the lane could take it.
+        slack = len(self._settings.event_types) * max(*sizes, cap.rate * cap.burst)
+        if told.tokens > cap.rate * (1 + 2 * cap.burst) + slack:
+            self.accuse(f"{replica} sends {told.tokens:g} within a second, the cap is {cap.rate:g}")
+
+    def _write(self, replica: str, batch: Batch, index: int, fact: Fact) -> None:
+        _, holder = self.holders[fact.partition]
+        epoch = batch.recipient.__dict__.get("epoch")
+        if holder != replica and self._may_not_know(replica):
+            self.note(f"{replica} publishes {fact}, not knowing that it was removed")
+        elif holder != replica:
+            self.accuse(f"{replica} publishes {fact}, which belongs to {holder or 'nobody'}")
+        elif epoch is not self.epochs[replica, fact.partition]:
+            self.accuse(f"{replica} publishes {fact} of an assignment that has ended")
+        track = self._cluster.tracks.get(fact.partition)
+        # A topic made anew is read from the old position until that is noticed: what it has before is not skipped.
+        is_astray = track is None or epoch is None or epoch.topic_id != track.topic_id
+        first = fact.offset if track is None or is_astray else track.first
+        for wrong in epoch.write(batch.first + index, fact, self.facts, first) if epoch is not None else ():
+            self.accuse(f"{replica}: {wrong}")
+
+    def _topic_id(self, partition: Partition) -> str:
+        track = self._cluster.tracks.get(partition)
+        return track.topic_id if track is not None else ""
+
+    def _may_not_know(self, replica: str) -> bool:
+        """Return whether it was removed by force a moment ago: half a session later at most it has noticed."""
+        since = asyncio.get_running_loop().time() - self.removed.get(replica, float("-inf"))
+        return since <= self._settings.log.session_timeout / 2
+
+    def on_published(self, batch: Batch, event: Event, verdict: Verdict | None) -> None:
+        """Note what the broker makes of a message."""
+        fact = self.facts.of(event)
+        self._sign(f"{fact} {verdict} {batch.address.lenient}")
+        if batch.address.lenient:
+            if verdict is Verdict.ACKED:
+                fact.letters += 1
+                self._judge_letter(fact, dict(batch.address.notes)["tidegate-reason"])
+        elif verdict is Verdict.ACKED:
+            self.facts.store(fact)
+        elif verdict is Verdict.RETURNED:
+            fact.returned = True
+        elif verdict is None:
+            fact.refused = True
+        self._pass("store")
+
+    def _judge_letter(self, fact: Fact, reason: str) -> None:
+        self.newest_wall = max(self.newest_wall, self._wall())
+        match reason:
+            case Reason.UNROUTABLE:
+                right = fact.returned
+            case Reason.REFUSED:
+                right = fact.refused
+            case Reason.EXPIRED:
+                right = fact.timestamp_ms < (self.newest_wall - MAX_AGE) * 1000
+            case Reason.INTERNAL:
+                right = False
+            case _:
+                right = not fact.fits
+        if not right:
+            self.accuse(f"{fact} is dead-lettered as {reason} without cause")
+
+    # -- the lanes ----------------------------------------------------------------------------------------------------
+
+    def on_outcome(self, replica: str, epoch: Epoch, batch: Batch, start: int, end: int, outcome: Outcome) -> None:
+        """Note what a flow is told of its events."""
+        told = self.told[replica]
+        if told.is_dead:
+            return
+        if not told.is_recorded:
+            told.outcomes[outcome] += end - start
+        before = epoch.out
+        for index in range(start, end):
+            fact = self.facts.of(batch.events[index])
+            if wrong := epoch.end(batch.first + index, fact, outcome):
+                self.accuse(f"{replica}: {wrong}")
+            if outcome is Outcome.CONFIRMED:
+                told.confirmed_bytes += fact.size
+        self._free(told, LANES[0], batch.events[start:end], before - epoch.out)
+        self._sign(f"{replica} is told {outcome.value} {batch.partition} {batch.first + start} {end - start}")
+        self._pass("told")
+
+    def on_letter_outcome(
+        self, replica: str, epoch: Epoch | None, batch: Batch, start: int, end: int, outcome: Outcome, reason: str
+    ) -> None:
+        """Note what becomes of dead letters."""
+        told = self.told[replica]
+        if told.is_dead:
+            return
+        self._free(told, LANES[1], batch.events[start:end], end - start)
+        if outcome is not Outcome.CONFIRMED or told.is_recorded:
+            return
+        told.letters[reason] += end - start
+        for index in range(start, end) if epoch is not None else ():
+            assert epoch is not None
+            epoch.end_letter(batch.first + index)
+
+    @staticmethod
+    def _free(told: Told, lane: str, events: Iterable[Event], count: int) -> None:
+        if count:
+            told.out[lane] -= count
+            told.out_bytes[lane] -= sum(event.size for event in events)
+
+    def _pass(self, seam: str) -> None:
+        """Let a fault strike that waits for this."""
+        if self._waiting:
+            left = []
+            for name, nth, future in self._waiting:
+                if name != seam:
+                    left.append((name, nth, future))
+                elif nth > 1:
+                    left.append((name, nth - 1, future))
+                elif not future.done():
+                    future.set_result(PROCESS.get())
+            self._waiting = left
+
+    def _sign(self, what: str) -> None:
+        self._digest.update(f"{asyncio.get_running_loop().time():.9f} {what}\n".encode())

@@ -1,0 +1,141 @@
+"""Which throttle an event type gets, and what types of a route share."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+from math import inf
+
+import pytest
+
+from proxy.bridge.throttle import OpenThrottle, PacedThrottle, Throttle
+from proxy.congestion.class_budget import BudgetVerdict
+from proxy.congestion.loop import ControlLoop
+from proxy.settings import BrokerSettings, Cap, EventType, LogSettings, Policy, Route, RoutingKey, Settings
+from proxy.simulation import virtual_time
+from proxy.steering.budgeted import BudgetedThrottle, CappedThrottle
+from proxy.steering.depths import Depths
+from proxy.steering.gate import Gate
+from proxy.steering.policies import Policies
+from tests.support.bridge_fakes import ScriptedLane, ScriptedMonitor
+
+KINDS: dict[Policy, type] = {"static": OpenThrottle, "per_type": PacedThrottle, "class_budget": BudgetedThrottle}
+
+
+class Made:
+    """Policies of some routes; made inside a running loop."""
+
+    def __init__(self, **routes: Route) -> None:
+        self.settings = Settings(
+            log=LogSettings(hosts=["memory:1"], group="g"),
+            broker=BrokerSettings(hosts=["memory:1"]),
+            routes=routes,
+        )
+        self.verdicts: list[BudgetVerdict] = []
+        self.loop = ControlLoop(list(routes), 3, self.settings.detector)
+        lanes = {name: ScriptedLane() for name in routes}
+        self.policies = Policies(self.settings, self.loop, lanes, lambda _: 0.0, observers=[self.verdicts.append])
+
+    def throttle(self, route: str, priority: str = "P2") -> Throttle:
+        return self.policies.throttle(
+            EventType(name="t", topic="t", priority=priority, route=route, routing_key=RoutingKey(constant="q"))
+        )
+
+    def gate(self, route: str, priority: str = "P2") -> Gate:
+        throttle = self.throttle(route, priority)
+        assert isinstance(throttle, BudgetedThrottle | CappedThrottle)
+        return throttle._gate
+
+
+def lived(story: Callable[[], Awaitable[None]]) -> None:
+    async def live() -> None:
+        await story()
+
+    virtual_time.run(live())
+
+
+@pytest.mark.parametrize("policy", list(KINDS))
+@pytest.mark.parametrize("cap", [None, Cap(events=5), Cap(bytes=5)], ids=["free", "events", "bytes"])
+def test_a_type_gets_the_throttle_of_its_routes_policy_within_the_cap_when_there_is_one(
+    policy: Policy, cap: Cap | None
+) -> None:
+    async def story() -> None:
+        throttle = Made(r=Route(exchange="x", policy=policy, cap=cap)).throttle("r")
+        if cap is not None:
+            assert isinstance(throttle, CappedThrottle)
+            assert throttle._counts_bytes is (cap.bytes is not None)
+            throttle = throttle._inner
+        assert type(throttle) is KINDS[policy]
+
+    lived(story)
+
+
+@pytest.mark.parametrize("route", [Route(exchange="x"), Route(exchange="x", policy="static", cap=Cap(events=5))])
+def test_types_share_a_gate_when_they_take_the_same_route(route: Route) -> None:
+    async def story() -> None:
+        made = Made(one=route, other=route)
+        assert made.gate("one", "P1") is made.gate("one", "P3")
+        assert made.gate("one") is not made.gate("other")
+
+    lived(story)
+
+
+def test_a_cap_has_its_burst_and_binds_the_top_class_only_when_it_is_strict() -> None:
+    async def story() -> None:
+        made = Made(
+            soft=Route(exchange="x", policy="static", cap=Cap(events=100, burst=0.5)),
+            hard=Route(exchange="x", policy="static", cap=Cap(bytes=10_000, strict=True)),
+        )
+        assert [(pool.rate, pool.burst) for pool in made.gate("soft")._divider._pools] == [(100, 50)]
+        assert [(pool.rate, pool.burst) for pool in made.gate("hard")._divider._pools] == [(10_000, 1_000)]
+        assert await made.throttle("soft", "P1").admit(10_000, size=1.0, again=False) == 1
+        for _ in range(1_000):
+            await made.throttle("soft", "P1").admit(1, size=1.0, again=False)
+        assert asyncio.get_running_loop().time() == 0
+        for _ in range(10):
+            await made.throttle("hard", "P1").admit(1, size=1_000.0, again=False)
+        assert asyncio.get_running_loop().time() == pytest.approx(1.0, abs=0.1)
+
+    lived(story)
+
+
+def test_a_budget_begins_with_the_start_rate_below_a_top_class_without_limit() -> None:
+    async def story() -> None:
+        made = Made(r=Route(exchange="x"))
+        assert [pool.rate for pool in made.gate("r")._divider._pools] == [
+            inf,
+            made.settings.class_budget.start_rate,
+            made.settings.class_budget.start_rate,
+        ]
+
+    lived(story)
+
+
+def test_releases_of_types_are_spread_over_the_tick_when_their_policy_is_per_type() -> None:
+    async def story() -> None:
+        made = Made(r=Route(exchange="x", policy="per_type"))
+        phases = sorted(
+            throttle._phase for _ in range(100) if isinstance(throttle := made.throttle("r"), PacedThrottle)
+        )
+        gaps = [later - sooner for sooner, later in pairwise(phases)]
+        assert max(gaps) < 3 * made.settings.throttling.tick / 100
+
+    lived(story)
+
+
+def test_only_routes_under_class_budget_are_controlled_and_their_verdicts_told() -> None:
+    async def story() -> None:
+        made = Made(
+            a=Route(exchange="x", queues=("q",)),
+            b=Route(exchange="x", policy="static"),
+            c=Route(exchange="x", policy="per_type"),
+            d=Route(exchange="x"),
+        )
+        assert made.policies.reads_others
+        assert not Made(b=Route(exchange="x", policy="static")).policies.reads_others
+        control = made.policies.control(Depths(ScriptedMonitor({}), ["q"], 0.05), None)
+        task = asyncio.create_task(control.run())
+        await asyncio.sleep(1)
+        task.cancel()
+        assert {verdict.route for verdict in made.verdicts} == {"a", "d"}
+
+    lived(story)
