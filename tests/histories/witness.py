@@ -35,6 +35,8 @@ class Witness:
         """What happened and when, in short."""
         self.epochs: dict[tuple[str, Partition], Epoch] = {}
         """The latest of each replica and partition."""
+        self.epoch_of: dict[object, Epoch] = {}
+        """By the flow that sends its events."""
         self.holders: dict[Partition, tuple[int, str]] = {}
         """In which generation each partition was given to whom."""
         self.removed: dict[str, float] = {}
@@ -186,7 +188,7 @@ class Witness:
 
     def _write(self, replica: str, batch: Batch, index: int, fact: Fact) -> None:
         _, holder = self.holders[fact.partition]
-        epoch = batch.recipient.__dict__.get("epoch")
+        epoch = self.epoch_of.get(batch.recipient)
         if holder != replica and self._may_not_know(replica):
             self.note(f"{replica} publishes {fact}, not knowing that it was removed")
         elif holder != replica:

@@ -9,6 +9,7 @@ from proxy.bridge.committer import Committer
 from proxy.bridge.inbox import Budget
 from proxy.bridge.lease import Lease
 from proxy.bridge.listener import Listener, Surroundings
+from proxy.bridge.observer import UNOBSERVED
 from proxy.bridge.pump import Pump
 from proxy.bridge.tally import Tallies, Tally
 from proxy.bridge.throttle import OpenThrottle, PacedThrottle, Throttle
@@ -65,6 +66,7 @@ class World:
             statistics=self.statistics,
             tallies=Tallies(self.tally, self.class_tally, self.route_tally),
             around=Surroundings(
+                observer=UNOBSERVED,
                 log=self.log,
                 lease=self.lease,
                 budget=self.budget,
