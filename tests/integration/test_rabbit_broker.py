@@ -27,7 +27,7 @@ from proxy.steering.depths import Depths
 from tests.contract.lane_adapters import Bench, RabbitWorld, until
 from tests.support.recipient import Recorder
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.timeout(180), pytest.mark.each_rabbitmq]
 
 
 @pytest.fixture
