@@ -18,7 +18,7 @@ from tests.histories.epoch import Epoch
 from tests.histories.facts import Fact, Facts
 from tests.histories.memory_wire import MemoryWire, Verdict
 from tests.histories.plan import LANES, MAX_AGE
-from tests.histories.told import Told
+from tests.histories.replica_account import ReplicaAccount
 
 MOST_VIOLATIONS = 8
 
@@ -28,13 +28,15 @@ class Witness:
 
     def __init__(self, settings: Settings, cluster: MemoryCluster, wall: Callable[[], float]) -> None:
         self.facts = Facts()
-        self.told: dict[str, Told] = {}
+        self.told: dict[str, ReplicaAccount] = {}
         """By replica."""
         self.violations: list[str] = []
         self.steps: list[tuple[float, str]] = []
         """What happened and when, in short."""
         self.epochs: dict[tuple[str, Partition], Epoch] = {}
         """The latest of each replica and partition."""
+        self.epoch_of: dict[object, Epoch] = {}
+        """By the flow that sends its events."""
         self.holders: dict[Partition, tuple[int, str]] = {}
         """In which generation each partition was given to whom."""
         self.removed: dict[str, float] = {}
@@ -186,7 +188,7 @@ class Witness:
 
     def _write(self, replica: str, batch: Batch, index: int, fact: Fact) -> None:
         _, holder = self.holders[fact.partition]
-        epoch = batch.recipient.__dict__.get("epoch")
+        epoch = self.epoch_of.get(batch.recipient)
         if holder != replica and self._may_not_know(replica):
             self.note(f"{replica} publishes {fact}, not knowing that it was removed")
         elif holder != replica:
@@ -277,7 +279,7 @@ class Witness:
             epoch.end_letter(batch.first + index)
 
     @staticmethod
-    def _free(told: Told, lane: str, events: Iterable[Event], count: int) -> None:
+    def _free(told: ReplicaAccount, lane: str, events: Iterable[Event], count: int) -> None:
         if count:
             told.out[lane] -= count
             told.out_bytes[lane] -= sum(event.size for event in events)
