@@ -176,6 +176,10 @@ class MemoryCluster:
         self._cut_off.discard(member)
         self._stir()
 
+    def exists(self, partition: Partition) -> bool:
+        """Tell whether there is such a partition."""
+        return partition in self.tracks
+
     def group(self, name: str) -> Group:
         """Return the consumer group, new if it is unknown."""
         return self._groups.setdefault(name, Group(self))
@@ -208,7 +212,7 @@ class MemoryCluster:
         await self.round_trip(member)
         if self.chance.random() < self.refuses_commits:
             raise LogError("the log refused a commit")
-        known = {at: said for at, said in offsets.items() if at in self.tracks and not self._leaves_out()}
+        known = {at: said for at, said in offsets.items() if self.exists(at) and not self._leaves_out()}
         if known:
             group.commit(member, generation, known)
         if self.chance.random() < self.loses_answers:
