@@ -18,7 +18,7 @@ from proxy.bridge.committer import Committer
 from proxy.bridge.event_log import EventLog
 from proxy.bridge.inbox import Budget
 from proxy.bridge.lease import Lease
-from proxy.bridge.listener import Listener, Surroundings
+from proxy.bridge.listener import Listener, Shared
 from proxy.bridge.observer import UNOBSERVED, Observer
 from proxy.bridge.pump import Pump
 from proxy.bridge.tally import Tallies, Tally
@@ -29,7 +29,7 @@ from proxy.recording.recorder import Recorder
 from proxy.settings import EventType, Settings
 from proxy.steering.depths import Depths
 from proxy.steering.insights import Insights
-from proxy.steering.other_replicas import Others
+from proxy.steering.other_replicas import OtherReplicas
 from proxy.steering.policies import Policies
 
 _say = structlog.get_logger("tidegate")
@@ -73,7 +73,7 @@ class App:
         limits = settings.limits
         incident = self.recorder.on_incident
         self.budget = Budget(limits.inboxes_bytes, len(settings.classes))
-        self._around = Surroundings(
+        self._around = Shared(
             log=log,
             lease=lease,
             budget=self.budget,
@@ -94,7 +94,7 @@ class App:
             settings.broker.depth_interval,
             settings.broker.depth_polls,
         )
-        self._others = Others(log, self._route_of)
+        self._others = OtherReplicas(log, self._route_of)
         management = settings.broker.management
         self._insights = (
             None if insights is None or management is None else Insights(insights, queues, management.interval)

@@ -26,7 +26,7 @@ Incident = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Shared:
     """What every listener of the process shares."""
 
     log: EventLog
@@ -57,7 +57,7 @@ class Listener:
         throttle: Throttle,
         statistics: RouteStatistics,
         tallies: Tallies,
-        around: Surroundings,
+        around: Shared,
     ) -> None:
         self.event_type = event_type
         self.throttle = throttle

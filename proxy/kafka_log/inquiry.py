@@ -7,18 +7,16 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any
 
 from aiokafka import TopicPartition, errors
-from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.offset import OffsetRequest
 
 from proxy.bridge.event_log import Survey
 from proxy.errors import LogError
 from proxy.kafka_log.client import Reach
+from proxy.kafka_log.network import Network
 from proxy.kafka_log.protocol import TopicsRequest, topics
+from proxy.model import Partition
+from proxy.positions.port import LATEST
 from proxy.settings import LogSettings
-
-EARLIEST = -2
-LATEST = -1
-"""Times that stand for the beginning and the end of a partition."""
 
 _ANSWER_SECONDS = 5.0
 """One question with all its requests."""
@@ -32,7 +30,7 @@ class Inquiry:
     `reach` is told of every answer and every failure, which makes it the detector of outages.
     """
 
-    def __init__(self, client: AIOKafkaClient, settings: LogSettings, reach: Reach) -> None:
+    def __init__(self, client: Network, settings: LogSettings, reach: Reach) -> None:
         self._client = client
         self._isolation = int(settings.isolation_level == "read_committed")
         self._reach = reach
@@ -41,9 +39,9 @@ class Inquiry:
     async def survey(self, wanted: Collection[str]) -> Survey:
         """Ask for all topics, then by name for those wanted that are not among them."""
         async with self._answer("topics"):
-            known = topics(await self._ask_any(TopicsRequest(None, with_rights=True)))
+            known = topics(await self._client.ask_any(TopicsRequest(None, with_rights=True)))
             if hidden := set(wanted) - known.keys():
-                known |= topics(await self._ask_any(TopicsRequest(hidden, with_rights=True)))
+                known |= topics(await self._client.ask_any(TopicsRequest(hidden, with_rights=True)))
         refused = errors.TopicAuthorizationFailedError.errno
         readable = frozenset(name for name, topic in known.items() if topic.may_read and not topic.error)
         denied = {
@@ -58,10 +56,10 @@ class Inquiry:
     async def topic_ids(self, names: Collection[str]) -> dict[str, str]:
         """Return the topics' ids, empty where the broker tells none; topics that it can't tell of now are left out."""
         async with self._answer("topics"):
-            known = topics(await self._ask_any(TopicsRequest(names, with_rights=False)))
+            known = topics(await self._client.ask_any(TopicsRequest(names, with_rights=False)))
         return {name: topic.id for name, topic in known.items() if not topic.error}
 
-    async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    async def offsets(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
         """Return the first offset at or after a time (milliseconds since 1970, `EARLIEST` or `LATEST`), one each.
 
         A partition with nothing at or after its time gets its end. Those that the log can't tell of now are left out.
@@ -84,26 +82,16 @@ class Inquiry:
             raise LogError(f"the log does not tell its {subject}: {why}") from error
         self._reach.found("inquiry")
 
-    async def _ask_any(self, request: Any) -> Any:
-        """Ask the brokers in turn until one answers."""
-        failure: errors.KafkaError = errors.NodeNotReadyError("no broker is known")
-        for broker in self._client.cluster.brokers():
-            try:
-                return await self._client.send(broker.nodeId, request)
-            except errors.KafkaError as error:
-                failure = error
-        raise failure
-
-    async def _offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    async def _offsets(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
         """Send one request to each leader; raise only if none of them answers."""
         await self._know({partition.topic for partition in times})
         by_leader: dict[Any, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
         for partition, time in times.items():
-            leader = self._client.cluster.leader_for_partition(partition)
+            leader = self._client.cluster.leader_for_partition(TopicPartition(*partition))
             if leader in {None, -1}:
                 self._client.force_metadata_update()
             else:
-                by_leader[leader][partition.topic].append((partition.partition, time))
+                by_leader[leader][partition.topic].append((partition.number, time))
         requests = [
             self._client.send(leader, OffsetRequest(_CLIENT, self._isolation, list(topics.items())))
             for leader, topics in by_leader.items()
@@ -118,7 +106,7 @@ class Inquiry:
             for topic, answers in () if isinstance(response, BaseException) else response.topics:
                 for number, error, _, offset in answers:
                     if error == 0:
-                        found[TopicPartition(topic, number)] = offset
+                        found[Partition(topic, number)] = offset
                     elif getattr(errors.for_code(error), "invalid_metadata", False):
                         self._client.force_metadata_update()
         return found

@@ -8,7 +8,7 @@ from functools import partial
 
 from proxy.simulation import virtual_time
 from tests.histories import checks
-from tests.histories.hands import Hands
+from tests.histories.fault_actions import FaultActions
 from tests.histories.plan import TOPICS, Plan
 from tests.histories.world import World
 
@@ -76,10 +76,10 @@ class History:
         producing = side[0]
         for _ in range(self.plan.replicas):
             world.start()
-        hands = Hands(world)
+        actions = FaultActions(world)
         async with asyncio.TaskGroup() as tasks:
             for fault in self.plan.faults:
-                tasks.create_task(hands.strike(fault))
+                tasks.create_task(actions.strike(fault))
         world.is_calm = True
         world.witness.note("calm")
         await producing

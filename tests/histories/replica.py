@@ -11,7 +11,7 @@ from proxy.simulation.virtual_time import PROCESS, StoppableLoop
 from tests.histories.disk import MemoryMetricLog
 from tests.histories.memory_broker import MemoryBroker
 from tests.histories.plan import LANES, Plan
-from tests.histories.told import Told
+from tests.histories.replica_account import ReplicaAccount
 from tests.histories.watched import WatchedBridge, WatchedLog
 from tests.histories.witness import Witness
 
@@ -46,7 +46,7 @@ class Replica:
         self._broker = broker
         self._witness = witness
         self._wall = wall
-        witness.told[name] = Told()
+        witness.told[name] = ReplicaAccount()
         context = copy_context()
         context.run(PROCESS.set, name)
         self.task = asyncio.get_running_loop().create_task(self._live(), name=name, context=context)

@@ -18,7 +18,7 @@ from tests.histories.epoch import Epoch
 from tests.histories.facts import Fact, Facts
 from tests.histories.memory_wire import MemoryWire, Verdict
 from tests.histories.plan import LANES, MAX_AGE
-from tests.histories.told import Told
+from tests.histories.replica_account import ReplicaAccount
 
 MOST_VIOLATIONS = 8
 
@@ -28,7 +28,7 @@ class Witness:
 
     def __init__(self, settings: Settings, cluster: MemoryCluster, wall: Callable[[], float]) -> None:
         self.facts = Facts()
-        self.told: dict[str, Told] = {}
+        self.told: dict[str, ReplicaAccount] = {}
         """By replica."""
         self.violations: list[str] = []
         self.steps: list[tuple[float, str]] = []
@@ -279,7 +279,7 @@ class Witness:
             epoch.end_letter(batch.first + index)
 
     @staticmethod
-    def _free(told: Told, lane: str, events: Iterable[Event], count: int) -> None:
+    def _free(told: ReplicaAccount, lane: str, events: Iterable[Event], count: int) -> None:
         if count:
             told.out[lane] -= count
             told.out_bytes[lane] -= sum(event.size for event in events)

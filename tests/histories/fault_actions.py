@@ -16,7 +16,7 @@ _JUMP = 20.0
 """Seconds that the wall clock jumps at most, either way."""
 
 
-class Hands:
+class FaultActions:
     """Works on one world. Faults of one kind may overlap: what lasts, lasts until the last of them ends."""
 
     def __init__(self, world: World) -> None:
