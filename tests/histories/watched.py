@@ -71,7 +71,8 @@ class _WatchedOwner:
             self._witness.on_revoked(self._name, partitions)
 
     def on_truncated(self, partition: Partition, lost: int) -> None:
-        self._witness.on_truncated(self._name, partition, lost)
+        share = self._log.positions.shares[partition]
+        self._witness.on_truncated(self._name, partition, lost, share.gap.stop)
         self._owner.on_truncated(partition, lost)
 
 

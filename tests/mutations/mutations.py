@@ -38,17 +38,16 @@ SESSION = "proxy/publish_lane/session.py"
 LANE = "proxy/publish_lane/lane.py"
 LINE = "proxy/publish_lane/line.py"
 OUTCOMES = "proxy/publish_lane/outcomes.py"
-SHARE = "proxy/simulation/memory_share.py"
-"""Of the log in memory, which does what `proxy/positions/placing.py` does."""
+PLACING = "proxy/positions/placing.py"
 QUARANTINE = "proxy/publish_lane/quarantine.py"
 
 MUTATIONS = (
     Mutation(
         "commit before confirm",
         COMMITTER,
-        "await self._log.commit({flow.partition: flow.watermark.position for flow in due})",
-        "await self._log.commit({flow.partition: flow._queue[0].events[-1].position if flow._queue else "
-        "flow.watermark.position for flow in due})",
+        "positions = {flow.partition: flow.watermark.position for flow in due}",
+        "positions = {flow.partition: flow._queue[0].events[-1].position if flow._queue else "
+        "flow.watermark.position for flow in due}",
     ),
     Mutation(
         "watermark off by one",
@@ -348,14 +347,14 @@ MUTATIONS = (
     ),
     Mutation(
         "the id of the topic is ignored",
-        SHARE,
-        "        if self.topic_id == track.topic_id:\n",
-        "        if self.next <= track.end:\n",
+        PLACING,
+        "        if told == share.topic_id:\n",
+        "        if told == share.topic_id or share.began is not None:\n",
     ),
     Mutation(
         "an offset committed for a topic that is gone is trusted",
-        SHARE,
-        "        return offset if topic_id == track.topic_id else track.first\n",
-        "        return offset\n",
+        PLACING,
+        "            share.topic_id, share.next = committed.topic_id, committed.offset\n",
+        "            share.next = committed.offset\n",
     ),
 )
