@@ -24,15 +24,18 @@ class Stream:
     order: Order
     priority: str
     rate: float
-    """Events a second."""
+    """Events a second; 0 for what is poured into the log at the beginning, or nothing."""
 
 
-STREAMS = (
+FLOWING = (
     Stream("faults.strict", Order.STRICT, "P1", 60.0),
     Stream("faults.ordered", Order.PARTITION, "P1", 150.0),
     Stream("faults.loose", Order.NONE, "P3", 120.0),
     Stream("faults.campaign", Order.PARTITION, "P3", 120.0),
 )
+VOLUME = Stream("faults.volume", Order.PARTITION, "P3", 0.0)
+"""What stands in the log when the rounds begin; its flow is not watched, its events are counted at the end."""
+STREAMS = (*FLOWING, VOLUME)
 PAYLOAD = Bulk(SIZE, seed=SEED)
 
 

@@ -21,6 +21,9 @@ START_SECONDS = 120.0
 STOP_SECONDS = 60.0
 TOOL_SECONDS = 60.0
 MAX_SCHEDULERS = 4
+SILENT_SECONDS = 6
+"""A node of a cluster that says nothing for so long is down for the others. By default it is a minute (net_ticktime),
+and so long nobody, plain clients neither, gets a message into a queue which that node led."""
 NO_BUSY_WAIT = "+sbwt none +sbwtdcpu none +sbwtdio none"
 
 SETTINGS = """\
@@ -175,6 +178,7 @@ class RabbitmqNode:
 
     def _env(self) -> dict[str, str]:
         """Return all that the scripts look at: nothing set on the machine or by the user reaches this node."""
+        ticks = f" -kernel net_ticktime {SILENT_SECONDS}" if self.members else ""
         schedulers = 1 if self.members else min(os.cpu_count() or 1, MAX_SCHEDULERS)
         return {
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
@@ -196,7 +200,7 @@ class RabbitmqNode:
             "RABBITMQ_PID_FILE": str(self._pid_file),
             "RABBITMQ_SCHEMA_DIR": str(self.data / "schema"),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": (
-                f"-kernel inet_dist_use_interface {{127,0,0,1}} +S {schedulers}:{schedulers} {NO_BUSY_WAIT}"
+                f"-kernel inet_dist_use_interface {{127,0,0,1}} +S {schedulers}:{schedulers} {NO_BUSY_WAIT}{ticks}"
             ),
             MARK: f"{self.home}:{self.role}",
         }
