@@ -61,7 +61,7 @@ what must hold in every round:
   flows, ready  within {RECOVERY_SECONDS:.0f} s; the flow within {TAKEOVER_SECONDS:.0f} s after a replica's kill -9
   without it    (--cluster) while a node stays lost, every partition flows within {RAW_SECONDS:.0f} s after a plain
                 client gets through, {OUTAGE_SECONDS:.0f} s in all; if the node is silent, somebody says which it is
-  truncated     what the log dropped under its readers is counted exactly by the replicas
+  truncated     what the log dropped under its readers (no gaps here) is counted exactly by the replicas
 
 examples:
   python -m load.faults --json out/faults.json                         every fault once, about 6 minutes
