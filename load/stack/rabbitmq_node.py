@@ -1,5 +1,6 @@
 """One RabbitMQ node with its own name, cookie, epmd, ports and folders, started by the scripts of any RabbitMQ."""
 
+import contextlib
 import os
 import secrets
 import signal
@@ -162,11 +163,16 @@ class RabbitmqNode:
     def _share_cookie(self) -> None:
         """Give the node the secret by which the nodes of a cluster know each other, made by the first that starts."""
         common, own = self.home / "erlang.cookie", self.data / "home" / ".erlang.cookie"
-        for path in (common, own):
-            if not path.exists():
-                text = secrets.token_hex(20) if path is common else common.read_text()
-                path.touch(0o600)  # before anything stands in it: Erlang refuses one that others may read
-                path.write_text(text)
+        if not common.exists():
+            drawn = self.data / "erlang.cookie"
+            drawn.touch(0o600)  # before anything stands in it: Erlang refuses one that others may read
+            drawn.write_text(secrets.token_hex(20))
+            with contextlib.suppress(FileExistsError):  # whole or not at all, and the first wins
+                os.link(drawn, common)
+            drawn.unlink()
+        if not own.exists():
+            own.touch(0o600)
+            own.write_text(common.read_text())
 
     @property
     def _settings(self) -> Path:
