@@ -36,8 +36,11 @@ class PartitionOwner(Protocol):
         """
         ...
 
-    def on_truncated(self, partition: Partition, lost: int) -> None:
-        """Be told that the log dropped `lost` records of the partition before they could be read."""
+    def on_truncated(self, partition: Partition, at_most: int) -> None:
+        """Be told that the log dropped records of the partition before they could be read: so many at most.
+
+        Positions are counted; how many of them were gaps (compaction, ends of transactions) can't be told any more.
+        """
         ...
 
 
@@ -100,8 +103,8 @@ class EventLog(Protocol):
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """Return for each partition how many positions its end is ahead of `done`.
 
-        None: nothing is done with since the assignment, so count from where it began. Gaps left by compaction count
-        too. Partitions the log can't tell of are left out.
+        None: nothing is done with since the assignment, so count from where it began. Gaps left by compaction count,
+        and what a transaction that has not ended holds back. Partitions the log can't tell of are left out.
         """
         ...
 

@@ -84,7 +84,7 @@ class _Owner:
             raise self.failure
         return self.final
 
-    def on_truncated(self, partition: Partition, lost: int) -> None: ...
+    def on_truncated(self, partition: Partition, at_most: int) -> None: ...
 
 
 def _epoch(owner: _Owner) -> tuple[Epoch, _Coordinator]:
