@@ -308,9 +308,9 @@ MUTATIONS = (
     ),
     Mutation(
         "no deadline for confirms",
-        SESSION,
-        "        if oldest is not None and now - max(oldest, since) > limits.confirm_deadline:\n",
-        "        if oldest is not None and now - max(oldest, since) > 1_000 * limits.confirm_deadline:\n",
+        "proxy/publish_lane/patience.py",
+        "            return self.deadline\n",
+        "            return 1_000 * self.deadline\n",
     ),
     Mutation(
         "quarantine never ends",
