@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from load.stack import probes
+from load.stack import probes, security
 from load.stack.errors import StackError
 from load.stack.processes import MARK, Identity, await_end, identity, is_running, kill_marked, send, spawn
 from load.stack.state import RABBITMQ
@@ -70,16 +70,17 @@ class RabbitmqNode:
         """Start the node and return the script that runs it; `await_ready` tells the node's own process."""
         for folder in ("home", "mnesia", "logs", "schema", "generated"):
             (self.data / folder).mkdir(parents=True, exist_ok=True)
-        managed = MANAGEMENT in self.ports
-        settings = SETTINGS + (MANAGEMENT_SETTINGS if managed else "")
+        managed, secured = MANAGEMENT in self.ports, "amqps" in self.ports
+        settings = SETTINGS + (MANAGEMENT_SETTINGS if managed else "") + (security.RABBITMQ_SETTINGS if secured else "")
         if self.members:
             settings += CLUSTER_SETTINGS.format(first=self.members[0])
             for number, member in enumerate(self.members, 1):
                 settings += f"cluster_formation.classic_config.nodes.{number} = {member}@localhost\n"
             self._share_cookie()
-        self._settings.write_text(settings.format(log=self.log, **self.ports))
-        (self.data / "advanced.config").write_text("[].\n")
-        (self.data / "plugins").write_text("[rabbitmq_management].\n" if managed else "[].\n")
+        self._settings.write_text(settings.format(log=self.log, folder=self.home / "certificates", **self.ports))
+        (self.data / "advanced.config").write_text(security.rabbitmq_keys() if secured else "[].\n")
+        plugins = [*(["rabbitmq_management"] if managed else []), *(security.PLUGINS if secured else [])]
+        (self.data / "plugins").write_text(f"[{','.join(plugins)}].\n")
         self._pid_file.unlink(missing_ok=True)
         return spawn([str(self.sbin / "rabbitmq-server")], env=self._env(), output=self.data / "output")
 
