@@ -131,7 +131,7 @@ def _offsets(response: Any) -> dict[Partition, Committed]:
 
 
 def _fetch_errors(response: Any) -> list[int]:
-    """A partition of which the answer can't tell is not one without an offset: it would be begun anew."""
+    """Return also those of single partitions: one that can't be told of would be begun anew."""
     each = {error for _, answers in response.topics for *_, error in answers}
     return [error for error in (response.error_code, *sorted(each)) if error not in {0, _UNKNOWN_TOPIC}]
 

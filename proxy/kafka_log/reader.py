@@ -126,8 +126,8 @@ class Reader:
     async def _rejoin(self, error: errors.KafkaError, shares: Shares) -> None:
         """Take part in the group anew after a failure that the library doesn't know: its heartbeats may have ended."""
         for is_last in (False, True):
-            # Without a turn of the loop nothing new can have failed. The library tells whoever waits, and keeps the same
-            # failure for the next who asks; what it raises after that, it will raise for ever.
+            # Without a turn of the loop nothing new can have failed. The library tells whoever waits, and keeps the
+            # same failure for the next who asks; what it raises after that, it will raise for ever.
             try:
                 async with asyncio.timeout(0):
                     await self._consumer.getmany(_NOBODY, timeout_ms=0)
