@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import structlog
 
-from proxy.bridge.event_log import PartitionOwner, Survey
+from proxy.bridge.event_log import PartitionOwner, Standing, Survey
 from proxy.errors import AssignmentLostError, LogError
 from proxy.model import Event, Partition, Position
 from proxy.settings import Limits, LogSettings
@@ -126,6 +126,10 @@ class MemoryLog:
             if track is not None and head is not None:
                 lags[partition] = max(0, track.end - head)
         return lags
+
+    def standing(self) -> Mapping[Partition, Standing]:
+        """Return none: what keeps a partition from being read here keeps all, and polls say it."""
+        return {}
 
     async def progress(self) -> Mapping[Partition, int]:
         """Return what the group has committed, but for what this member owns or has not yet committed last."""
