@@ -145,12 +145,12 @@ class KafkaLog:
         """Fetch again from the partitions; those not owned are passed over."""
         self._positions.resume(partitions)
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> None:
+    async def commit(self, positions: Mapping[Partition, Position]) -> frozenset[Partition]:
         """Commit what is owned of the positions, in one request, once none is under way; `limits.commit_deadline`."""
-        await self._positions.commit(positions)
+        return await self._positions.commit(positions)
 
     async def affirm(self) -> bool:
-        """Ask within `limits.commit_deadline`; True without asking if nothing is owned. See `EventLog.affirm`."""
+        """Ask within `limits.commit_deadline`. See `EventLog.affirm`."""
         return await self._positions.affirm()
 
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:

@@ -136,6 +136,14 @@ async def test_a_commit_is_a_log_error_when_it_is_refused_or_takes_too_long() ->
         )
 
 
+async def test_a_commit_counts_for_what_the_answer_says_when_a_topic_is_unknown_or_refused() -> None:
+    unknown, refused = errors.UnknownTopicOrPartitionError.errno, errors.TopicAuthorizationFailedError.errno
+    answer = SimpleNamespace(topics=[("orders", [(0, 0), (1, unknown)]), ("secret", [(0, refused)])])
+    wanted = {ONE: Committed(5, ""), TWO: Committed(5, ""), Partition("secret", 0): Committed(5, "")}
+    taken = await coordinator(lambda _: answer).commit(Membership(1, "me"), wanted)
+    assert taken == (frozenset({ONE}), frozenset({"secret"}))
+
+
 async def test_nothing_is_asked_when_the_log_has_been_left() -> None:
     log = KafkaLog(SETTINGS, Limits())
     await log.stop()
