@@ -202,6 +202,7 @@ class _Consumer:
 def _reader(consumer: _Consumer, left: list[str]) -> Reader:
     return Reader(
         consumer,
+        {},
         Reach(["broker:9092"]),
         on_unavailable=lambda share, offset: left.append(f"{share.partition} {offset}"),
         on_refused=left.append,
