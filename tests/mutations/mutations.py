@@ -91,8 +91,8 @@ MUTATIONS = (
     Mutation(
         "return taken as confirm",
         LEDGER,
-        "                    self._returned[tag] = why\n",
-        "",
+        "            self._looked = max(self._looked, tag)\n            self._returned[tag] = why\n",
+        "            self._looked = max(self._looked, tag)\n",
     ),
     Mutation(
         "multiple flag ignored",
@@ -284,8 +284,8 @@ MUTATIONS = (
     Mutation(
         "blocked ignored",
         LANE,
-        "                if self._state is LaneState.OPEN:\n                    session.write()\n",
-        "                if self._state is not LaneState.LOST:\n                    session.write()\n",
+        "                if self._state is LaneState.OPEN:\n                    self._quarantine",
+        "                if self._state is not LaneState.LOST:\n                    self._quarantine",
     ),
     Mutation(
         "request for tokens left behind",
@@ -308,9 +308,9 @@ MUTATIONS = (
     ),
     Mutation(
         "no deadline for confirms",
-        SESSION,
-        "        if oldest is not None and now - max(oldest, since) > limits.confirm_deadline:\n",
-        "        if oldest is not None and now - max(oldest, since) > 1_000 * limits.confirm_deadline:\n",
+        "proxy/publish_lane/patience.py",
+        "            return self.deadline\n",
+        "            return 1_000 * self.deadline\n",
     ),
     Mutation(
         "quarantine never ends",
