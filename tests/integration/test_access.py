@@ -192,19 +192,18 @@ async def test_a_lane_and_the_log_find_back_when_a_refused_secret_is_replaced_at
         async with Bridge.running(tmp_path, written) as bridge:
             lane = bridge.lanes["main"]
             await until(lambda: lane.state is LaneState.OPEN and bridge.app.assignment.flows())
-            try:
-                await secrets.control("change_password", secrets.user, "second")
-                await secrets.control("close_all_user_connections", secrets.user, "test")
-                await secrets.kafka_password("second", mechanism)
-                refused = {"login_refused", "lane_unreachable"}
-                await until(lambda: {entry["event"] for entry in logs} >= refused)
-                secrets.write("broker", "second")
-                secrets.write("log", "second")
-                await until(lambda: lane.state is LaneState.OPEN)
-                await ends.produce(place[0], [b"after"])
-                assert [message.body for message in await ends.receive(place[1], 1)] == [b"after"]
-            finally:
-                await secrets.kafka_password(USERS["tidegate"], mechanism)
+            await secrets.control("change_password", secrets.user, "second")
+            await secrets.control("close_all_user_connections", secrets.user, "test")
+            await secrets.kafka_password("second", mechanism)
+            refused = {"login_refused", "lane_unreachable"}
+            await until(lambda: {entry["event"] for entry in logs} >= refused)
+            secrets.write("broker", "second")
+            secrets.write("log", "second")
+            await until(lambda: lane.state is LaneState.OPEN)
+            await ends.produce(place[0], [b"after"])
+            assert [message.body for message in await ends.receive(place[1], 1)] == [b"after"]
+            told = list(logs)  # what follows is refused anew
+            await secrets.kafka_password(USERS["tidegate"], mechanism)
     for name in ("login_refused", "lane_unreachable"):
-        said = [json.dumps(entry, sort_keys=True) for entry in logs if entry["event"] == name]
+        said = [json.dumps(entry, sort_keys=True) for entry in told if entry["event"] == name]
         assert len(said) == len(set(said)), said
