@@ -29,7 +29,7 @@ from load.stack.leftovers import clear, clear_abandoned, is_up
 from load.stack.node import Kafka, Node, Rabbitmq
 from load.stack.processes import identity, is_running, send
 from load.stack.reach import VARIABLE, Reach
-from load.stack.state import FILE_NAME, GUARDIAN, NETWORK, State, home_of, locked
+from load.stack.state import FILE_NAME, GUARDIAN, NETWORK, State, empty_folder, home_of, locked
 
 PORT_ATTEMPTS = 3
 HEAP, CLUSTER_HEAP = "1g", "384m"
@@ -82,7 +82,7 @@ class Stack(Reach):
             if is_up(home):
                 raise AlreadyUpError(f"stack {home.name} is up already; take it down first, or use another name")
             clear(home)
-            folder = _empty_folder(Path(data).resolve()) if data else home / "data"
+            folder = empty_folder(Path(data).resolve()) if data else home / "data"
             heap = heap or (HEAP if kafka_nodes == 1 else CLUSTER_HEAP)
             state = State(
                 home.name, home, folder, {}, software, owner=this, heap=heap, kafka_nodes=kafka_nodes,
@@ -296,9 +296,3 @@ class Stack(Reach):
         with locked(self._state.home):
             self._state = State.load(self._state.path)
             yield
-
-
-def _empty_folder(folder: Path) -> Path:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise StackError(f"{folder} is not empty; --data takes a new or an empty folder")
-    return folder
