@@ -164,6 +164,7 @@ class WireTransport(transports._FlowControlMixin, asyncio.Transport):  # the rea
         self.is_gone = False
         """The socket is closed."""
         self.context = context
+        self.link = out.link
         self._network = network
         self._protocol: Any = None
         self._out = out
