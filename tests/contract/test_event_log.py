@@ -17,6 +17,7 @@ from tests.contract.log_adapters import (
     KafkaWorld,
     MemoryWorld,
     Owner,
+    ScriptedWorld,
     World,
     poll_until,
     receive,
@@ -590,6 +591,13 @@ class TestMemoryLog(EventLogContract):
     @pytest.fixture
     def world(self) -> World:
         return MemoryWorld()
+
+
+class TestKafkaLogOnScriptedCluster(EventLogContract):
+    @pytest.fixture
+    async def world(self) -> AsyncIterator[World]:
+        async with ScriptedWorld.open() as world:
+            yield world
 
 
 class TestKafkaLog(EventLogContract):

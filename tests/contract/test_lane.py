@@ -367,6 +367,7 @@ for name, test in vars(LaneContract).items():
         setattr(TestWireLane, name, in_virtual_time(test))
 
 
+@pytest.mark.each_rabbitmq
 class TestRabbitLane(LaneContract):
     @pytest.fixture
     async def bench(self, stack: Stack) -> AsyncIterator[Bench]:
