@@ -18,7 +18,7 @@ from proxy.settings import BrokerSettings, Limits, Route, RoutingKey
 from tests.histories.memory_broker import MemoryBroker
 from tests.support.recipient import Recorder
 from tests.wire.loop import WireLoop
-from tests.wire.rabbit_cluster import RabbitCluster
+from tests.wire.rabbit.cluster import RabbitCluster
 
 DEADLINE = 20.0
 """Seconds within which every awaited state must come about."""

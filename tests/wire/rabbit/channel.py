@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from pamqp import commands
 from pamqp.header import ContentHeader
 
-from tests.wire.rabbit_frames import Content, HardError, Message, SoftError
+from tests.wire.rabbit.frames import Content, HardError, Message, SoftError
 
 if TYPE_CHECKING:
-    from tests.wire.rabbit_connection import RabbitConnection
+    from tests.wire.rabbit.connection import RabbitConnection
 
 _HELD_BACK = 0.2
 """Share of confirms that come later than those of later messages."""
@@ -109,7 +109,7 @@ class RabbitChannel:
             self._say(answer)
 
     def _publish(self, message: Message) -> None:
-        from tests.wire.rabbit_cluster import Verdict
+        from tests.wire.rabbit.cluster import Verdict
 
         tag = self._next_tag
         self._next_tag += 1

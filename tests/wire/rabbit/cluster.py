@@ -1,4 +1,4 @@
-"""A scripted RabbitMQ: its exchanges, queues and nodes, and what befalls them. Connections are `rabbit_connection`'s.
+"""A scripted RabbitMQ: its exchanges, queues and nodes, and what befalls them. Connections are `connection`'s.
 
 All nodes share the queues, as quorum queues over all of them. What is stored is durable; a restart loses, if it is
 told to, what was not confirmed. Chance and time come from outside.
@@ -13,8 +13,8 @@ from functools import partial
 from random import Random
 
 from tests.wire.network import Listener, Network
-from tests.wire.rabbit_connection import RabbitConnection
-from tests.wire.rabbit_frames import Message, SoftError
+from tests.wire.rabbit.connection import RabbitConnection
+from tests.wire.rabbit.frames import Message, SoftError
 
 FRAME_MAX = 131_072
 CHANNEL_MAX = 2_047

@@ -9,8 +9,8 @@ from pamqp.body import ContentBody
 from pamqp.common import FieldTable
 from pamqp.heartbeat import Heartbeat
 
-from tests.wire.rabbit_channel import RabbitChannel
-from tests.wire.rabbit_frames import (
+from tests.wire.rabbit.channel import RabbitChannel
+from tests.wire.rabbit.frames import (
     BODY,
     GREETING,
     HEADER,
@@ -24,7 +24,7 @@ from tests.wire.rabbit_frames import (
 from tests.wire.transport import WireTransport
 
 if TYPE_CHECKING:
-    from tests.wire.rabbit_cluster import RabbitCluster
+    from tests.wire.rabbit.cluster import RabbitCluster
 
 CLOSE_SECONDS = 5.0
 """How long a client may take to say that a connection is closed."""
