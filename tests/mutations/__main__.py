@@ -41,14 +41,15 @@ async def catch(mutation: Mutation, seeds: int = SEEDS) -> Catch:
     """Run histories with the bug in until one fails; cancelled, leave nothing behind."""
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         tree = Path(folder)
-        for part in ("proxy", "tests/histories"):
+        for part in ("proxy", "tests/histories", "tests/wire"):
             shutil.copytree(CHECKOUT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
         place = tree / mutation.file
         try:
             place.write_text(mutation.applied(place.read_text(encoding="utf-8")), encoding="utf-8")
         except ValueError as error:
             return Catch(mutation, None, str(error))
-        command = [sys.executable, "-m", "tests.histories", "--first", "--seeds", f"0..{seeds - 1}"]
+        wire = ["--wire"] if mutation.histories == "wire" else []
+        command = [sys.executable, "-m", "tests.histories", *wire, "--first", "--seeds", f"0..{seeds - 1}"]
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
         living = await asyncio.create_subprocess_exec(
             *command, cwd=tree, env=environment | {"PYTHONPATH": str(tree)}, stdout=PIPE, stderr=PIPE
@@ -90,20 +91,21 @@ def table(ended: Sequence[Catch]) -> str:
     """Return the document."""
     caught = sum(one.seed is not None for one in ended)
     rows = "\n".join(
-        f"| {one.mutation.name} | `{one.mutation.file.removeprefix('proxy/')}` | "
+        f"| {one.mutation.name} | `{one.mutation.file.removeprefix('proxy/')}` | {one.mutation.histories} | "
         f"{'**none**' if one.seed is None else one.seed} | {_short(one.said)} |"
         for one in ended
     )
     return f"""# Deliberate bugs, and the fault history that catches each
 
 Made by `python -m tests.mutations --table docs/guarantees-mutations.md`; do not edit.
-Each bug is put alone into a copy of the sources, then `python -m tests.histories` lives one history after another.
+Each bug is put alone into a copy of the sources, then `python -m tests.histories` lives one history after another,
+with `--wire` those that have the real clients inside.
 `tests/unit/test_mutations.py` sees to it that every bug still applies to the sources.
 
 {caught} of {len(ended)} are caught within {SEEDS:,} histories.
 
-| bug | in | first seed that fails | what it says (virtual seconds first) |
-|---|---|---|---|
+| bug | in | histories | first seed that fails | what it says (virtual seconds first) |
+|---|---|---|---|---|
 {rows}
 """
 

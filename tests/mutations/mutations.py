@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -15,6 +16,8 @@ class Mutation:
     before: str
     """Found exactly once in the file."""
     after: str
+    histories: Literal["memory", "wire"] = "memory"
+    """Which histories catch it: with lanes and log in memory, or with the real clients inside."""
 
     def applied(self, text: str) -> str:
         """Return the file's text with the bug in it. Raises `ValueError` if it no longer applies."""

@@ -57,7 +57,6 @@ class RabbitChannel:
             raise HardError(
                 505, "UNEXPECTED_FRAME - expected content header for class 60, got non content header frame"
             )
-        cluster = self._cluster
         match value:
             case commands.Basic.Publish():
                 self._content = Content(value)
@@ -71,18 +70,40 @@ class RabbitChannel:
             case commands.Queue.Declare(passive=True):
                 self._tell(value.queue)
             case commands.Queue.Declare():
-                bound = (value.arguments or {}).get("x-max-length")
-                queue = cluster.declare_queue(value.queue, bound=bound if isinstance(bound, int) else None)
-                self._say(commands.Queue.DeclareOk(value.queue, len(queue.messages), queue.consumers))
+                self._declare_queue(value)
             case commands.Queue.Bind():
-                if value.queue not in cluster.queues or value.exchange not in cluster.exchanges:
-                    raise SoftError(404, f"NOT_FOUND - no queue '{value.queue}' or exchange '{value.exchange}'")
-                cluster.bind(value.exchange, value.queue, value.routing_key)
-                self._say(commands.Queue.BindOk())
+                self._bind(value)
+            case commands.Basic.Consume():
+                self._refuse_consumer(value)
             case commands.Exchange.Declare():
                 self._declare_exchange(value)
             case _:
                 raise HardError(540, f"NOT_IMPLEMENTED - {getattr(value, 'name', value)!r}")
+
+    def _declare_queue(self, value: commands.Queue.Declare) -> None:
+        bound = (value.arguments or {}).get("x-max-length")
+        queue = self._cluster.declare_queue(value.queue, bound=bound if isinstance(bound, int) else None)
+        self._say(commands.Queue.DeclareOk(value.queue, len(queue.messages), queue.consumers))
+
+    def _bind(self, value: commands.Queue.Bind) -> None:
+        cluster = self._cluster
+        if value.queue not in cluster.queues or value.exchange not in cluster.exchanges:
+            raise SoftError(404, f"NOT_FOUND - no queue '{value.queue}' or exchange '{value.exchange}' in vhost '/'")
+        cluster.bind(value.exchange, value.queue, value.routing_key)
+        self._say(commands.Queue.BindOk())
+
+    def _refuse_consumer(self, value: commands.Basic.Consume) -> None:
+        """Nobody consumes over the protocol here; what no kind of queue bears is refused as RabbitMQ does."""
+        queue = self._cluster.queues.get(value.queue)
+        if queue is None:
+            raise SoftError(404, f"NOT_FOUND - no queue '{value.queue}' in vhost '/'")
+        if "x-stream-offset" not in (value.arguments or {}):
+            raise HardError(540, "NOT_IMPLEMENTED - consumers")
+        raise SoftError(
+            406,
+            f"PRECONDITION_FAILED - invalid arg 'x-stream-offset' for queue '{value.queue}' in vhost '/' of queue type "
+            f"rabbit_{queue.kind}_queue",
+        )
 
     def _declare_exchange(self, value: commands.Exchange.Declare) -> None:
         known = self._cluster.exchanges.get(value.exchange)

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from functools import partial
 from random import Random
 
-from tests.wire.network import Listener, Network
+from tests.wire.network import Fault, Listener, Network
 from tests.wire.rabbit.connection import RabbitConnection
 from tests.wire.rabbit.frames import Message, SoftError
 
@@ -65,6 +65,7 @@ class RabbitQueue:
     """A durable queue; with a bound it refuses what comes beyond it (`reject-publish`)."""
 
     bound: int | None = None
+    kind: str = "quorum"
     messages: deque[Message] = field(default_factory=deque)
     consumers: int = 0
     taken: int = 0
@@ -121,11 +122,14 @@ class RabbitCluster:
         """Called with every message that arrives; None if it costs the channel."""
         self.on_forgotten: Callable[[Message], None] = lambda _: None
         """Called with every stored message that a restart loses."""
+        self.on_wrong: Callable[[str, str], None] = lambda *_: None
+        """Called when a client breaks the protocol: the client's process, and how."""
         self.confirm_seconds = 0.002
         """A confirm takes up to so long."""
         self.connections: list[RabbitConnection] = []
         self.hosts = tuple(hosts)
         self._listeners: dict[str, Listener] = {}
+        self._silences: list[Fault] = []
         for host in self.hosts:
             self.start(host)
 
@@ -178,6 +182,20 @@ class RabbitCluster:
         self.is_blocked = False
         for connection in list(self.connections):
             connection.follow_alarm()
+
+    def fall_silent(self, host: str = "") -> None:
+        """Let nothing through to or from a node, or all, and tell nobody."""
+        for one in (host,) if host else self.hosts:
+            self._silences.append(self.network.silence(one))
+
+    def speak(self) -> None:
+        """Let everything through again, what was sent meanwhile first."""
+        while self._silences:
+            self.network.end(self._silences.pop())
+
+    def sever(self, process: str) -> None:
+        """Be left by a process that died."""
+        self.network.die(process)
 
     def drop_connections(self, process: str = "") -> None:
         """Close every connection in order, or every one of a process: `connection.close` in mid-stream."""

@@ -26,6 +26,7 @@ from tests.wire.transport import WireTransport
 if TYPE_CHECKING:
     from tests.wire.rabbit.cluster import RabbitCluster
 
+FRAME_ERROR, NOT_ALLOWED = 501, 530
 CLOSE_SECONDS = 5.0
 """How long a client may take to say that a connection is closed."""
 _CAPABILITIES = (
@@ -92,6 +93,8 @@ class RabbitConnection(asyncio.Protocol):
             for kind, channel, value in self._reader.feed(data):
                 self._take(kind, channel, value)
         except HardError as error:
+            if error.code >= FRAME_ERROR and error.code != NOT_ALLOWED:
+                self.cluster.on_wrong(self.process, error.text)
             if error.code:
                 self.close(error.code, error.text)
             else:
