@@ -70,9 +70,10 @@ class _WatchedOwner:
         finally:
             self._witness.on_revoked(self._name, partitions)
 
-    def on_truncated(self, partition: Partition, lost: int) -> None:
-        self._witness.on_truncated(self._name, partition, lost)
-        self._owner.on_truncated(partition, lost)
+    def on_truncated(self, partition: Partition, at_most: int) -> None:
+        share = self._log.positions.shares[partition]
+        self._witness.on_truncated(self._name, partition, at_most, share.gap.stop)
+        self._owner.on_truncated(partition, at_most)
 
 
 class WatchedBridge:
