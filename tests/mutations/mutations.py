@@ -94,8 +94,8 @@ MUTATIONS = (
     Mutation(
         "return taken as confirm",
         LEDGER,
-        "                    self._returned[tag] = why\n",
-        "",
+        "            self._returned[tag] = why\n",
+        "            pass\n",
     ),
     Mutation(
         "multiple flag ignored",
@@ -287,8 +287,8 @@ MUTATIONS = (
     Mutation(
         "blocked ignored",
         LANE,
-        "                if self._state is LaneState.OPEN:\n                    session.write()\n",
-        "                if self._state is not LaneState.LOST:\n                    session.write()\n",
+        "                if self._state is LaneState.OPEN:\n                    self._quarantine",
+        "                if self._state is not LaneState.LOST:\n                    self._quarantine",
     ),
     Mutation(
         "request for tokens left behind",
