@@ -34,7 +34,7 @@ def line(told: Round) -> str:
         f"{told.node} lost",
         f"a plain client through after {_seconds(told.through)}",
         f"flowed without it after {_seconds(told.during)}",
-        f"named by {told.said or 0}",
+        "none is connected with it" if told.said is None else f"named by {told.said}",
     ]
     parts = [
         *(outage if told.kind.is_outage else []),

@@ -141,6 +141,7 @@ class Rounds:
         await in_sync(world)
         await asyncio.to_thread(self._raw.place_queues)
         printed = self.replicas.said()
+        connected = world.connected()
         outage = await OUTAGES[told.kind.name](world)
         told.node = outage.role
         try:
@@ -149,7 +150,8 @@ class Rounds:
             told.through, told.slowest = await through, self._slowest
             least = outage.began + LEAST_OUTAGE_SECONDS
             await asyncio.sleep(max(0.0, least - time.monotonic()))
-            told.said = self.replicas.speakers(printed, world.addresses(outage.role))
+            if outage.role in connected:
+                told.said = self.replicas.speakers(printed, world.addresses(outage.role))
         finally:
             await outage.mend()
         return outage.began, time.monotonic()

@@ -25,7 +25,7 @@ class Round:
     during: float | None = None
     """Seconds from its loss until every partition had delivered an event that was sent after it."""
     said: int | None = None
-    """Replicas that had said by then which node it is."""
+    """Replicas that had said by then which node it is; None if none was connected with it, and could know."""
     flow: float | None = None
     """Seconds from the fault's end until every partition had delivered an event that was sent after it."""
     slowest: str = ""
@@ -104,7 +104,7 @@ def _in_outage(told: Round) -> list[str]:
         found.append(
             f"{told.slowest} flowed {told.during:.1f} s after the loss of {told.node}, at most {OUTAGE_SECONDS:.0f}"
         )
-    if told.kind.is_silent and not told.said:
+    if told.kind.is_silent and told.said == 0:
         found.append(f"nobody said that {told.node} is silent")
     return found
 

@@ -80,6 +80,11 @@ class World:
             return replica.kafka[self.stack.kafka_roles.index(role)]
         return replica.rabbitmq[self.stack.rabbitmq_roles.index(role)]
 
+    def connected(self) -> set[str]:
+        """Return the nodes that a replica is connected with: of others it can't tell whether they are silent."""
+        roles = (*self.stack.kafka_roles, *self.stack.rabbitmq_roles)
+        return {role for role in roles if any(self.link(replica, role).count for replica in self.replicas.every)}
+
     def addresses(self, role: str) -> list[str]:
         """Return by which address each replica knows a node."""
         return [f"127.0.0.1:{self.link(replica, role).port}" for replica in self.replicas.every]

@@ -19,9 +19,9 @@ from proxy.settings import BrokerSettings, Limits, Route
 
 MOST_CONNECTIONS = 16
 """Publishing connections of the routes; more routes share them."""
-DEAD_LETTER_EVENTS = 200
-DEAD_LETTER_BYTES = 8 * 1024**2
-"""The in-flight window of the dead-letter lane."""
+DEAD_LETTER_EVENTS = 10_000
+DEAD_LETTER_BYTES = 2**40
+"""The in-flight window of the dead-letter lane: out of the way, for `LetterSlots` bounds what each type has in it."""
 
 _say = structlog.get_logger("tidegate.broker")
 

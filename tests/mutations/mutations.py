@@ -38,6 +38,8 @@ RECORDER = "proxy/recording/recorder.py"
 TALLY = "proxy/bridge/tally.py"
 LEDGER = "proxy/publish_lane/ledger.py"
 SESSION = "proxy/publish_lane/session.py"
+FRAMES = "proxy/publish_lane/frames.py"
+HEADERS = "proxy/publish_lane/headers.py"
 LANE = "proxy/publish_lane/lane.py"
 LINE = "proxy/publish_lane/line.py"
 OUTCOMES = "proxy/publish_lane/outcomes.py"
@@ -94,8 +96,8 @@ MUTATIONS = (
     Mutation(
         "return taken as confirm",
         LEDGER,
-        "            self._returned[tag] = why\n",
-        "            pass\n",
+        "            self._looked = max(self._looked, tag)\n            self._returned[tag] = why\n",
+        "            self._looked = max(self._looked, tag)\n",
     ),
     Mutation(
         "multiple flag ignored",
@@ -311,9 +313,9 @@ MUTATIONS = (
     ),
     Mutation(
         "no deadline for confirms",
-        SESSION,
-        "        if oldest is not None and now - max(oldest, since) > limits.confirm_deadline:\n",
-        "        if oldest is not None and now - max(oldest, since) > 1_000 * limits.confirm_deadline:\n",
+        "proxy/publish_lane/patience.py",
+        "            return self.deadline\n",
+        "            return 1_000 * self.deadline\n",
     ),
     Mutation(
         "quarantine never ends",
@@ -429,5 +431,54 @@ MUTATIONS = (
         POSITIONS,
         "        return {at: max(0, end - heads[at]) for at, end in ends.items()}\n",
         "        return {at: end for at, end in ends.items()}\n",
+    ),
+    Mutation(
+        "messages are not mandatory",
+        FRAMES,
+        '_MANDATORY = b"\\x01"',
+        '_MANDATORY = b"\\x00"',
+        "wire",
+    ),
+    Mutation(
+        "messages are not persistent",
+        FRAMES,
+        '_PERSISTENT = b"\\x02"',
+        '_PERSISTENT = b"\\x01"',
+        "wire",
+    ),
+    Mutation(
+        "milliseconds where seconds belong",
+        FRAMES,
+        "place, timestamp // 1000, self._body_start",
+        "place, timestamp, self._body_start",
+        "wire",
+    ),
+    Mutation(
+        "an empty key is left out",
+        FRAMES,
+        'own = b"" if key is None else',
+        'own = b"" if not key else',
+        "wire",
+    ),
+    Mutation(
+        "a null header becomes empty",
+        HEADERS,
+        '        return b"V"\n',
+        '        return b"S" + _length(0)\n',
+        "wire",
+    ),
+    Mutation(
+        "of a repeated header only the last counts",
+        HEADERS,
+        "            repeated.setdefault(short, [values[short]]).append(log_value(data))",
+        "            values[short] = log_value(data)",
+        "wire",
+    ),
+    Mutation(
+        "a foreign header keeps a name that the broker gives a meaning",
+        HEADERS,
+        '        return f"log.{name}"',
+        "        return name",
+        "wire",
     ),
 )

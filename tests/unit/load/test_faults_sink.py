@@ -21,6 +21,10 @@ class Wire(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.written = b""
+        self.aborted = False
+
+    def abort(self) -> None:
+        self.aborted = True
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += bytes(data)
@@ -114,3 +118,18 @@ async def test_another_node_is_asked_when_one_is_avoided(monkeypatch: pytest.Mon
     consuming.cancel()
 
     assert seen == [1, 3, 1, 3]
+
+
+def declared(queue: str, count: int) -> bytes:
+    return frame.marshal(commands.Queue.DeclareOk(queue, count, 1), CHANNEL)
+
+
+@pytest.mark.parametrize(("count", "breaks"), [(0, False), (3, True)])
+def test_the_connection_is_made_anew_when_a_silent_queue_holds_something(count: int, breaks: bool) -> None:
+    services = Services()
+    wire = Wire()
+    services.sink.connection_made(wire)
+
+    services.sink.data_received(declared("work", count))
+
+    assert wire.aborted is breaks

@@ -252,6 +252,7 @@ async def test_run_raises_what_a_recipient_raises() -> None:
 async def test_everything_open_is_unknown_and_the_wire_cut_when_no_confirm_comes_in_time() -> None:
     stage = Stage()
     async with stage.running():
+        await asyncio.sleep(11)
         await stage.publish(3)
         stage.wire.ack(1)
         await asyncio.sleep(29.5)
@@ -529,6 +530,52 @@ async def test_routes_that_share_a_lane_may_each_run_it() -> None:
     async with stage.running(), stage.running():
         await asyncio.sleep(1)
         assert len(stage.connector.wires) == 1
+
+
+async def lost_after(stage: Stage, deadline: float = 40.0) -> float:
+    """Return how many seconds from now the connection is given up."""
+    began, wire = asyncio.get_running_loop().time(), stage.wire
+    async with asyncio.timeout(deadline):
+        while not wire.closed:  # noqa: ASYNC110 -- seen by looking
+            await asyncio.sleep(0.05)
+    return asyncio.get_running_loop().time() - began
+
+
+@in_virtual_time
+async def test_a_young_connection_is_given_up_early_when_one_event_is_never_confirmed_and_only_once() -> None:
+    stage = Stage()
+    async with stage.running():
+        stage.publish(1)
+        assert 2.0 < await lost_after(stage) < 2.3
+        await asyncio.sleep(0.5)
+        assert stage.recorder.count(Outcome.UNKNOWN) == 1
+        stage.publish(1)
+        assert 29.3 < await lost_after(stage) < 30.3
+        await asyncio.sleep(31)
+        stage.wire.events.on_lost("reset", refused=False)
+        await asyncio.sleep(0.5)
+        stage.publish(1)
+        assert 2.0 < await lost_after(stage) < 2.3
+
+
+@in_virtual_time
+async def test_the_whole_deadline_is_waited_when_the_connection_is_not_young() -> None:
+    stage = Stage()
+    async with stage.running():
+        await asyncio.sleep(11)
+        stage.publish(1)
+        assert 29.9 < await lost_after(stage) < 30.3
+
+
+@in_virtual_time
+async def test_patience_is_longer_when_slow_confirms_were_seen() -> None:
+    stage = Stage()
+    async with stage.running():
+        stage.publish(1)
+        await asyncio.sleep(1.5)
+        stage.wire.ack(1)
+        stage.publish(1)
+        assert 7.4 < await lost_after(stage) < 7.8
 
 
 def shares(window: int, **wants: int) -> list[float]:
