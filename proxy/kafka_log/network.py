@@ -14,7 +14,7 @@ connects to one node at a time; and it asks a node chosen by chance. Here
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -78,7 +78,16 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
             now = self._loop.time()
             self._due = max(now, self._due if self._requests else now) + self.patience(request)
             self._request_timeout = self._due - now
-        return super().send(request, expect_response)
+        answer = super().send(request, expect_response)
+        return self._answer_or_close(answer) if self.patience is None else answer
+
+    async def _answer_or_close(self, answer: Awaitable[Any]) -> Any:
+        """Close the connection if the answer is awaited no more: the library forgets the one it starts with."""
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self.close()
+            raise
 
     def _send_sasl_token(self, payload: bytes, expect_response: bool = True) -> Any:
         self._give_up_what_is_lost()
