@@ -99,6 +99,8 @@ def test_every_topic_with_an_event_type_is_read_when_the_process_runs() -> None:
             "routes": {"r": "open"},
             "event_types": 2,
             "partitions": 1,
+            "standing_partitions": 0,
+            "standing": {},
             "stopped_types": [],
         }
         process.lane.finish()
