@@ -126,14 +126,19 @@ class Reader:
 
     async def _rejoin(self, error: errors.KafkaError, shares: Shares) -> None:
         """Take part in the group anew after a failure that the library doesn't know: its heartbeats may have ended."""
-        try:
-            # Without a turn of the loop nothing new can have failed: what it raises now, it will raise for ever.
-            async with asyncio.timeout(0):
-                await self._consumer.getmany(_NOBODY, timeout_ms=0)
-        except TimeoutError:
-            pass  # it is joining already
-        except errors.KafkaError as end:
-            raise LogError(f"the log's consumer has come to an end: {end}") from end
+        for is_last in (False, True):
+            # Without a turn of the loop nothing new can have failed: what it raises now is the same failure, which it
+            # keeps for its next caller if it has told it to one who waited. Raised again, it is raised for ever.
+            try:
+                async with asyncio.timeout(0):
+                    await self._consumer.getmany(_NOBODY, timeout_ms=0)
+            except TimeoutError:
+                break  # it is joining already
+            except errors.KafkaError as end:
+                if is_last:
+                    raise LogError(f"the log's consumer has come to an end: {end}") from end
+            else:
+                break
         self._reach.lost("group", str(error))
         if shares:
             self._on_left()

@@ -57,6 +57,6 @@ class WatchedKafkaLog(KafkaLog):
         await asyncio.sleep(0)
         self._kill(self.name)
 
-    def rewind(self, partition: Partition, count: int) -> bool:
+    def rewind(self, *_: object) -> bool:
         """Return False: what Kafka's client has handed out it hands out again only after it failed."""
         return False

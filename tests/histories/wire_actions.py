@@ -64,7 +64,7 @@ class WireActions(FaultActions):
     async def _spoil(self, fault: Fault) -> None:
         """Let records be unreadable for a while; who gave a partition up for that takes it again in a rebalance."""
         await self._play(fault, Trick.SPOIL, None, max(0.1, fault.amount))
-        self._wire.group.rebalance()
+        self._wire.coordinated.rebalance()
 
     async def _refuse_commits(self, fault: Fault) -> None:
         await self._play(fault, Trick.REFUSED, _COMMITS, max(0.3, fault.amount))
@@ -88,7 +88,7 @@ class WireActions(FaultActions):
         await self._coordinate_at(self._node(fault), fault.seconds)
 
     async def _coordinate_at(self, node: int, seconds: float) -> None:
-        group = self._wire.group
+        group = self._wire.coordinated
         group.coordinator, group.is_loading = node, True
         await asyncio.sleep(seconds)
         group.is_loading = False
@@ -142,8 +142,8 @@ class WireActions(FaultActions):
     async def _cut_bytes(self, fault: Fault) -> None:
         """Break a connection in the middle of a request or an answer."""
         at, count = self._kafka.at(self._node(fault)), round(_MOST_BYTES * fault.amount**3)
-        where = {"inward": count} if fault.who % 2 else {"outward": count}
-        await self._strike(fault, lambda: self._wire.network.cut(at, **where))
+        inward, outward = (count, None) if fault.who % 2 else (None, count)
+        await self._strike(fault, lambda: self._wire.network.cut(at, inward=inward, outward=outward))
 
     async def _reset_node(self, fault: Fault) -> None:
         self._wire.network.reset(self._kafka.at(self._node(fault)))
@@ -159,9 +159,9 @@ class WireActions(FaultActions):
             for at in sorted(cluster.tracks):
                 if cluster.place(at).leader == node:
                     cluster.move_leader(at, others[at.number % len(others)])
-            if self._wire.group.coordinator == node:
+            if self._wire.coordinated.coordinator == node:
                 await self._coordinate_at(others[0], 0.1)
         await asyncio.sleep(fault.seconds)
         network.end(refusing)
         if not others:
-            self._wire.group.renew_sessions()
+            self._wire.coordinated.renew_sessions()

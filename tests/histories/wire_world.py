@@ -1,6 +1,7 @@
 """The world of a wire history: brokers on a network in memory, replicas that speak to them by the real clients."""
 
 import asyncio
+from collections.abc import Mapping
 from contextvars import Context, copy_context
 from typing import Any
 
@@ -76,7 +77,9 @@ class WireWorld(World):
         """Whose every task is, of those that were not over when it was last looked."""
         loop.set_task_factory(self._new_task)
         super().__init__(plan)
-        self.group.on_joining = lambda _: self.witness.on_joining()
+        self.coordinated = self.cluster.group(plan.settings.log.group)
+        """The group, as its coordinator keeps it."""
+        self.coordinated.on_joining = lambda _: self.witness.on_joining()
         self.cluster.on_commit = self._on_commit
         self._nodes = [Node(number, self.cluster, _process_of) for number in self.cluster.addresses]
         for node in self._nodes:
@@ -112,8 +115,8 @@ class WireWorld(World):
         taken = {one.log._settings.group_instance_id for one in self.replicas if isinstance(one.log, WatchedKafkaLog)}
         return next(place for number in range(len(taken) + 1) if (place := f"place-{number}") not in taken)
 
-    def _on_commit(self, replica: str, offsets: dict[Partition, Committed]) -> None:
-        """Let the witness judge a commit; where reading begins at the latest, what lies before that is nobody's loss."""
+    def _on_commit(self, replica: str, offsets: Mapping[Partition, Committed]) -> None:
+        """Let the witness judge a commit; what lies before the latest, where reading begins there, is nobody's loss."""
         if self.plan.settings.log.start != "earliest":
             for at, (offset, topic_id) in offsets.items():
                 if self._first.pop(at, None) == topic_id:
