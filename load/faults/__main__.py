@@ -43,7 +43,7 @@ what must hold in every round:
                 {IN_FLIGHT} in flight. A replica stopped or cut off beyond its session may write one batch late; a
                 topic created again at once may be read from the old position first
   flows, ready  within {RECOVERY_SECONDS:.0f} s; the flow within {TAKEOVER_SECONDS:.0f} s after a replica's kill -9
-  truncated     what the log dropped under its readers is counted exactly by the replicas
+  truncated     what the log dropped under its readers (no gaps here) is counted exactly by the replicas
 
 examples:
   python -m load.faults --json out/faults.json                         every fault once, about 6 minutes

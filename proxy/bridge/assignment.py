@@ -53,9 +53,10 @@ class Assignment:
         # All that is done, new or not: a commit meanwhile may have left out what the log no longer counts as ours.
         return {flow.partition: flow.watermark.position for flow in flows if flow.watermark.resolved}
 
-    def on_truncated(self, partition: Partition, lost: int) -> None:
+    def on_truncated(self, partition: Partition, at_most: int) -> None:
         """See `PartitionOwner.on_truncated`."""
-        self._incident("truncated", topic=partition.topic, partition=partition.number, count=lost)
+        where = {"topic": partition.topic, "partition": partition.number}
+        self._incident("truncated", **where, count=at_most, detail="at most so many: gaps in the log count, too")
 
     def close(self) -> None:
         """Begin nothing from partitions that are assigned from now on."""

@@ -41,19 +41,20 @@ class Committer:
             await self.commit()
 
     async def commit(self) -> bool:
-        """Commit once, or affirm the assignment if there is nothing to commit; return whether the log took it.
+        """Commit once, or affirm the assignment if there is nothing to commit; return whether nothing failed.
 
         A failure is said once until the next success; the positions stay uncommitted and go with the next commit.
         """
         due = {flow: flow.watermark.resolved for flow in self._assignment.flows() if flow.watermark.uncommitted}
+        positions = {flow.partition: flow.watermark.position for flow in due}
         started = asyncio.get_running_loop().time()
         try:
-            if due:
-                await self._log.commit({flow.partition: flow.watermark.position for flow in due})
-            elif not self._assignment.flows() or self._lease.left(started) > self._lease.term / 2:
-                return True
-            elif not await self._log.affirm():
-                return self._failed("the group did not affirm the assignment")
+            taken = await self._log.commit(positions) if positions else frozenset()
+            if not taken:  # which proves nothing: neither that anything is committed nor whose the partitions are
+                if not self._assignment.flows() or self._lease.left(started) > self._lease.term / 2:
+                    return True
+                if not await self._log.affirm():
+                    return self._failed("the group did not affirm the assignment")
         except AssignmentLostError as error:
             if self._lease.left(started) > 0:
                 self._incident("assignment_lost", detail=str(error))
@@ -64,6 +65,8 @@ class Committer:
         self._lease.renew(started)
         self._is_failing = False
         for flow, resolved in due.items():
+            if flow.partition not in taken:
+                continue
             flow.watermark.committed = max(flow.watermark.committed, resolved)
             self._assignment.listeners[flow.partition.topic].wake()
         return True

@@ -36,8 +36,11 @@ class PartitionOwner(Protocol):
         """
         ...
 
-    def on_truncated(self, partition: Partition, lost: int) -> None:
-        """Be told that the log dropped `lost` records of the partition before they could be read."""
+    def on_truncated(self, partition: Partition, at_most: int) -> None:
+        """Be told that the log dropped records of the partition before they could be read: so many at most.
+
+        Positions are counted; how many of them were gaps (compaction, ends of transactions) can't be told any more.
+        """
         ...
 
 
@@ -78,17 +81,21 @@ class EventLog(Protocol):
         """Fetch again from the partitions; those not owned are passed over."""
         ...
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> None:
+    async def commit(self, positions: Mapping[Partition, Position]) -> frozenset[Partition]:
         """Commit: up to and including these positions everything is done with.
 
-        Partitions not owned are left out. Raises `AssignmentLostError` if the group has fenced this replica, `LogError`
-        if the log does not answer in time; nothing may be assumed committed then.
+        Returns the partitions of which the log has said that it took them; with any of them it has also confirmed that
+        this replica owns what it holds. Left out is what is not owned, or whose topic the log doesn't know (now): of
+        that nothing may be assumed, nor of anything after a failure. Raises `AssignmentLostError` if the group has
+        fenced this replica, `LogError` if the log does not answer in time.
         """
         ...
 
     async def affirm(self) -> bool:
-        """Ask the group, changing nothing, whether this replica still owns its partitions; False if unanswered.
+        """Ask the group, changing nothing, whether this replica still owns its partitions.
 
+        False if unanswered, or if nothing is owned so that nobody was asked. Partitions that are being given up count
+        as owned until their last commit.
         Raises `AssignmentLostError` if the group has fenced this replica.
         """
         ...
@@ -96,8 +103,8 @@ class EventLog(Protocol):
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """Return for each partition how many positions its end is ahead of `done`.
 
-        None: nothing is done with since the assignment, so count from where it began. Gaps left by compaction count
-        too. Partitions the log can't tell of are left out.
+        None: nothing is done with since the assignment, so count from where it began. Gaps left by compaction count,
+        and what a transaction that has not ended holds back. Partitions the log can't tell of are left out.
         """
         ...
 

@@ -19,7 +19,7 @@ from proxy.errors import AssignmentLostError, LogError
 from proxy.kafka_log.client import Reach
 from proxy.model import Partition
 from proxy.positions.identity import Committed
-from proxy.positions.port import Membership
+from proxy.positions.port import Membership, Taken
 from proxy.settings import LogSettings
 
 _RETRY_PAUSE = 0.1
@@ -61,10 +61,11 @@ class GroupCoordinator:
             raise LogError(f"the group's coordinator does not tell its progress: {error}") from error
         return _offsets(response)
 
-    async def commit(self, membership: Membership, offsets: Mapping[Partition, Committed]) -> frozenset[str]:
-        """Commit the offsets in one request; return the topics for which this login may not.
+    async def commit(self, membership: Membership, offsets: Mapping[Partition, Committed]) -> Taken:
+        """Commit the offsets in one request, and believe only what the answer says.
 
-        What belongs to a topic that is gone is left out. Raises `AssignmentLostError` if the group has fenced us.
+        A coordinator that knows none of the partitions answers without looking at who asks: that tells nothing of our
+        membership. Raises `AssignmentLostError` if the group has fenced us.
         """
         by_topic: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
         for at, committed in offsets.items():
@@ -73,8 +74,12 @@ class GroupCoordinator:
             self._group, *membership, OffsetCommitRequest.DEFAULT_RETENTION_TIME, list(by_topic.items())
         )
         response = await self._ask(request, _commit_errors)
+        answers = [(Partition(topic, number), error) for topic, given in response.topics for number, error in given]
         refused = errors.TopicAuthorizationFailedError.errno
-        return frozenset(topic for topic, answers in response.topics for _, error in answers if error == refused)
+        return Taken(
+            frozenset(at for at, error in answers if error == 0),
+            frozenset(at.topic for at, error in answers if error == refused),
+        )
 
     async def affirm(self, membership: Membership) -> None:
         """Ask whether we are a member of the current generation. Raises `AssignmentLostError` if not."""

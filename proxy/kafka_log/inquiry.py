@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any
 
 from aiokafka import TopicPartition, errors
-from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.offset import OffsetRequest
 
 from proxy.bridge.event_log import Survey
 from proxy.errors import LogError
 from proxy.kafka_log.client import Reach
+from proxy.kafka_log.network import Network
 from proxy.kafka_log.protocol import TopicsRequest, topics
 from proxy.model import Partition
 from proxy.positions.port import LATEST
@@ -22,6 +22,8 @@ _ANSWER_SECONDS = 5.0
 """One question with all its requests."""
 _CLIENT = -1
 _NOWHERE = -1
+_UNCOMMITTED, _COMMITTED = 0, 1
+"""Up to where an end is asked for: the high watermark, or the last offset before an open transaction."""
 
 
 class Inquiry:
@@ -30,18 +32,18 @@ class Inquiry:
     `reach` is told of every answer and every failure, which makes it the detector of outages.
     """
 
-    def __init__(self, client: AIOKafkaClient, settings: LogSettings, reach: Reach) -> None:
+    def __init__(self, client: Network, settings: LogSettings, reach: Reach) -> None:
         self._client = client
-        self._isolation = int(settings.isolation_level == "read_committed")
+        self._isolation = _COMMITTED if settings.isolation_level == "read_committed" else _UNCOMMITTED
         self._reach = reach
         self._topics: set[str] = set()
 
     async def survey(self, wanted: Collection[str]) -> Survey:
         """Ask for all topics, then by name for those wanted that are not among them."""
         async with self._answer("topics"):
-            known = topics(await self._ask_any(TopicsRequest(None, with_rights=True)))
+            known = topics(await self._client.ask_any(TopicsRequest(None, with_rights=True)))
             if hidden := set(wanted) - known.keys():
-                known |= topics(await self._ask_any(TopicsRequest(hidden, with_rights=True)))
+                known |= topics(await self._client.ask_any(TopicsRequest(hidden, with_rights=True)))
         refused = errors.TopicAuthorizationFailedError.errno
         readable = frozenset(name for name, topic in known.items() if topic.may_read and not topic.error)
         denied = {
@@ -56,7 +58,7 @@ class Inquiry:
     async def topic_ids(self, names: Collection[str]) -> dict[str, str]:
         """Return the topics' ids, empty where the broker tells none; topics that it can't tell of now are left out."""
         async with self._answer("topics"):
-            known = topics(await self._ask_any(TopicsRequest(names, with_rights=False)))
+            known = topics(await self._client.ask_any(TopicsRequest(names, with_rights=False)))
         return {name: topic.id for name, topic in known.items() if not topic.error}
 
     async def offsets(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
@@ -65,11 +67,16 @@ class Inquiry:
         A partition with nothing at or after its time gets its end. Those that the log can't tell of now are left out.
         """
         async with self._answer("offsets"):
-            found = await self._offsets(times)
+            found = await self._offsets(times, self._isolation)
             if beyond := [partition for partition, offset in found.items() if offset == _NOWHERE]:
-                ends = await self._offsets(dict.fromkeys(beyond, LATEST))
+                ends = await self._offsets(dict.fromkeys(beyond, LATEST), self._isolation)
                 found = {at: offset for at, offset in found.items() if offset != _NOWHERE} | ends
         return found
+
+    async def ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """Return the high watermarks. Those that the log can't tell of now are left out."""
+        async with self._answer("offsets"):
+            return await self._offsets(dict.fromkeys(partitions, LATEST), _UNCOMMITTED)
 
     @contextlib.asynccontextmanager
     async def _answer(self, subject: str) -> AsyncIterator[None]:
@@ -82,17 +89,7 @@ class Inquiry:
             raise LogError(f"the log does not tell its {subject}: {why}") from error
         self._reach.found("inquiry")
 
-    async def _ask_any(self, request: Any) -> Any:
-        """Ask the brokers in turn until one answers."""
-        failure: errors.KafkaError = errors.NodeNotReadyError("no broker is known")
-        for broker in self._client.cluster.brokers():
-            try:
-                return await self._client.send(broker.nodeId, request)
-            except errors.KafkaError as error:
-                failure = error
-        raise failure
-
-    async def _offsets(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
+    async def _offsets(self, times: Mapping[Partition, int], isolation: int) -> dict[Partition, int]:
         """Send one request to each leader; raise only if none of them answers."""
         await self._know({partition.topic for partition in times})
         by_leader: dict[Any, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
@@ -103,7 +100,7 @@ class Inquiry:
             else:
                 by_leader[leader][partition.topic].append((partition.number, time))
         requests = [
-            self._client.send(leader, OffsetRequest(_CLIENT, self._isolation, list(topics.items())))
+            self._client.send(leader, OffsetRequest(_CLIENT, isolation, list(topics.items())))
             for leader, topics in by_leader.items()
         ]
         responses = await asyncio.gather(*requests, return_exceptions=True)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, Protocol
 
-from proxy.model import Partition
+from proxy.model import Partition, Position
 from proxy.positions.identity import Committed
 
 EARLIEST = -2
@@ -16,6 +16,15 @@ class Membership(NamedTuple):
 
     generation: int
     member_id: str
+
+
+class Taken(NamedTuple):
+    """What became of a commit."""
+
+    partitions: frozenset[Partition]
+    """Those of which the group has said that it took them; if any, the group also knows us."""
+    refused: frozenset[str] = frozenset()
+    """Topics for which this login may not commit."""
 
 
 class Fetches(Protocol):
@@ -33,6 +42,10 @@ class Fetches(Protocol):
         """Fetch again from the partition."""
         ...
 
+    def offset_of(self, position: Position) -> int | None:
+        """Return the offset at which a record stands that was handed out; None if that is no position of this log."""
+        ...
+
 
 class Offsets(Protocol):
     """What the log tells of its partitions. Every question raises `LogError` if it isn't answered in time.
@@ -47,8 +60,13 @@ class Offsets(Protocol):
     async def offsets(self, times: Mapping[Partition, int]) -> Mapping[Partition, int]:
         """Return the first offset at or after a time (milliseconds since 1970, `EARLIEST` or `LATEST`), one each.
 
-        A partition with nothing at or after its time gets its end.
+        A partition with nothing at or after its time gets its end. `LATEST` and that end are where reading could go on
+        now: before the first transaction that has not ended, if only what is committed is read.
         """
+        ...
+
+    async def ends(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
+        """Return where each partition ends, counting what a transaction that has not ended holds back."""
         ...
 
 
@@ -63,10 +81,10 @@ class Group(Protocol):
         """Return the same within a second, without delaying a commit."""
         ...
 
-    async def commit(self, membership: Membership, offsets: Mapping[Partition, Committed]) -> frozenset[str]:
-        """Commit the offsets in one request; return the topics for which this login may not.
+    async def commit(self, membership: Membership, offsets: Mapping[Partition, Committed]) -> Taken:
+        """Commit the offsets in one request; what belongs to a topic that is gone, or not known yet, is left out.
 
-        What belongs to a topic that is gone is left out. Raises `AssignmentLostError` if the group has fenced us.
+        Raises `AssignmentLostError` if the group has fenced us.
         """
         ...
 

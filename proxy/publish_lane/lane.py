@@ -54,7 +54,7 @@ class PublishLane:
         self._backoff = backoff
         self._backoff_limit = backoff_limit
         self._window = Window(window_events, window_bytes)
-        self._quarantine = Quarantine(Line())
+        self._quarantine = Quarantine(Line(window_events))
         self._outcomes = Outcomes(self._window, self._quarantine)
         self._requests: dict[Batch, Request] = {}
         self._is_running = False
@@ -202,7 +202,10 @@ class PublishLane:
             if session is not None and session.wire is not None and not session.over and self._failure is None:
                 self._follow_block(session.wire)
                 if self._state is LaneState.OPEN:
+                    self._quarantine.line.turn()
                     session.write()
+                    if self._quarantine.line.keeps:
+                        self._stir()
         except Exception as error:  # noqa: BLE001 -- a recipient's fault must end `run`, not the client's reader
             self._failure = error
             self._wake.set()

@@ -136,10 +136,13 @@ class Session:
         while self._main is not None and (request := line.first) is not None:
             batch = request.batch
             if batch is None:
-                line.remove(request)
-                request.end()
-            elif not self._window.serves(request.want) or not self._gather_batch(self._main, batch, piece):
-                return
+                line.end(request)
+            else:
+                most = line.most(request)
+                want = request.want if most is None else min(most, request.want)
+                if not self._window.serves(want) or not self._gather_batch(self._main, batch, piece, most):
+                    line.fall_short()
+                    return
 
     def _gather_suspect(self, piece: _Piece) -> None:
         while (request := self._quarantine.first) is not None:
@@ -156,10 +159,11 @@ class Session:
             return
 
     def _gather_batch(self, channel: _Channel, batch: Batch, piece: _Piece, most: int | None = None) -> bool:
-        """Add events from the front of a batch, `most` at most; return whether another batch may follow."""
+        """Add events from the front of a batch, `most` at most; return whether something else may follow."""
         events, window = batch.events, self._window
         start = index = batch.done
-        end = min(len(events), start + min(window.free, len(events) if most is None else most))
+        wanted = len(events) if most is None else min(len(events), start + most)
+        end = min(wanted, start + window.free)
         room = window.max_bytes - window.bytes
         taken = 0
         unfit: UnfitError | None = None
@@ -183,12 +187,13 @@ class Session:
         if index > start:
             piece.sent.append(Sent(channel.number, channel.ledger.add(batch, start, index, now=self._now())))
             window.take(index - start, taken)
+            self._quarantine.line.wrote(batch.rank, index - start)
             batch.done = index
         if unfit is not None:
             batch.done = index + 1
             outcome = Resolved(batch, index, index + 1, Outcome.UNDELIVERABLE, None, unfit.reason, unfit.detail)
             self._outcomes.add([outcome], written=False)
-        return index == len(events)
+        return index == wanted
 
     def _envelope(self, channel: _Channel, batch: Batch) -> Envelope:
         # By identity: hashing an address costs more than encoding an event. The envelope keeps it alive.

@@ -51,8 +51,8 @@ class Owner:
         self.revocations.append(set(partitions))
         return {partition: position for partition, position in self.final.items() if partition in partitions}
 
-    def on_truncated(self, partition: Partition, lost: int) -> None:
-        self.lost.append((partition, lost))
+    def on_truncated(self, partition: Partition, at_most: int) -> None:
+        self.lost.append((partition, at_most))
 
     def take(self, fetched: Mapping[Partition, list[Event]]) -> None:
         """Receive what a poll returned; all of it must belong to what is owned."""

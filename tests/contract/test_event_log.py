@@ -243,15 +243,32 @@ class EventLogContract:
         stale = owner.received[partition][2].position
         owner.finish()
         await log.subscribe(frozenset())
-        await log.commit({partition: stale})
+        assert await log.commit({partition: stale}) == frozenset()
         log.pause([partition])
         log.resume([partition])
-        assert await log.affirm()
+        assert not await log.affirm(), "nobody was asked, so nothing is proven"
         assert await log.poll(0.05) == {}
         await log.subscribe(frozenset({topic}))
         await world.produce(topic, numbered(1, first=10))
         await receive(log, owner, 11)
         assert owner.values(partition) == numbered(11)
+
+    async def test_a_commit_tells_what_was_taken_when_one_of_its_topics_is_gone(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        other = f"{topic}.other"
+        for name in (topic, other):
+            await world.create(name)
+            await world.produce(name, numbered(5))
+        log, owner = await join(topics=frozenset({topic, other}), metadata_age=30.0)
+        await receive(log, owner, 10)
+        assert await log.commit(owner.finish()) == {Partition(topic, 0), Partition(other, 0)}
+        await world.delete(other)
+
+        async def is_left_out() -> bool:
+            return await log.commit(owner.finish()) == {Partition(topic, 0)}
+
+        await until(is_left_out)
 
     async def test_topics_are_added_and_taken_away_when_the_subscription_changes(
         self, world: World, topic: str, join: Join
@@ -368,7 +385,7 @@ class EventLogContract:
         assert survey.refused == frozenset()
         assert (await log.survey(["no.such.topic"])).missing == {"no.such.topic"}
 
-    async def test_what_is_lost_is_counted_exactly_when_the_log_is_truncated(
+    async def test_every_offset_that_is_lost_is_counted_when_the_log_is_truncated(
         self, world: World, topic: str, join: Join
     ) -> None:
         partition = Partition(topic, 0)
@@ -377,6 +394,15 @@ class EventLogContract:
         await receive(log, owner, 37)
         assert owner.lost == [(partition, 63)]
         assert owner.values(partition) == numbered(10) + numbered(27, first=73)
+
+    async def test_nothing_lags_when_all_that_was_unread_has_been_dropped(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        log, owner = await ten_read_of_a_hundred(world, topic, join, truncated_to=100)
+        await poll_until(log, owner, lambda: bool(owner.lost))
+        await log.commit(owner.finish())
+        assert await log.lags(owner.final) == {Partition(topic, 0): 0}
 
     async def test_a_loss_is_counted_once_when_nothing_follows_it_and_another_takes_over(
         self, world: World, topic: str, join: Join

@@ -8,6 +8,7 @@ from proxy.bridge.broker import Batch
 from proxy.bridge.event_log import PartitionOwner
 from proxy.bridge.flow import PartitionFlow
 from proxy.model import Event, Outcome, Partition, Position, Reason
+from proxy.positions import Positions
 from proxy.settings import Limits, LogSettings
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.memory_log import MemoryLog
@@ -68,6 +69,11 @@ class Log(Protocol):
         """The last one that it is a part of."""
         ...
 
+    @property
+    def positions(self) -> Positions:
+        """Where it stands."""
+        ...
+
 
 class WatchedOwner:
     """Tells the witness what a log tells its owner."""
@@ -97,10 +103,11 @@ class WatchedOwner:
         finally:
             self._witness.on_revoked(self._name, partitions)
 
-    def on_truncated(self, partition: Partition, lost: int) -> None:
+    def on_truncated(self, partition: Partition, at_most: int) -> None:
         """See `PartitionOwner`."""
-        self._witness.on_truncated(self._name, partition, lost)
-        self._owner.on_truncated(partition, lost)
+        share = self._log.positions.shares[partition]
+        self._witness.on_truncated(self._name, partition, at_most, share.gap.stop)
+        self._owner.on_truncated(partition, at_most)
 
 
 class WatchedBridge:

@@ -7,6 +7,7 @@ from proxy.bridge.assignment import Assignment
 from proxy.bridge.event_log import PartitionOwner
 from proxy.kafka_log import KafkaLog
 from proxy.model import Event, Partition
+from proxy.positions import Positions
 from proxy.settings import Limits, LogSettings
 from tests.histories.watched import WatchedOwner, show_fetched
 from tests.histories.witness import Witness
@@ -28,6 +29,11 @@ class WatchedKafkaLog(KafkaLog):
     def generation(self) -> int:
         """The last one that it is a part of."""
         return int(self._consumer._coordinator.generation)
+
+    @property
+    def positions(self) -> Positions:
+        """Where it stands."""
+        return self._positions
 
     async def start(self, owner: PartitionOwner) -> None:
         """See `EventLog`."""

@@ -38,17 +38,19 @@ SESSION = "proxy/publish_lane/session.py"
 LANE = "proxy/publish_lane/lane.py"
 LINE = "proxy/publish_lane/line.py"
 OUTCOMES = "proxy/publish_lane/outcomes.py"
-SHARE = "proxy/simulation/memory_share.py"
-"""Of the log in memory, which does what `proxy/positions/placing.py` does."""
+EPOCH = "proxy/positions/epoch.py"
+PLACING = "proxy/positions/placing.py"
+POSITIONS = "proxy/positions/positions.py"
+SHARE = "proxy/positions/share.py"
 QUARANTINE = "proxy/publish_lane/quarantine.py"
 
 MUTATIONS = (
     Mutation(
         "commit before confirm",
         COMMITTER,
-        "await self._log.commit({flow.partition: flow.watermark.position for flow in due})",
-        "await self._log.commit({flow.partition: flow._queue[0].events[-1].position if flow._queue else "
-        "flow.watermark.position for flow in due})",
+        "positions = {flow.partition: flow.watermark.position for flow in due}",
+        "positions = {flow.partition: flow._queue[0].events[-1].position if flow._queue else "
+        "flow.watermark.position for flow in due}",
     ),
     Mutation(
         "watermark off by one",
@@ -343,19 +345,86 @@ MUTATIONS = (
     Mutation(
         "truncation untold",
         ASSIGNMENT,
-        '        self._incident("truncated", topic=partition.topic, partition=partition.number, count=lost)\n',
+        '        self._incident("truncated", **where, count=at_most, '
+        'detail="at most so many: gaps in the log count, too")\n',
         "        return\n",
     ),
     Mutation(
         "the id of the topic is ignored",
-        SHARE,
-        "        if self.topic_id == track.topic_id:\n",
-        "        if self.next <= track.end:\n",
+        PLACING,
+        "        if told == share.topic_id:\n",
+        "        if told == share.topic_id or share.began is not None:\n",
     ),
     Mutation(
         "an offset committed for a topic that is gone is trusted",
+        PLACING,
+        "            share.topic_id, share.next = committed.topic_id, committed.offset\n",
+        "            share.next = committed.offset\n",
+    ),
+    Mutation(
+        "a topic made anew is read where the old one stood",
+        PLACING,
+        "        self._restart(share, share.next, first, end)\n",
+        "        self._restart(share, share.next, min(share.next, end), end)\n",
+    ),
+    Mutation(
+        "what the log dropped is passed over while events before it are out",
         SHARE,
-        "        return offset if topic_id == track.topic_id else track.first\n",
-        "        return offset\n",
+        "        if not self.gap or self.done != self.gap.start:\n",
+        "        if not self.gap:\n",
+    ),
+    Mutation(
+        "what the log dropped is passed over without a word",
+        PLACING,
+        "            self._owner.on_truncated(share.partition, first - wanted)\n",
+        "            del wanted\n",
+    ),
+    Mutation(
+        "a share that is placed flows although its owner has paused it",
+        PLACING,
+        "        if not share.is_paused:\n",
+        "        if share.is_placed:\n",
+    ),
+    Mutation(
+        "a new epoch is not held until it is placed",
+        PLACING,
+        "            self.hold(share)\n            self._fetches.seek(share.partition, 0)\n",
+        "            share.is_placed = True\n            self._fetches.seek(share.partition, 0)\n",
+    ),
+    Mutation(
+        "a new epoch goes on where the last one had read",
+        PLACING,
+        "        share.began = share.done = offset\n",
+        "        offset = max(offset, share.next)\n        share.began = share.done = offset\n",
+    ),
+    Mutation(
+        "the new id stands beside offsets of the old topic",
+        PLACING,
+        "            share.successor = told\n",
+        "            share.successor = share.topic_id = told\n",
+    ),
+    Mutation(
+        "the last commit of an epoch names all that was handed out",
+        EPOCH,
+        "        self._note(final, positions)\n",
+        "        for share in final:\n            share.finish(share.next - 1)\n",
+    ),
+    Mutation(
+        "an offset that the log lacks is asked for again and again",
+        POSITIONS,
+        "        share.unavailable = offset\n",
+        "",
+    ),
+    Mutation(
+        "a commit counts although the group left it out",
+        EPOCH,
+        "            return taken\n",
+        "            return frozenset(offsets)\n",
+    ),
+    Mutation(
+        "the lag ends where the last look ended",
+        POSITIONS,
+        "        return {at: max(0, end - heads[at]) for at, end in ends.items()}\n",
+        "        return {at: end for at, end in ends.items()}\n",
     ),
 )

@@ -140,17 +140,19 @@ class ScriptedLog:
     def resume(self, partitions: Collection[Partition]) -> None:
         self.paused -= set(partitions)
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> None:
+    async def commit(self, positions: Mapping[Partition, Position]) -> frozenset[Partition]:
         self._fail()
         await asyncio.sleep(self.commit_delay)
-        if not self.owns_nothing:
-            self.committed |= positions
+        if self.owns_nothing:
+            return frozenset()
+        self.committed |= positions
+        return frozenset(positions)
 
     async def affirm(self) -> bool:
         self.affirmed += 1
         if isinstance(self.failure, AssignmentLostError):
             raise self.failure
-        return self.failure is None
+        return self.failure is None and not self.owns_nothing
 
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         self._fail()

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
+from structlog.testing import capture_logs
 
 from proxy.errors import AssignmentLostError
 from proxy.kafka_log.rebalances import Rebalances
 from proxy.model import Partition, Position
 from proxy.positions.epoch import Epoch
 from proxy.positions.identity import Committed
-from proxy.positions.port import Membership
+from proxy.positions.port import Membership, Taken
 from proxy.positions.share import Share
 
 AT = Partition("orders", 3)
@@ -44,18 +45,23 @@ class _Coordinator:
 
     def __init__(self) -> None:
         self.commits: list[tuple[Membership, dict[Partition, Committed]]] = []
+        self.unknown: set[Partition] = set()
+        """Of topics that it does not know (now)."""
         self.open = asyncio.Event()
         self.open.set()
         self.failure: Exception | None = None
+        self.asked = 0
 
-    async def commit(self, membership: Membership, offsets: Mapping[Partition, Committed]) -> frozenset[str]:
+    async def commit(self, membership: Membership, offsets: Mapping[Partition, Committed]) -> Taken:
+        self.asked += 1
         await self.open.wait()
         if self.failure is not None:
             raise self.failure
         self.commits.append((membership, dict(offsets)))
-        return frozenset()
+        return Taken(frozenset(offsets) - self.unknown)
 
     async def affirm(self, _: Membership) -> None:
+        self.asked += 1
         await self.open.wait()
         if self.failure is not None:
             raise self.failure
@@ -65,22 +71,27 @@ class _Owner:
     def __init__(self, final: Mapping[Partition, Position]) -> None:
         self.final = final
         self.failure: Exception | None = None
+        self.draining = asyncio.Event()
+        """Set once everything sent has its outcome."""
+        self.draining.set()
 
     def on_assigned(self, _: Collection[Partition]) -> Collection[Partition]:
         return ()
 
     async def on_revoked(self, _: Collection[Partition]) -> Mapping[Partition, Position]:
+        await self.draining.wait()
         if self.failure is not None:
             raise self.failure
         return self.final
 
-    def on_truncated(self, partition: Partition, lost: int) -> None: ...
+    def on_truncated(self, partition: Partition, at_most: int) -> None: ...
 
 
 def _epoch(owner: _Owner) -> tuple[Epoch, _Coordinator]:
     placing: Any = _Placing()
     coordinator: Any = _Coordinator()
-    epoch = Epoch(coordinator, placing, owner, on_refused=lambda _: None, is_urgent=lambda _: True)
+    fetches: Any = SimpleNamespace(offset_of=lambda position: position)
+    epoch = Epoch(fetches, coordinator, placing, owner, on_refused=lambda _: None, is_urgent=lambda _: True)
     epoch.begin([AT], ME)
     return epoch, coordinator
 
@@ -141,3 +152,41 @@ async def test_the_rebalance_goes_on_when_the_final_commit_is_fenced_or_the_owne
     owner.failure = ZeroDivisionError()
     await rebalances.on_partitions_revoked(set())
     assert failures == [owner.failure]
+
+
+async def test_nothing_counts_as_committed_or_pinned_when_the_group_leaves_it_out() -> None:
+    epoch, coordinator = _epoch(_Owner({}))
+    coordinator.unknown = {AT}
+    with capture_logs() as said:
+        assert await epoch.commit({AT: 109}) == frozenset()
+        await epoch.pin(list(epoch.shares.values()))
+        assert not epoch.shares[AT].is_pinned
+        coordinator.unknown = set()
+        assert await epoch.commit({AT: 109}) == {AT}
+        await epoch.pin(list(epoch.shares.values()))
+        assert epoch.shares[AT].is_pinned
+    assert [entry["event"] for entry in said] == ["commit_left_out"]
+
+
+async def test_nothing_is_proven_when_nothing_is_owned() -> None:
+    epoch, coordinator = _epoch(_Owner({AT: 149}))
+    epoch.shares = {}
+    assert await epoch.commit({AT: 109}) == frozenset()
+    assert not await epoch.affirm()
+    assert coordinator.asked == 0
+
+
+async def test_the_group_is_asked_who_we_are_when_an_epoch_is_draining() -> None:
+    owner = _Owner({AT: 149})
+    owner.draining.clear()
+    epoch, coordinator = _epoch(owner)
+    ending = asyncio.ensure_future(epoch.end())
+    await asyncio.sleep(0)
+    assert await epoch.affirm()
+    coordinator.failure = AssignmentLostError("fenced")
+    with pytest.raises(AssignmentLostError):
+        await epoch.affirm()
+    owner.draining.set()
+    await ending
+    assert not await epoch.affirm()
+    assert coordinator.asked == 3

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from proxy.model import Partition
-from proxy.simulation.memory_group import Committed
+from proxy.positions.identity import Committed
 from tests.wire.kafka.cluster import NOBODY, ScriptedCluster, id_bytes
 from tests.wire.kafka.groups import ScriptedGroup
 from tests.wire.kafka.messages import FORMS, NEWEST, Api, Error, Request

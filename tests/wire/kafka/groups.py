@@ -13,7 +13,8 @@ from itertools import count
 from typing import Any, NamedTuple, Protocol
 
 from proxy.model import Partition
-from proxy.simulation.memory_group import COORDINATOR, Committed
+from proxy.positions.identity import Committed
+from proxy.simulation.memory_group import COORDINATOR
 from tests.wire.kafka.messages import Error
 
 JOIN_SECONDS = 0.02
