@@ -6,7 +6,7 @@ from contextvars import Context, copy_context
 from typing import Any
 
 from proxy.model import Partition
-from proxy.simulation.memory_group import Committed
+from proxy.positions.identity import Committed
 from proxy.simulation.virtual_time import PROCESS
 from tests.histories.plan import Plan
 from tests.histories.replica import Replica
