@@ -11,8 +11,8 @@ from proxy.simulation import virtual_time
 from tests.histories import checks
 from tests.histories.fault_actions import FaultActions
 from tests.histories.plan import TOPICS, Plan
-from tests.histories.wire_actions import WireActions
-from tests.histories.wire_world import WireWorld
+from tests.histories.kafka_actions import KafkaActions
+from tests.histories.kafka_world import KafkaWorld
 from tests.histories.world import World
 from tests.wire.chance import seeded
 from tests.wire.loop import WireLoop
@@ -81,12 +81,12 @@ class History:
 
     async def live(self) -> None:
         """Begin, suffer, recover, end, and judge."""
-        self.world = world = WireWorld(self.plan) if self.plan.nodes else World(self.plan)
+        self.world = world = KafkaWorld(self.plan) if self.plan.nodes else World(self.plan)
         side = [asyncio.create_task(work) for work in (self._produce_all(), self._consume(), self._look())]
         producing = side[0]
         for _ in range(self.plan.replicas):
             world.start()
-        actions = WireActions(world) if isinstance(world, WireWorld) else FaultActions(world)
+        actions = KafkaActions(world) if isinstance(world, KafkaWorld) else FaultActions(world)
         async with asyncio.TaskGroup() as tasks:
             for fault in self.plan.faults:
                 tasks.create_task(actions.strike(fault))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.histories.wire_plan import WIRE_KINDS, draw_wire
+from tests.histories.kafka_plan import WIRE_KINDS, draw_wire
 
 SEEDS = 200
 """More are lived by `tests/wire`, which takes longer than a quick check may."""

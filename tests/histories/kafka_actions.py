@@ -6,7 +6,7 @@ from random import Random
 
 from tests.histories.fault_actions import FaultActions
 from tests.histories.plan import Fault
-from tests.histories.wire_world import KAFKA, WireWorld
+from tests.histories.kafka_world import KAFKA, KafkaWorld
 from tests.wire.kafka.cluster import NOBODY
 from tests.wire.kafka.messages import Api
 from tests.wire.kafka.mischief import ERRORS, Rule, Trick
@@ -18,10 +18,10 @@ _MOST_BYTES = 3_000
 _COMMITS = frozenset({Api.OFFSET_COMMIT})
 
 
-class WireActions(FaultActions):
+class KafkaActions(FaultActions):
     """Works on a wire world."""
 
-    def __init__(self, world: WireWorld) -> None:
+    def __init__(self, world: KafkaWorld) -> None:
         super().__init__(world)
         self._wire = world
         self._kafka = world.cluster

@@ -64,7 +64,7 @@ class NetworkedCluster(ScriptedCluster):
         super().come_up()
 
 
-class WireWorld(World):
+class KafkaWorld(World):
     """Made inside a `WireLoop`."""
 
     cluster: NetworkedCluster

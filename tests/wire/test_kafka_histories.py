@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.histories.test_wire_histories import SEEDS, command
+from tests.histories.test_kafka_histories import SEEDS, command
 
 MOST = 1_000
 
