@@ -5,12 +5,17 @@ import gc
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from random import Random
 
 from proxy.simulation import virtual_time
 from tests.histories import checks
 from tests.histories.fault_actions import FaultActions
 from tests.histories.plan import TOPICS, Plan
+from tests.histories.kafka_actions import KafkaActions
+from tests.histories.kafka_world import KafkaWorld
 from tests.histories.world import World
+from tests.wire.chance import seeded
+from tests.wire.loop import WireLoop
 
 CALM_DEADLINE = 60.0
 """Virtual seconds after the last fault within which everything must have gone its way."""
@@ -50,9 +55,14 @@ def live(plan: Plan) -> Result:
     gc.set_threshold(100_000, 50, 100)
     history = History(plan)
     try:
-        stops = any(fault.kind.startswith("stop_") for fault in plan.faults)
-        loop = virtual_time.StoppableLoop if stops else virtual_time.VirtualTimeLoop  # the quicker one
-        virtual_time.run(history.live(), partial(loop, MOST_TURNS))
+        if plan.nodes:
+            chance = Random(f"{plan.seed} wire")
+            with seeded(chance):
+                virtual_time.run(history.live(), partial(WireLoop, chance, most_turns=MOST_TURNS))
+        else:
+            stops = any(fault.kind.startswith("stop_") for fault in plan.faults)
+            loop = virtual_time.StoppableLoop if stops else virtual_time.VirtualTimeLoop  # the quicker one
+            virtual_time.run(history.live(), partial(loop, MOST_TURNS))
     except (virtual_time.DeadlockError, virtual_time.EndlessError, ExceptionGroup) as error:
         history.failure = f"{type(error).__name__}: {error}"
     finally:
@@ -71,12 +81,12 @@ class History:
 
     async def live(self) -> None:
         """Begin, suffer, recover, end, and judge."""
-        self.world = world = World(self.plan)
+        self.world = world = KafkaWorld(self.plan) if self.plan.nodes else World(self.plan)
         side = [asyncio.create_task(work) for work in (self._produce_all(), self._consume(), self._look())]
         producing = side[0]
         for _ in range(self.plan.replicas):
             world.start()
-        actions = FaultActions(world)
+        actions = KafkaActions(world) if isinstance(world, KafkaWorld) else FaultActions(world)
         async with asyncio.TaskGroup() as tasks:
             for fault in self.plan.faults:
                 tasks.create_task(actions.strike(fault))
@@ -92,6 +102,7 @@ class History:
             with suppress(asyncio.CancelledError):
                 await task
         await asyncio.sleep(_AFTERWARDS)
+        await world.close()
         checks.judge_end(world)
         self._seconds = asyncio.get_running_loop().time()
 

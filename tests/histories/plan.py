@@ -94,6 +94,8 @@ class Plan:
     latency: float
     """Seconds of one way over a broker's connection, at most."""
     faults: tuple[Fault, ...]
+    nodes: int = 0
+    """Of the Kafka cluster that the replicas' real client speaks to; 0: log and broker are in memory."""
 
     def only(self, numbers: frozenset[int]) -> "Plan":
         """Return the plan with these faults alone, counted from 0."""

@@ -17,6 +17,8 @@ from tests.histories.plan import (
     Plan,
 )
 from tests.histories.replica import Replica
+from tests.histories.watched import WatchedLog
+from tests.histories.watched_kafka import WatchedKafkaLog
 from tests.histories.witness import Witness
 
 EPOCH = 1_700_000_000
@@ -42,7 +44,7 @@ class World:
         self.chance = chance = Random(f"{plan.seed} world")
         self._jumped = 0.0
         self._count = 0
-        self.cluster = MemoryCluster(chance, fetch_events=plan.fetch_events)
+        self.cluster = self.new_cluster()
         most = plan.latency
         self.broker = MemoryBroker(chance, latency=lambda: chance.uniform(most / 10, most) + self.slowness)
         self.witness = Witness(plan.settings, self.cluster, self.wall)
@@ -58,12 +60,24 @@ class World:
         for topic in TOPICS:
             self.create(topic)
 
+    def new_cluster(self) -> MemoryCluster:
+        """Return the log of this world."""
+        return MemoryCluster(self.chance, fetch_events=self.plan.fetch_events)
+
+    def new_log(self, name: str) -> WatchedLog | WatchedKafkaLog:
+        """Return a replica's view of it."""
+        settings = self.plan.settings
+        return WatchedLog(self.cluster, settings.log, settings.limits, name=name, witness=self.witness)
+
+    async def close(self) -> None:
+        """End what the world itself does."""
+
     def start(self) -> None:
         """Start a replica."""
         self._count += 1
         name = f"replica-{self._count}"
         self.witness.note(f"{name} starts")
-        self.replicas.append(Replica(name, self.plan, self.cluster, self.broker, self.witness, self.wall))
+        self.replicas.append(Replica(name, self.plan, self.new_log(name), self.broker, self.witness, self.wall))
 
     def retire(self, replica: Replica) -> None:
         """Note that a replica has ended."""
