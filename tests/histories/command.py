@@ -19,9 +19,9 @@ from typing import NoReturn, TextIO
 import structlog
 
 from tests.histories.history import Result, live
+from tests.histories.kafka_plan import draw_wire
 from tests.histories.plan import Plan, draw
 from tests.histories.shrink import smallest
-from tests.histories.kafka_plan import draw_wire
 
 EXIT_VIOLATION = 1
 MOST_SHOWN = 5

@@ -10,9 +10,9 @@ from random import Random
 from proxy.simulation import virtual_time
 from tests.histories import checks
 from tests.histories.fault_actions import FaultActions
-from tests.histories.plan import TOPICS, Plan
 from tests.histories.kafka_actions import KafkaActions
 from tests.histories.kafka_world import KafkaWorld
+from tests.histories.plan import TOPICS, Plan
 from tests.histories.world import World
 from tests.wire.chance import seeded
 from tests.wire.loop import WireLoop

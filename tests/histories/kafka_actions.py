@@ -5,8 +5,8 @@ from collections.abc import Callable
 from random import Random
 
 from tests.histories.fault_actions import FaultActions
-from tests.histories.plan import Fault
 from tests.histories.kafka_world import KAFKA, KafkaWorld
+from tests.histories.plan import Fault
 from tests.wire.kafka.cluster import NOBODY
 from tests.wire.kafka.messages import Api
 from tests.wire.kafka.mischief import ERRORS, Rule, Trick
