@@ -62,6 +62,8 @@ class LogSettings(Part):
     """Consumer group; replicas of one Tidegate share it."""
     group_instance_id: Annotated[str, Field(min_length=1, max_length=249)] | None = None
     """Static membership: a replica that returns under the same id within the session timeout causes no rebalance."""
+    client_rack: Annotated[str, Field(min_length=1, max_length=249)] | None = None
+    """Where this replica runs; brokers that choose replicas by rack let it read from one nearby."""
     start: Literal["earliest", "latest", "timestamp"] = "earliest"
     """Where a partition begins that the group has never committed."""
     start_timestamp: AwareDatetime | None = None

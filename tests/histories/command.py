@@ -7,9 +7,8 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -18,12 +17,14 @@ from typing import NoReturn, TextIO
 
 import structlog
 
+from tests.histories import kafka_plan, wire_plan
+from tests.histories import plan as memory_plan
 from tests.histories.history import Result, live
-from tests.histories.kafka_plan import draw_wire
-from tests.histories.plan import Plan, draw
+from tests.histories.plan import Plan
 from tests.histories.shrink import smallest
 
 EXIT_VIOLATION = 1
+Draw = Callable[[int], Plan]
 MOST_SHOWN = 5
 """Failing seeds that are shown with their steps; all are named."""
 PROGRESS_SECONDS = 10.0
@@ -35,6 +36,7 @@ _HASH_SEED = "0"
 _EPILOG = """
 examples:
   python -m tests.histories --seeds 0..999      a thousand histories on all processors
+  python -m tests.histories --wire --seeds 0..99  a hundred with the real clients inside
   python -m tests.histories --replay 1381       one, step by step
   python -m tests.histories --shrink 1381       the fewest of its faults that still break it
 exit codes: 0 no history shows what it must not, 1 one does, 2 a mistake in the arguments,
@@ -45,8 +47,8 @@ exit codes: 0 no history shows what it must not, 1 one does, 2 a mistake in the 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return the exit code."""
     options = _parser().parse_args(arguments)
-    if options.wire and os.environ.get("PYTHONHASHSEED") != _HASH_SEED:
-        # Clients go through sets of names: their order is chance, too, and Python draws it when it starts.
+    if options.kafka and os.environ.get("PYTHONHASHSEED") != _HASH_SEED:
+        # The client goes through sets of names: their order is chance, too, and Python draws it when it starts.
         environment = os.environ | {"PYTHONHASHSEED": _HASH_SEED}
         os.execve(sys.executable, [sys.executable, "-m", "tests.histories", *arguments], environment)
     _be_quiet()
@@ -63,23 +65,19 @@ def _end(signum: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _done(options: argparse.Namespace) -> int:
+    draw = wire_plan.draw if options.wire else kafka_plan.draw if options.kafka else memory_plan.draw
     if options.replay is not None:
-        plan = _drawn(options.replay, options.wire)
+        plan = draw(options.replay)
         return _replay(plan if options.only is None else plan.only(options.only))
     if options.shrink is not None:
-        return _shrink(_drawn(options.shrink, options.wire))
-    run = _first if options.first else partial(_run, options.jobs)
-    return run(options.seeds, options.wire)
+        return _shrink(draw(options.shrink))
+    return _first(options.seeds, draw) if options.first else _run(options.seeds, options.jobs, draw)
 
 
-def _drawn(seed: int, wire: bool) -> Plan:
-    return draw_wire(seed) if wire else draw(seed)
-
-
-def _first(seeds: range, wire: bool) -> int:
+def _first(seeds: range, draw: Draw) -> int:
     """Look for the first seed that fails, one after another."""
     for seed in seeds:
-        result = live(_drawn(seed, wire))
+        result = live(draw(seed))
         if result.violations:
             _say(f"seed {seed}: {_summary(result)}")
             return EXIT_VIOLATION
@@ -87,13 +85,13 @@ def _first(seeds: range, wire: bool) -> int:
     return 0
 
 
-def _run(jobs: int, seeds: range, wire: bool) -> int:
+def _run(seeds: range, jobs: int, draw: Draw) -> int:
     began = told = time.monotonic()
     used = Counter[str]()
     failing: dict[int, Result] = {}
-    for seed, result in _lived(seeds, jobs, wire):
+    for seed, result in _lived(seeds, jobs, draw):
         used.update(histories=1, events=result.events, writes=result.writes, letters=result.letters)
-        used["faults"] += len(_drawn(seed, wire).faults)
+        used["faults"] += len(draw(seed).faults)
         used["virtual"] += round(1000 * result.seconds)
         if result.violations:
             failing[seed] = result
@@ -101,7 +99,7 @@ def _run(jobs: int, seeds: range, wire: bool) -> int:
             told = time.monotonic()
             _say(f"{used['histories']:,} of {len(seeds):,} histories, {len(failing)} failed", sys.stderr)
     for seed, result in sorted(failing.items())[:MOST_SHOWN]:
-        _show(_drawn(seed, wire), result)
+        _show(draw(seed), result)
     _say(
         f"{used['histories']:,} histories, {used['faults']:,} faults, {used['events']:,} events, {used['writes']:,} "
         f"writes, {used['letters']:,} dead letters, {used['virtual'] / 1000:,.0f} virtual seconds "
@@ -112,18 +110,18 @@ def _run(jobs: int, seeds: range, wire: bool) -> int:
     return EXIT_VIOLATION if failing else 0
 
 
-def _lived(seeds: range, jobs: int, wire: bool) -> Iterator[tuple[int, Result]]:
+def _lived(seeds: range, jobs: int, draw: Draw) -> Iterator[tuple[int, Result]]:
     """Live the histories in so many processes; which ends first comes first."""
     if jobs == 1:
-        yield from ((seed, _live(seed, wire)) for seed in seeds)
+        yield from ((seed, _live(draw(seed))) for seed in seeds)
         return
     context, left = get_context("spawn"), iter(seeds)
     living: dict[Connection, int] = {}
     for seed in islice(left, jobs):
         ours, theirs = context.Pipe()
-        context.Process(target=_work, args=(theirs, wire), daemon=True).start()
+        context.Process(target=_work, args=(theirs,), daemon=True).start()
         theirs.close()
-        ours.send(seed)
+        ours.send(draw(seed))
         living[ours] = seed
     while living:
         for ready in [one for one in wait(list(living)) if isinstance(one, Connection)]:
@@ -136,22 +134,22 @@ def _lived(seeds: range, jobs: int, wire: bool) -> Iterator[tuple[int, Result]]:
             if following is None:
                 ready.close()
             else:
-                ready.send(following)
+                ready.send(draw(following))
                 living[ready] = following
             yield ended, result
 
 
-def _work(seeds: Connection, wire: bool) -> None:
+def _work(seeds: Connection) -> None:
     """Live what comes, until the command is gone, however it ended."""
     _be_quiet()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches this process, too, but the command answers for all
     with suppress(EOFError, ConnectionError):
         while True:
-            seeds.send(_live(seeds.recv(), wire))
+            seeds.send(_live(seeds.recv()))
 
 
-def _live(seed: int, wire: bool) -> Result:
-    result = live(_drawn(seed, wire))
+def _live(plan: Plan) -> Result:
+    result = live(plan)
     return result if result.violations else result.without_steps()
 
 
@@ -188,7 +186,8 @@ def _show(plan: Plan, result: Result, only: str = "") -> None:
     first = next((at for at, (_, step) in enumerate(result.steps) if step.startswith("VIOLATION")), len(result.steps))
     for at, step in result.steps[max(0, first + 1 - MOST_STEPS) : first + 1]:
         _say(f"  {at:8.3f} {step}")
-    _say(f"  replay it by: python -m tests.histories{' --wire' * bool(plan.nodes)} --replay {plan.seed}{only}")
+    wire = "--kafka " * bool(plan.nodes) if plan.wire is None else "--wire "
+    _say(f"  replay it by: python -m tests.histories {wire}--replay {plan.seed}{only}")
 
 
 def _summary(result: Result) -> str:
@@ -197,7 +196,6 @@ def _summary(result: Result) -> str:
 
 def _be_quiet() -> None:
     """States and warnings of thousands of lives would drown the result."""
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # what clients leave unretrieved
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
@@ -232,7 +230,12 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--replay", type=int, metavar="SEED", help="run one and show its steps")
     what.add_argument("--shrink", type=int, metavar="SEED", help="leave out faults for as long as it fails")
     parser.add_argument("--only", type=_numbers, metavar="N,N", help="with --replay: these faults alone, from 0")
-    parser.add_argument("--wire", action="store_true", help="real clients, scripted brokers that speak their protocols")
+    parser.add_argument(
+        "--wire", action="store_true", help="with the real clients inside: scripted brokers on a network in memory"
+    )
+    parser.add_argument(
+        "--kafka", action="store_true", help="with Kafka's real client inside: scripted nodes on a network in memory"
+    )
     parser.add_argument("--first", action="store_true", help="with --seeds: one by one, up to the first that fails")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per processor)")
     return parser

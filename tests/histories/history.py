@@ -13,6 +13,8 @@ from tests.histories.fault_actions import FaultActions
 from tests.histories.kafka_actions import KafkaActions
 from tests.histories.kafka_world import KafkaWorld
 from tests.histories.plan import TOPICS, Plan
+from tests.histories.wire_actions import WireActions
+from tests.histories.wire_world import WireWorld
 from tests.histories.world import World
 from tests.wire.chance import seeded
 from tests.wire.loop import WireLoop
@@ -59,15 +61,34 @@ def live(plan: Plan) -> Result:
             chance = Random(f"{plan.seed} wire")
             with seeded(chance):
                 virtual_time.run(history.live(), partial(WireLoop, chance, most_turns=MOST_TURNS))
-        else:
+        elif plan.wire is None:
             stops = any(fault.kind.startswith("stop_") for fault in plan.faults)
             loop = virtual_time.StoppableLoop if stops else virtual_time.VirtualTimeLoop  # the quicker one
             virtual_time.run(history.live(), partial(loop, MOST_TURNS))
+        else:
+            chance, seconds = Random(f"{plan.seed} loop"), plan.wire.turn_seconds
+            with seeded(Random(f"{plan.seed} clients")):
+                virtual_time.run(history.live(), partial(WireLoop, chance, turn_seconds=seconds, most_turns=MOST_TURNS))
     except (virtual_time.DeadlockError, virtual_time.EndlessError, ExceptionGroup) as error:
         history.failure = f"{type(error).__name__}: {error}"
     finally:
         gc.set_threshold(*thresholds)
     return history.result()
+
+
+def _new_world(plan: Plan) -> World:
+    if plan.nodes:
+        return KafkaWorld(plan)
+    return World(plan) if plan.wire is None else WireWorld(plan)
+
+
+def _actions_on(world: World) -> FaultActions:
+    match world:
+        case KafkaWorld():
+            return KafkaActions(world)
+        case WireWorld():
+            return WireActions(world)
+    return FaultActions(world)
 
 
 class History:
@@ -81,12 +102,12 @@ class History:
 
     async def live(self) -> None:
         """Begin, suffer, recover, end, and judge."""
-        self.world = world = KafkaWorld(self.plan) if self.plan.nodes else World(self.plan)
+        self.world = world = _new_world(self.plan)
         side = [asyncio.create_task(work) for work in (self._produce_all(), self._consume(), self._look())]
         producing = side[0]
         for _ in range(self.plan.replicas):
             world.start()
-        actions = KafkaActions(world) if isinstance(world, KafkaWorld) else FaultActions(world)
+        actions = _actions_on(world)
         async with asyncio.TaskGroup() as tasks:
             for fault in self.plan.faults:
                 tasks.create_task(actions.strike(fault))

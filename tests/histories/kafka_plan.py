@@ -4,7 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
 
-from tests.histories.plan import ANSWERS, CONNECTIONS, HOST, LOG, PROCESSES, REFILL, SEAMS, Fault, Plan, draw
+from tests.histories.plan import ANSWERS, CONNECTIONS, HOST, LOG, PROCESSES, REFILL, SEAMS, Fault, Plan
+from tests.histories.plan import draw as draw_memory
 
 BROKERS = (
     "errors",
@@ -30,10 +31,10 @@ _KEPT = 0.4
 _EPOCH = 1_700_000_000
 
 
-def draw_wire(seed: int) -> Plan:
+def draw(seed: int) -> Plan:
     """Return the plan of a seed."""
     chance = Random(f"wire {seed}")
-    plan = draw(chance.randrange(2**32))
+    plan = draw_memory(chance.randrange(2**32))
     nodes = chance.choice((1, 2, 3, 3))
     start = chance.choice(("earliest", "earliest", "earliest", "latest", "timestamp"))
     log = plan.settings.log.model_copy(

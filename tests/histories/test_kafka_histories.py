@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.histories.kafka_plan import WIRE_KINDS, draw_wire
+from tests.histories.kafka_plan import WIRE_KINDS, draw
 
 SEEDS = 40
-"""So many are lived by a quick check; more by `python -m tests.histories --wire`."""
+"""So many are lived by a quick check; more by `python -m tests.histories --kafka`."""
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tests.histories", "--wire", *arguments],
+        [sys.executable, "-m", "tests.histories", "--kafka", *arguments],
         env=os.environ | environment,
         cwd=CHECKOUT,
         check=False,
@@ -36,13 +36,13 @@ def test_no_wire_history_shows_what_it_must_not_when_the_first_seeds_are_lived()
 
 
 def test_every_kind_of_fault_strikes_when_a_thousand_wire_plans_are_drawn() -> None:
-    drawn = Counter(fault.kind for seed in range(1_000) for fault in draw_wire(seed).faults)
+    drawn = Counter(fault.kind for seed in range(1_000) for fault in draw(seed).faults)
     assert set(drawn) == set(WIRE_KINDS)
     assert min(drawn.values()) > 10
 
 
 def test_a_seed_leaves_out_kinds_of_faults_when_it_is_drawn() -> None:
-    kinds = [len({fault.kind for fault in draw_wire(seed).faults}) for seed in range(100)]
+    kinds = [len({fault.kind for fault in draw(seed).faults}) for seed in range(100)]
     assert max(kinds) < len(WIRE_KINDS) / 2
 
 

@@ -12,11 +12,16 @@ from aiokafka import AIOKafkaConsumer, TopicPartition, codec, errors
 from aiokafka.protocol.fetch import FetchResponse_v4
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
+from proxy.access import log_access
 from proxy.kafka_log import unpacking
 from proxy.kafka_log.answer import LARGE
 from proxy.kafka_log.client import teach_manners
+from proxy.kafka_log.consumer import new_consumer
+from proxy.kafka_log.login import Credentials
 from proxy.kafka_log.network import Bounds
+from proxy.kafka_log.nodes import Nodes
 from proxy.kafka_log.slices import SLICE_BYTES, SLICE_EVENTS, Slices
+from proxy.settings import Limits, LogSettings
 from tests.support.scripted_kafka import ScriptedKafka, scripted_kafka
 
 ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -267,3 +272,13 @@ async def test_the_reason_is_known_when_an_open_transaction_holds_back_what_foll
         async with consumer(kafka, ONE, fetches=2) as made:
             standing = made._fetcher.hindrance(ONE)
             assert standing.cause == "transaction"
+
+
+@pytest.mark.parametrize("rack", [None, "zone-a"])
+async def test_the_rack_is_told_to_the_library_when_one_is_set(rack: str | None) -> None:
+    settings = LogSettings(hosts=["h:1"], group="g", client_rack=rack)
+    teach_manners()
+    credentials = Credentials(log_access(settings.security))
+    made = new_consumer(settings, Limits(), Nodes(asyncio.get_running_loop().time), credentials)
+    assert made._client_rack == rack
+    await made.stop()
