@@ -42,7 +42,7 @@ class World:
         self.replicas: list[Replica] = []
         """Those that run."""
         self.retired: list[Replica] = []
-        self.chance = chance = Random(f"{plan.seed} world")
+        self.chance = Random(f"{plan.seed} world")
         self._jumped = 0.0
         self._count = 0
         self.cluster = self.new_cluster()
