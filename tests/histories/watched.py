@@ -1,12 +1,14 @@
 """What a replica does, shown to the witness: what its log hands it, and how its events end."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
 
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.broker import Batch
 from proxy.bridge.event_log import PartitionOwner
 from proxy.bridge.flow import PartitionFlow
 from proxy.model import Event, Outcome, Partition, Position, Reason
+from proxy.positions import Positions
 from proxy.settings import Limits, LogSettings
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.memory_log import MemoryLog
@@ -29,31 +31,61 @@ class WatchedLog(MemoryLog):
         """See `EventLog`."""
         assert isinstance(owner, Assignment)
         self._listeners = owner
-        await super().start(_WatchedOwner(owner, self, self._witness))
+        await super().start(WatchedOwner(owner, self, self._witness))
 
     async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
         """See `EventLog`; nothing may come of what the bridge has paused."""
         fetched = await super().poll(wait)
-        for partition in fetched:
-            listener = self._listeners.listeners.get(partition.topic)
-            if listener is not None and listener.inbox.is_paused:
-                self._witness.accuse(f"{self.name} reads {partition} although its type is paused")
-        self._witness.on_fetched(self.name, fetched)
+        show_fetched(fetched, self._listeners, self.name, self._witness)
         return fetched
+
+    def cut_off(self) -> None:
+        """Let nothing more of it pass to the log or back: its process was killed."""
+        self._cluster.cut_off(self.name)
 
     async def _join(self) -> None:
         self._witness.on_joining()
         await super()._join()
 
 
-class _WatchedOwner:
-    def __init__(self, owner: Assignment, log: WatchedLog, witness: Witness) -> None:
+def show_fetched(
+    fetched: Mapping[Partition, Sequence[Event]], assignment: Assignment, name: str, witness: Witness
+) -> None:
+    """Tell the witness what a replica was handed; nothing may come of what the bridge has paused."""
+    for partition in fetched:
+        listener = assignment.listeners.get(partition.topic)
+        if listener is not None and listener.inbox.is_paused:
+            witness.accuse(f"{name} reads {partition} although its type is paused")
+    witness.on_fetched(name, fetched)
+
+
+class Log(Protocol):
+    """A watched log of either kind."""
+
+    name: str
+
+    @property
+    def generation(self) -> int:
+        """The last one that it is a part of."""
+        ...
+
+    @property
+    def positions(self) -> Positions:
+        """Where it stands."""
+        ...
+
+
+class WatchedOwner:
+    """Tells the witness what a log tells its owner."""
+
+    def __init__(self, owner: Assignment, log: Log, witness: Witness) -> None:
         self._owner = owner
         self._log = log
         self._name = log.name
         self._witness = witness
 
     def on_assigned(self, partitions: Collection[Partition]) -> Collection[Partition]:
+        """See `PartitionOwner`."""
         self._witness.on_assigned(self._name, partitions, self._log.generation)
         paused = self._owner.on_assigned(partitions)
         for partition in partitions:
@@ -64,6 +96,7 @@ class _WatchedOwner:
         return paused
 
     async def on_revoked(self, partitions: Collection[Partition]) -> Mapping[Partition, Position]:
+        """See `PartitionOwner`."""
         self._witness.on_revoking(self._name)
         try:
             return await self._owner.on_revoked(partitions)
@@ -71,6 +104,7 @@ class _WatchedOwner:
             self._witness.on_revoked(self._name, partitions)
 
     def on_truncated(self, partition: Partition, at_most: int) -> None:
+        """See `PartitionOwner`."""
         share = self._log.positions.shares[partition]
         self._witness.on_truncated(self._name, partition, at_most, share.gap.stop)
         self._owner.on_truncated(partition, at_most)
