@@ -37,7 +37,7 @@ class DeadLetters:
         rank: int,
         lane: Lane,
         *,
-        on_done: Callable[[Reason, int], None],
+        on_done: Callable[[PartitionFlow, int, Sequence[Event], Reason], None],
         on_impossible: Callable[[PartitionFlow, Event, Reason, str], None],
         on_refused: Callable[[PartitionFlow, Event, str], None],
         wake: Callable[[], None],
@@ -133,8 +133,9 @@ class DeadLetters:
             if self._is_refused:
                 self._is_refused, self._not_before = False, 0.0
                 self._wake()
-            self._on_done(letter.reason, end - start)
-            letter.flow.park_done(batch.first + start, batch.events[start:end])
+            first, events = batch.first + start, batch.events[start:end]
+            self._on_done(letter.flow, first, events, letter.reason)
+            letter.flow.park_done(first, events)
         elif outcome is Outcome.UNDELIVERABLE:
             if not self._is_refused:
                 self._is_refused = True

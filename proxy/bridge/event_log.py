@@ -19,6 +19,20 @@ class Survey:
     """Wanted topics that this login may not read."""
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Where reading a partition begins in an assignment epoch, as the log counts its positions."""
+
+    topic_id: str
+    """Of the log that the counts belong to; empty if it tells none."""
+    first: int
+    """The first position to be read."""
+    committed: int | None
+    """Everything before it the group had done with; None: it had committed nothing in this log."""
+    end: int | None
+    """One past the last position there was then; None: the log did not tell."""
+
+
 class PartitionOwner(Protocol):
     """Who is told which partitions this replica owns; every call comes from the event loop."""
 
@@ -36,8 +50,16 @@ class PartitionOwner(Protocol):
         """
         ...
 
-    def on_truncated(self, partition: Partition, lost: int) -> None:
-        """Be told that the log dropped `lost` records of the partition before they could be read."""
+    def on_begun(self, partition: Partition, beginning: Beginning) -> None:
+        """Be told where reading begins: once for each `on_assigned` of the partition, before its first events."""
+        ...
+
+    def on_ended(self, taken: Mapping[Partition, int]) -> None:
+        """Be told what the log took of what `on_revoked` returned, as `EventLog.commit` returns it; perhaps nothing."""
+        ...
+
+    def on_truncated(self, partition: Partition, lost: int, first: int) -> None:
+        """Be told that the log dropped `lost` records of the partition, all before `first`, before they were read."""
         ...
 
 
@@ -78,12 +100,18 @@ class EventLog(Protocol):
         """Fetch again from the partitions; those not owned are passed over."""
         ...
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> None:
+    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
         """Commit: up to and including these positions everything is done with.
 
-        Partitions not owned are left out. Raises `AssignmentLostError` if the group has fenced this replica, `LogError`
-        if the log does not answer in time; nothing may be assumed committed then.
+        Returns what the log has taken: for each partition the position before which, as the log counts, everything is
+        done with. Partitions not owned are left out, and those whose topic is gone or refused.
+        Raises `AssignmentLostError` if the group has fenced this replica, `LogError` if the log does not answer in
+        time; nothing may be assumed committed then.
         """
+        ...
+
+    def place(self, position: Position) -> int:
+        """Return where a position of this log stands, as the log counts."""
         ...
 
     async def affirm(self) -> bool:

@@ -87,17 +87,19 @@ class Epoch:
         final = [share for partition in positions if (share := shares.get(partition)) is not None]
         for share in final:
             share.finish(positions[share.partition])
+        taken: Mapping[Partition, int] = {}
         try:
-            await self._commit(lambda: final)
+            taken = await self._commit(lambda: final)
         except LogError as error:
             _say.warning("final_commit_failed", partitions=len(final), why=str(error), effect="duplicates")
+        self._owner.on_ended(taken)
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> None:
+    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
         """Commit what is owned of the positions; see `EventLog.commit`."""
         for partition, position in positions.items():
             if (share := self.shares.get(partition)) is not None:
                 share.finish(position)
-        await self._commit(lambda: [share for partition in positions if (share := self.shares.get(partition))])
+        return await self._commit(lambda: [share for partition in positions if (share := self.shares.get(partition))])
 
     async def pin(self, shares: Collection[Share]) -> None:
         """Commit where the shares begin, so that they begin there again whatever comes. Raises `LogError`."""
@@ -128,13 +130,16 @@ class Epoch:
         ours |= {*self.shares, *self._ending}
         return {Partition(*at): told.offset for at, told in committed.items() if at not in ours}
 
-    async def _commit(self, choose: Callable[[], Collection[Share]]) -> None:
-        """Commit what is done of the shares chosen, once it is this commit's turn."""
+    async def _commit(self, choose: Callable[[], Collection[Share]]) -> dict[Partition, int]:
+        """Commit what is done of the shares chosen, once it is this commit's turn; return what the group took."""
         async with self._commits:
             offsets = {one.at: Committed(one.done, one.topic_id) for one in choose() if one.began is not None}
-            if offsets:
-                for topic in await self._coordinator.commit(self._membership, offsets):
-                    self._on_refused(topic)
+            if not offsets:
+                return {}
+            taken = await self._coordinator.commit(self._membership, offsets)
+            for topic in taken.refused:
+                self._on_refused(topic)
+            return {Partition(*at): offsets[at].offset for at in offsets if at in taken.partitions}
 
 
 class Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # the library is untyped

@@ -136,9 +136,14 @@ class KafkaLog:
         """Fetch again from the partitions; those not owned are passed over."""
         self._set_paused(partitions, self._consumer.resume, paused=False)
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> None:
+    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
         """Commit what is owned of the positions, in one request, once none is under way; `limits.commit_deadline`."""
-        await self._epoch.commit(positions)
+        return await self._epoch.commit(positions)
+
+    def place(self, position: Position) -> int:
+        """Return the offset that a position is."""
+        assert isinstance(position, int)
+        return position
 
     async def affirm(self) -> bool:
         """Ask within `limits.commit_deadline`; True without asking if nothing is owned. See `EventLog.affirm`."""

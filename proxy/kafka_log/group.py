@@ -35,6 +35,14 @@ class Membership(NamedTuple):
     member_id: str
 
 
+class Taken(NamedTuple):
+    """What became of a commit."""
+
+    partitions: frozenset[TopicPartition]
+    refused: frozenset[str]
+    """Topics for which this login may not commit."""
+
+
 class GroupCoordinator:
     """Asks the coordinator, each time within `deadline` seconds; a failure for want of it is tried again until then.
 
@@ -66,10 +74,10 @@ class GroupCoordinator:
             raise LogError(f"the group's coordinator does not tell its progress: {error}") from error
         return _offsets(response)
 
-    async def commit(self, membership: Membership, offsets: Mapping[TopicPartition, Committed]) -> frozenset[str]:
-        """Commit the offsets in one request; return the topics for which this login may not.
+    async def commit(self, membership: Membership, offsets: Mapping[TopicPartition, Committed]) -> Taken:
+        """Commit the offsets in one request; return what the group took of them.
 
-        What belongs to a topic that is gone is left out. Raises `AssignmentLostError` if the group has fenced us.
+        What belongs to a topic that is gone is not taken. Raises `AssignmentLostError` if the group has fenced us.
         """
         by_topic: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
         for at, committed in offsets.items():
@@ -79,7 +87,11 @@ class GroupCoordinator:
         )
         response = await self._ask(request, _commit_errors)
         refused = errors.TopicAuthorizationFailedError.errno
-        return frozenset(topic for topic, answers in response.topics for _, error in answers if error == refused)
+        answers = [(TopicPartition(topic, number), error) for topic, told in response.topics for number, error in told]
+        return Taken(
+            frozenset(at for at, error in answers if not error),
+            frozenset(at.topic for at, error in answers if error == refused),
+        )
 
     async def affirm(self, membership: Membership) -> None:
         """Ask whether we are a member of the current generation. Raises `AssignmentLostError` if not."""

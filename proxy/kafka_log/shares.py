@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import structlog
 from aiokafka import TopicPartition
 
-from proxy.bridge.event_log import PartitionOwner
+from proxy.bridge.event_log import Beginning, PartitionOwner
 from proxy.kafka_log.group import GroupCoordinator
 from proxy.kafka_log.identity import Committed, Looks
 from proxy.kafka_log.inquiry import EARLIEST, LATEST, Inquiry
@@ -157,13 +157,16 @@ class Placing:
         known = [share for share in ours if share.began is None]
         adrift = [share for share in ours if share.unavailable is not None]
         gone = [share for share in shares.values() if share.successor and now - share.noticed_at >= SETTLE_SECONDS]
-        starts = await self._starts(known, committed)
+        starts, ends = await asyncio.gather(self._starts(known, committed), self._ends(known))
         bounds = await self._bounds([*adrift, *gone])
         if current() is not shares:
             return True
         for share in known:
             if share.at in starts:
-                self._begin_at(share, starts[share.at], is_pinned=share.at in committed or self._start == EARLIEST)
+                is_pinned = share.at in committed or self._start == EARLIEST
+                self._begin_at(
+                    share, starts[share.at], committed.get(share.at), ends.get(share.at), is_pinned=is_pinned
+                )
         for share in adrift:
             if share.at in bounds:
                 self._replace(share, *bounds[share.at])
@@ -207,6 +210,10 @@ class Placing:
         found = await self._inquiry.offsets(times) if times else {}
         return found | {at: committed[at].offset for at in wanted & committed.keys()}
 
+    async def _ends(self, shares: Collection[Share]) -> Mapping[TopicPartition, int]:
+        """Only for the record; those that the log can't tell of now are left out."""
+        return await self._inquiry.offsets({share.at: LATEST for share in shares}) if shares else {}
+
     async def _bounds(self, shares: Collection[Share]) -> dict[TopicPartition, tuple[int, int]]:
         """Return the first offset and the end of each share that the log can tell of now."""
         wanted = [share.at for share in shares]
@@ -217,7 +224,11 @@ class Placing:
         )
         return {at: (first[at], end[at]) for at in wanted if at in first and at in end}
 
-    def _begin_at(self, share: Share, offset: int, *, is_pinned: bool) -> None:
+    def _begin_at(
+        self, share: Share, offset: int, committed: Committed | None, end: int | None, *, is_pinned: bool
+    ) -> None:
+        known = committed.offset if committed is not None and committed.topic_id in {"", share.topic_id} else None
+        self._owner.on_begun(share.partition, Beginning(share.topic_id, offset, known, end))
         self._begun.add(share.at.topic)
         share.began = share.done = offset
         share.gap = range(0)
@@ -241,7 +252,7 @@ class Placing:
         if wanted < first:
             where = {"partition": str(share.partition), "wanted": wanted, "first": first, "end": end}
             _say.error("log_truncated", lost=first - wanted, **where)
-            self._owner.on_truncated(share.partition, first - wanted)
+            self._owner.on_truncated(share.partition, first - wanted, first)
             if share.skip(first):
                 share.is_pinned = False
         elif wanted > end:
@@ -262,4 +273,4 @@ class Placing:
         if share.began is not None:
             # Positions of the log that was deleted must move nothing in the one that took its name.
             share.is_paused = share.partition in self._owner.on_assigned([share.partition])
-        self._begin_at(share, first, is_pinned=False)
+        self._begin_at(share, first, None, end, is_pinned=False)

@@ -195,18 +195,23 @@ class MemoryCluster:
         """Tell whether the member is answered now."""
         return not self.is_down and member not in self._cut_off
 
-    async def commit(self, group: Group, member: str, generation: int, offsets: Mapping[Partition, Committed]) -> None:
+    async def commit(
+        self, group: Group, member: str, generation: int, offsets: Mapping[Partition, Committed]
+    ) -> frozenset[Partition]:
         """Let a commit pass and be answered; it may be refused, or its answer may never come.
+
+        Returns whose offsets the group took.
 
         Raises `AssignmentLostError` if the group has fenced the member, `LogError` if the log refuses.
         """
         await self.round_trip(member)
         if self.chance.random() < self.refuses_commits:
             raise LogError("the log refused a commit")
-        group.commit(member, generation, offsets)
+        taken = group.commit(member, generation, offsets)
         if self.chance.random() < self.loses_answers:
             await asyncio.get_running_loop().create_future()
         await self.answer(member)
+        return taken
 
     async def answer(self, member: str) -> None:
         """Let an answer pass from the log to the member; one that is lost does not come at all."""

@@ -94,8 +94,10 @@ class Group:
         self._renew(self.members[name])
         return self._is_rebalancing
 
-    def commit(self, name: str, generation: int, offsets: Mapping[Partition, Committed]) -> None:
+    def commit(self, name: str, generation: int, offsets: Mapping[Partition, Committed]) -> frozenset[Partition]:
         """Take the offsets, but for partitions that are no more; renew the member's session, as Kafka does.
+
+        Returns whose it took.
 
         Raises `AssignmentLostError` if the member is not of the current generation.
         """
@@ -103,7 +105,9 @@ class Group:
         if self.members[name].joining is None:
             self._renew(self.members[name])
         self._cluster.on_commit(name, offsets)
-        self.committed |= {at: offset for at, offset in offsets.items() if self._cluster.exists(at)}
+        taken = {at: offset for at, offset in offsets.items() if self._cluster.exists(at)}
+        self.committed |= taken
+        return frozenset(taken)
 
     def rebalance(self) -> None:
         """Have all members join again."""

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import structlog
 
-from proxy.bridge.event_log import PartitionOwner, Survey
+from proxy.bridge.event_log import Beginning, PartitionOwner, Survey
 from proxy.errors import AssignmentLostError, LogError
 from proxy.model import Event, Partition, Position
 from proxy.settings import Limits, LogSettings
@@ -94,11 +94,15 @@ class MemoryLog:
             share.is_paused = False
         self._reading.stir(partitions)
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> None:
+    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
         """Commit what is owned of the positions."""
         shares = self._shares
         self._finish(shares, positions)
-        await self._commit(shares, positions)
+        return await self._commit(shares, positions)
+
+    def place(self, position: Position) -> int:
+        """Return the offset for which a position stands."""
+        return offset_of(position)
 
     async def affirm(self) -> bool:
         """Ask the group whether it still knows this member; True at once if nothing is owned. See `EventLog.affirm`."""
@@ -216,6 +220,11 @@ class MemoryLog:
             if at in tracks
         }
         self._begun |= {at.topic for at in starts}
+        for at, began in starts.items():
+            known = committed.get(at)
+            of_this = known is not None and known.topic_id == tracks[at].topic_id
+            told = Beginning(tracks[at].topic_id, began, known.offset if known and of_this else None, tracks[at].end)
+            self._owner.on_begun(at, told)
         self._shares = {
             at: Share(at in paused, began, began, began, tracks[at].topic_id) for at, began in starts.items()
         }
@@ -232,12 +241,15 @@ class MemoryLog:
         async with self._endings:
             if not shares:
                 return
+            taken: Mapping[Partition, int] = {}
             try:
                 positions = await self._owner.on_revoked(list(shares))
                 self._finish(shares, positions)
-                await self._commit(shares, positions, is_final=True)
-            except LogError as error:
-                _say.warning("final_commit_failed", why=str(error), effect="duplicates")
+                try:
+                    taken = await self._commit(shares, positions, is_final=True)
+                except LogError as error:
+                    _say.warning("final_commit_failed", why=str(error), effect="duplicates")
+                self._owner.on_ended(taken)
             finally:
                 self._ending = {}
 
@@ -248,14 +260,19 @@ class MemoryLog:
 
     async def _commit(
         self, shares: Mapping[Partition, Share], partitions: Iterable[Partition], *, is_final: bool = False
-    ) -> None:
-        """Commit what is done of the shares; after their epoch has ended only the final commit goes through."""
+    ) -> dict[Partition, int]:
+        """Commit what is done of the shares and return what the group took.
+
+        After their epoch has ended only the final commit goes through.
+        """
         deadline = self._limits.commit_deadline
         try:
             async with asyncio.timeout(deadline), self._commits:
                 offsets = _said({partition: shares[partition] for partition in partitions if partition in shares})
-                if offsets and (is_final or self._shares is shares):
-                    await self._cluster.commit(self._group, self._name, self.generation, offsets)
+                if not offsets or not (is_final or self._shares is shares):
+                    return {}
+                taken = await self._cluster.commit(self._group, self._name, self.generation, offsets)
+                return {at: offsets[at].offset for at in taken}
         except TimeoutError as error:
             raise LogError(f"the log did not answer a commit within {deadline:g} s") from error
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 
-from proxy.bridge.event_log import PartitionOwner
+from proxy.bridge.event_log import Beginning, PartitionOwner
 from proxy.model import Event, Partition
 from proxy.settings import LogSettings
 from proxy.simulation.memory_cluster import MemoryCluster, Track
@@ -70,7 +70,7 @@ class Reading:
         if share.is_astray(track) and not self._begin_anew(partition, share, track):
             lost = share.skip(track)
             _say.error("log_truncated", partition=str(partition), lost=lost)
-            self.owner.on_truncated(partition, lost)
+            self.owner.on_truncated(partition, lost, track.first)
 
     def _begin_anew(self, partition: Partition, share: Share, track: Track) -> bool:
         """Begin a topic that has taken the name of the one that was read; return whether it has."""
@@ -78,6 +78,7 @@ class Reading:
             return False
         _say.error("log_restarted", partition=str(partition))
         share.is_paused = partition in self.owner.on_assigned([partition])
+        self.owner.on_begun(partition, Beginning(track.topic_id, track.first, None, track.end))
         self.stir([partition])
         return True
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.broker import Batch, Lane
-from proxy.bridge.event_log import PartitionOwner
+from proxy.bridge.event_log import Beginning, PartitionOwner
 from proxy.bridge.flow import PartitionFlow
 from proxy.model import Event, Outcome, Partition, Position
 from proxy.publish_lane import PublishLane
@@ -71,9 +71,15 @@ class _WatchedOwner:
         finally:
             self._witness.on_revoked(self._name, partitions)
 
-    def on_truncated(self, partition: Partition, lost: int) -> None:
+    def on_begun(self, partition: Partition, beginning: Beginning) -> None:
+        self._owner.on_begun(partition, beginning)
+
+    def on_ended(self, taken: Mapping[Partition, int]) -> None:
+        self._owner.on_ended(taken)
+
+    def on_truncated(self, partition: Partition, lost: int, first: int) -> None:
         self._witness.on_truncated(self._name, partition, lost)
-        self._owner.on_truncated(partition, lost)
+        self._owner.on_truncated(partition, lost, first)
 
 
 def watch_flow(flow: PartitionFlow, name: str, witness: Witness) -> None:

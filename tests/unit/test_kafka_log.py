@@ -19,12 +19,13 @@ from aiokafka.protocol.metadata import MetadataRequest_v5
 from aiokafka.structs import ConsumerRecord
 from structlog.testing import capture_logs
 
+from proxy.bridge.event_log import Beginning
 from proxy.errors import AssignmentLostError, LogError, RefusedLoginError, SettingsError
 from proxy.kafka_log import KafkaLog
 from proxy.kafka_log.client import Reach, log_in, options, teach_manners
 from proxy.kafka_log.epoch import Epoch, Rebalances
 from proxy.kafka_log.events import events
-from proxy.kafka_log.group import Membership
+from proxy.kafka_log.group import Membership, Taken
 from proxy.kafka_log.identity import Committed
 from proxy.kafka_log.reader import Reader
 from proxy.kafka_log.shares import Share
@@ -207,12 +208,12 @@ class _Coordinator:
         self.open.set()
         self.failure: Exception | None = None
 
-    async def commit(self, membership: Membership, offsets: Mapping[TopicPartition, Committed]) -> frozenset[str]:
+    async def commit(self, membership: Membership, offsets: Mapping[TopicPartition, Committed]) -> Taken:
         await self.open.wait()
         if self.failure is not None:
             raise self.failure
         self.commits.append((membership, dict(offsets)))
-        return frozenset()
+        return Taken(frozenset(offsets), frozenset())
 
     async def affirm(self, _: Membership) -> None:
         await self.open.wait()
@@ -223,6 +224,7 @@ class _Coordinator:
 class _Owner:
     def __init__(self, final: Mapping[Partition, Position]) -> None:
         self.final = final
+        self.ended: list[Mapping[Partition, int]] = []
         self.failure: Exception | None = None
 
     def on_assigned(self, _: Collection[Partition]) -> Collection[Partition]:
@@ -233,7 +235,12 @@ class _Owner:
             raise self.failure
         return self.final
 
-    def on_truncated(self, partition: Partition, lost: int) -> None: ...
+    def on_begun(self, partition: Partition, beginning: Beginning) -> None: ...
+
+    def on_ended(self, taken: Mapping[Partition, int]) -> None:
+        self.ended.append(taken)
+
+    def on_truncated(self, partition: Partition, lost: int, first: int) -> None: ...
 
 
 def _epoch(owner: _Owner) -> tuple[Epoch, _Coordinator]:

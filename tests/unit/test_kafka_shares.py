@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 import pytest
 from aiokafka import TopicPartition
 
+from proxy.bridge.event_log import Beginning
 from proxy.kafka_log.identity import Committed
 from proxy.kafka_log.inquiry import EARLIEST
 from proxy.kafka_log.shares import SETTLE_SECONDS, Placing, Share
@@ -25,6 +26,7 @@ class Log:
         self.flowing = False
         self.epochs: list[Partition] = []
         self.lost = 0
+        self.beginnings: list[Beginning] = []
 
     def seek(self, _: TopicPartition, offset: int) -> None:
         self.sought.append(offset)
@@ -51,7 +53,12 @@ class Log:
     async def on_revoked(self, _: Collection[Partition]) -> Mapping[Partition, Position]:
         return {}
 
-    def on_truncated(self, _: Partition, lost: int) -> None:
+    def on_begun(self, _: Partition, beginning: Beginning) -> None:
+        self.beginnings.append(beginning)
+
+    def on_ended(self, taken: Mapping[Partition, int]) -> None: ...
+
+    def on_truncated(self, _: Partition, lost: int, first: int) -> None:
         self.lost += lost
 
 
