@@ -25,7 +25,7 @@ export COVERAGE_FILE := $(CURDIR)/.build/coverage
 # Tests of the installation mean the environment above, no other.
 export TIDEGATE_TEST_WHEEL := 1
 
-QUICK := $(wildcard tests/unit tests/properties tests/simulation tests/histories)
+QUICK := $(wildcard tests/unit tests/properties tests/simulation tests/histories tests/wire)
 PYTEST := $(BIN)/coverage run -m pytest -q
 
 # What an event's safety and speed depend on; all tests together must run through so much of it, in percent of lines and branches.

@@ -18,7 +18,8 @@ from proxy.bridge.committer import Committer
 from proxy.bridge.event_log import EventLog
 from proxy.bridge.inbox import Budget
 from proxy.bridge.lease import Lease
-from proxy.bridge.listener import Listener, Surroundings
+from proxy.bridge.listener import Listener, Shared
+from proxy.bridge.observer import UNOBSERVED, Observer
 from proxy.bridge.pump import Pump
 from proxy.bridge.stake import Stake
 from proxy.congestion.loop import ControlLoop
@@ -28,7 +29,7 @@ from proxy.recording.recorder import Recorder
 from proxy.settings import EventType, Settings
 from proxy.steering.depths import Depths
 from proxy.steering.insights import Insights
-from proxy.steering.other_replicas import Others
+from proxy.steering.other_replicas import OtherReplicas
 from proxy.steering.policies import Policies
 
 _say = structlog.get_logger("tidegate")
@@ -52,10 +53,11 @@ class App:
         wall: Callable[[], float] = time.time,
         instance: str | None = None,
         insights: QueueInsights | None = None,
+        observer: Observer = UNOBSERVED,
     ) -> None:
         self._settings = settings
         self._log = log
-        self._lanes = lanes
+        self.lanes = lanes
         self._dead_letter_lane = dead_letter_lane
         self._stop = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
@@ -66,22 +68,24 @@ class App:
         for name, route in settings.routes.items():
             if route.policy != "class_budget":
                 self.control.observe(name, self.recorder.verdicts.on_verdict)
-        lease = Lease(settings.log.session_timeout / 2)
+        self.lease = lease = Lease(settings.log.session_timeout / 2)
         settled = asyncio.Event()
         limits = settings.limits
         account = self.recorder.books
         stake = Stake(lease.asked, limits.uncommitted_events)
-        self._around = Surroundings(
+        self.budget = Budget(limits.inboxes_bytes, len(settings.classes))
+        self._around = Shared(
             log=log,
             lease=lease,
             stake=stake,
-            budget=Budget(limits.inboxes_bytes, len(settings.classes)),
+            budget=self.budget,
             limits=limits,
             classes=len(settings.classes),
             dead_letter_lane=dead_letter_lane,
             settled=settled,
             wall=wall,
             account=account,
+            observer=observer,
         )
         grace = min(limits.drain_deadline, settings.log.session_timeout / 2)
         self.assignment = Assignment(lease, settled, lambda: grace, account)
@@ -92,12 +96,12 @@ class App:
             settings.broker.depth_interval,
             settings.broker.depth_polls,
         )
-        self._others = Others(log, self._route_of)
+        self._others = OtherReplicas(log, self._route_of)
         management = settings.broker.management
         self._insights = (
             None if insights is None or management is None else Insights(insights, queues, management.interval)
         )
-        self._policies = Policies(
+        self.policies = Policies(
             settings, self.control, lanes, self._others.rate, observers=[self.recorder.verdicts.on_budget_verdict]
         )
         self.status = Status(self.assignment, lanes, self.depths, self.recorder)
@@ -128,7 +132,7 @@ class App:
             await self._leave_log()
 
     async def _move_events(self) -> None:
-        for name, lane in self._lanes.items():
+        for name, lane in self.lanes.items():
             self._spawn(lane.run(), f"lane {name}")
         self._spawn(self._dead_letter_lane.run(), "lane dead letters")
         self._spawn(self.depths.run(), "depths")
@@ -138,12 +142,12 @@ class App:
             self._spawn(self._catalog.run(), "catalog")
             self._spawn(self._committer.run(), "committer")
             self._spawn(self._control_clock(), "control clock")
-            if self._policies.reads_others:
+            if self.policies.reads_others:
                 self._spawn(self._others.run(), "others")
-                self._spawn(self._policies.control(self.depths, self._insights).run(), "route control")
+                self._spawn(self.policies.control(self.depths, self._insights).run(), "route control")
             if self._insights is not None:
                 self._spawn(self._insights.run(), "insights")
-            self._spawn(self.recorder.run(self._log, self.assignment, self._lanes, self.depths.of), "recorder")
+            self._spawn(self.recorder.run(self._log, self.assignment, self.lanes, self.depths.of), "recorder")
             await self._stop.wait()
             await self._wind_down(pump)
 
@@ -159,7 +163,7 @@ class App:
         marks = [flow.watermark for flow in self.assignment.flows()]
         unresolved = sum(mark.received - mark.resolved for mark in marks)
         uncommitted = sum(mark.resolved - mark.committed for mark in marks)
-        await self.recorder.finish(self._log, self.assignment, self._lanes, self.depths.of)
+        await self.recorder.finish(self._log, self.assignment, self.lanes, self.depths.of)
         self.recorder.on_stop(unresolved)
         if uncommitted:
             _say.warning("final_commit_failed", events=uncommitted, effect="duplicates")
@@ -196,8 +200,8 @@ class App:
             event_type,
             rank,
             route,
-            lane=self._lanes[event_type.route],
-            throttle=self._policies.throttle(event_type),
+            lane=self.lanes[event_type.route],
+            throttle=self.policies.throttle(event_type),
             statistics=self.control.statistics[event_type.route],
             counts=self.recorder.counts(event_type),
             around=self._around,

@@ -142,10 +142,6 @@ class QueueInsight:
     """Messages handed to consumers and not yet acknowledged."""
     acked: int
     """Acknowledgements since the broker began to count."""
-    delivered_rate: float
-    """Messages a second handed to consumers."""
-    taken_rate: float
-    """Messages a second that are done with: acknowledged, or handed to consumers that never acknowledge."""
 
 
 class QueueInsights(Protocol):

@@ -37,6 +37,7 @@ class DeadLetters:
         rank: int,
         lane: Lane,
         *,
+        on_outcome: Callable[[PartitionFlow, Batch, int, int, Outcome, Reason], None],
         on_done: Callable[[PartitionFlow, int, Sequence[Event], Reason], None],
         on_impossible: Callable[[PartitionFlow, Event, Reason, str], None],
         on_refused: Callable[[PartitionFlow, Event, str], None],
@@ -45,6 +46,7 @@ class DeadLetters:
         self._type = event_type
         self._rank = rank
         self._lane = lane
+        self._see = on_outcome
         self._on_done = on_done
         self._on_impossible = on_impossible
         self._on_refused = on_refused
@@ -73,6 +75,11 @@ class DeadLetters:
         self._open += len(events)
         letter = _DeadLetter(self, flow, reason)
         self._waiting.append((flow, Batch(flow.partition, events, first, address, self._rank, letter)))
+
+    @property
+    def open(self) -> int:
+        """Dead letters that wait or are out, whatever their flow."""
+        return self._open
 
     @property
     def is_full(self) -> bool:
@@ -127,6 +134,7 @@ class DeadLetters:
     def on_outcome(self, batch: Batch, start: int, end: int, outcome: Outcome, detail: str) -> None:
         """Take the outcome of some dead letters."""
         letter = _letter_of(batch)
+        self._see(letter.flow, batch, start, end, outcome, letter.reason)
         letter.flow.letters_out -= end - start
         if outcome is Outcome.CONFIRMED:
             self._open -= end - start

@@ -22,6 +22,10 @@ LONGEST_PAUSE = 0.5
 class FlowHost(Protocol):
     """The listener, as its flows see it."""
 
+    def on_outcome(self, flow: "PartitionFlow", batch: Batch, start: int, end: int, outcome: Outcome) -> None:
+        """See an outcome before the flow acts on it."""
+        ...
+
     def on_confirmed(self, events: Sequence[Event], seconds: float | None, overtaken: int) -> None:
         """Count confirmed events, `overtaken` of them delivered after a later event of their partition."""
         ...
@@ -185,6 +189,7 @@ class PartitionFlow:
         detail: str = "",
     ) -> None:
         """See `Recipient.on_outcome`."""
+        self._host.on_outcome(self, batch, start, end, outcome)
         first, count = batch.first + start, end - start
         self.out -= count
         if outcome is Outcome.CONFIRMED:

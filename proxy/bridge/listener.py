@@ -13,6 +13,7 @@ from proxy.bridge.event_log import EventLog
 from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.inbox import Budget, Inbox
 from proxy.bridge.lease import Lease
+from proxy.bridge.observer import Observer
 from proxy.bridge.stake import Stake
 from proxy.bridge.throttle import Throttle
 from proxy.congestion.collector import RouteStatistics
@@ -23,7 +24,7 @@ _say = structlog.get_logger("tidegate.listener")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Shared:
     """What every listener of the process shares."""
 
     log: EventLog
@@ -39,6 +40,7 @@ class Surroundings:
     wall: Callable[[], float]
     """Seconds since 1970; for the age of events only."""
     account: Account
+    observer: Observer
 
 
 class Listener:
@@ -54,7 +56,7 @@ class Listener:
         throttle: Throttle,
         statistics: RouteStatistics,
         counts: Counts,
-        around: Surroundings,
+        around: Shared,
     ) -> None:
         self.event_type = event_type
         self.throttle = throttle
@@ -76,10 +78,11 @@ class Listener:
         self._around = around
         self._sending: list[Batch] = []
         self._wake = asyncio.Event()
-        self._dead_letters = DeadLetters(
+        self.dead_letters = DeadLetters(
             event_type,
             rank,
             around.dead_letter_lane,
+            on_outcome=around.observer.on_letter_outcome,
             on_done=self._on_letter_done,
             on_impossible=self._stop,
             on_refused=self._on_letter_refused,
@@ -106,7 +109,7 @@ class Listener:
         for flow in flows:
             flow.let_go()
             self.withdraw(flow)
-            self._dead_letters.withdraw(flow)
+            self.dead_letters.withdraw(flow)
         self.inbox.recount()
 
     # -- the task -----------------------------------------------------------------------------------------------------
@@ -117,13 +120,14 @@ class Listener:
         while True:
             self._wake.clear()
             now = clock()
-            letters_due = self._dead_letters.due(now)
+            letters_due = self.dead_letters.due(now)
             if letters_due is not None and letters_due <= now and not self.is_stopped:
-                letters, size = self._dead_letters.waiting
+                letters, size = self.dead_letters.waiting
                 await self.throttle.admit_letters(letters, size=size / letters)
-                await self._dead_letters.send()
+                self._around.observer.on_used(letters, size)
+                await self.dead_letters.send()
                 continue
-            want = 0 if self.is_stopped or self._dead_letters.is_full else min(self.inbox.ready(now), self._most)
+            want = 0 if self.is_stopped or self.dead_letters.is_full else min(self.inbox.ready(now), self._most)
             if not want:
                 await self._idle(now, letters_due)
                 continue
@@ -144,7 +148,9 @@ class Listener:
         finally:
             self._sending = []
             written = [event.size for batch in batches for event in batch.events[: batch.done]]
-            self.throttle.settle(len(written), sum(written))
+            size = sum(written)
+            self.throttle.settle(len(written), size)
+            self._around.observer.on_used(len(written), size)
             self.inbox.settle(batches)
 
     async def _idle(self, now: float, letters_due: float | None) -> None:
@@ -192,6 +198,10 @@ class Listener:
 
     # -- what its flows say (FlowHost) --------------------------------------------------------------------------------
 
+    def on_outcome(self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome) -> None:
+        """Show an outcome to whoever observes."""
+        self._around.observer.on_outcome(flow, batch, start, end, outcome)
+
     def on_confirmed(self, events: Sequence[Event], seconds: float | None, overtaken: int) -> None:
         """Count confirmed events."""
         self._statistics.on_confirmed(self._rank, len(events), seconds)
@@ -214,7 +224,7 @@ class Listener:
         """Send events to the dead-letter destination, unless their partition is being given away: the log has them."""
         self.counts.on_undeliverable(len(events))
         if not flow.closing:
-            self._dead_letters.add(flow, first, events, reason, detail)
+            self.dead_letters.add(flow, first, events, reason, detail)
             self.wake()
 
     def withdraw(self, flow: PartitionFlow) -> None:

@@ -200,6 +200,11 @@ class Divider:
         has_waited, place.has_waited = place.has_waited, bool(place.waiting)
         return has_waited
 
+    @property
+    def requests(self) -> int:
+        """How many requests wait, of all tiers."""
+        return sum(len(tier.waiting) for tier in self._tiers)
+
     def waiting(self, tier: int) -> int:
         """Return how many requests of the tier wait."""
         return len(self._tiers[tier].waiting)

@@ -1,7 +1,6 @@
 """The log's adapter: `bridge.event_log.EventLog` over aiokafka, whose sharp edges end here.
 
-event_log ─► reader (polls) · epoch (rebalances) · group (commits) · shares (start positions, truncation)
-├► identity (which log a topic's name stands for)
+event_log ─► reader (polls) · rebalances · what `positions` asks: fetches, group (commits), inquiry
 └► inquiry (topics and ends, over a client of its own) · client (login, outages)
 """
 

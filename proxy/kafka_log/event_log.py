@@ -1,26 +1,25 @@
 """`EventLog` over aiokafka: one consumer for everything this replica reads."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import structlog
-from aiokafka import TopicPartition, errors
+from aiokafka import errors
 from aiokafka.client import AIOKafkaClient
 
 from proxy.bridge.event_log import PartitionOwner, Survey
 from proxy.errors import LogError
-from proxy.kafka_log.client import FIRST_PAUSE, LONGEST_PAUSE, Reach, log_in, options, persist, teach_manners
+from proxy.kafka_log.client import Reach, log_in, options, persist, teach_manners
 from proxy.kafka_log.consumer import new_consumer
-from proxy.kafka_log.epoch import Epoch, Rebalances
+from proxy.kafka_log.fetches import ConsumerFetches
 from proxy.kafka_log.group import GroupCoordinator
-from proxy.kafka_log.identity import LOOK_SECONDS
-from proxy.kafka_log.inquiry import LATEST, Inquiry
+from proxy.kafka_log.inquiry import Inquiry
 from proxy.kafka_log.reader import Reader
+from proxy.kafka_log.rebalances import Rebalances
 from proxy.kafka_log.resting import Rests
-from proxy.kafka_log.shares import Placing, Share
 from proxy.model import Event, Partition, Position
+from proxy.positions import Positions
 from proxy.settings import Limits, LogSettings
 
 _say = structlog.get_logger("tidegate.kafka")
@@ -47,7 +46,6 @@ class KafkaLog:
         """Topics still to be dropped."""
         self._dropped: set[str] = set()
         """Topics dropped and not yet told of."""
-        self._attention = asyncio.Event()
         self._changes = asyncio.Lock()
         self._failure: Exception | None = None
         self._has_left = False
@@ -57,9 +55,8 @@ class KafkaLog:
         self._consumer: Any = None
         self._keeper: asyncio.Task[None] | None = None
         self._inquiry: Inquiry
-        self._placing: Placing
+        self._positions: Positions
         self._reader: Reader
-        self._epoch: Epoch
         self._rests: Rests
 
     async def start(self, owner: PartitionOwner) -> None:
@@ -77,20 +74,21 @@ class KafkaLog:
         deadline = self._limits.commit_deadline
         coordinator = GroupCoordinator(self._client, self._settings, self._reach, deadline)
         self._inquiry = Inquiry(self._client, self._settings, self._reach)
-        self._placing = Placing(self._settings, self._consumer, coordinator, self._inquiry, owner)
-        self._epoch = Epoch(
-            self._consumer,
+        fetches = ConsumerFetches(self._consumer)
+        self._positions = Positions(
+            self._settings,
+            fetches,
+            self._inquiry,
             coordinator,
-            self._placing,
             owner,
             on_refused=self._on_refused,
             is_urgent=self._is_urgent,
         )
-        self._rests = Rests(self._consumer, asyncio.get_running_loop().time)
+        self._rests = Rests(fetches, asyncio.get_running_loop().time)
         self._reader = Reader(
             self._consumer,
             self._reach,
-            on_unavailable=self._on_unavailable,
+            on_unavailable=self._positions.go_astray,
             on_refused=self._on_refused,
             on_left=self._on_left,
         )
@@ -125,20 +123,20 @@ class KafkaLog:
         if self._stopped:
             await asyncio.sleep(wait)
             return {}
-        self._rests.turn(self._epoch.shares)
-        return await self._reader.read(lambda: self._epoch.shares, wait)
+        self._rests.turn(self._positions.shares)
+        return await self._reader.read(lambda: self._positions.shares, wait)
 
     def pause(self, partitions: Collection[Partition]) -> None:
         """Fetch no more from the partitions; those not owned are passed over."""
-        self._set_paused(partitions, self._consumer.pause, paused=True)
+        self._positions.pause(partitions)
 
     def resume(self, partitions: Collection[Partition]) -> None:
         """Fetch again from the partitions; those not owned are passed over."""
-        self._set_paused(partitions, self._consumer.resume, paused=False)
+        self._positions.resume(partitions)
 
     async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
         """Commit what is owned of the positions, in one request, once none is under way; `limits.commit_deadline`."""
-        return await self._epoch.commit(positions)
+        return await self._positions.commit(positions)
 
     def place(self, position: Position) -> int:
         """Return the offset that a position is."""
@@ -147,31 +145,19 @@ class KafkaLog:
 
     async def affirm(self) -> bool:
         """Ask within `limits.commit_deadline`; True without asking if nothing is owned. See `EventLog.affirm`."""
-        return await self._epoch.affirm()
+        return await self._positions.affirm()
 
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """Ask for the ends of all partitions at once; nothing is returned if the log does not answer within 5 s."""
         if self._stopped:
             return {}
-        heads: dict[TopicPartition, int] = {}
-        for partition, position in done.items():
-            share = self._epoch.shares.get(partition)
-            head = position + 1 if isinstance(position, int) else None
-            if share is not None and share.began is not None:
-                head = max(head or 0, share.done)  # it also knows of what the log has dropped
-            if head is not None:
-                heads[TopicPartition(*partition)] = head
-        try:
-            ends = await self._inquiry.offsets(dict.fromkeys(heads, LATEST))
-        except LogError:
-            return {}
-        return {Partition(*at): max(0, end - heads[at]) for at, end in ends.items()}
+        return await self._positions.lags(done)
 
     async def progress(self) -> Mapping[Partition, int]:
         """Ask the group's coordinator for the offsets of all partitions in one request."""
         if self._stopped:
             raise LogError("the log has been left")
-        return await self._epoch.progress()
+        return await self._positions.progress()
 
     async def stop(self) -> None:
         """Leave the group and close, within 10 s; ends a poll that is under way. Commits nothing."""
@@ -182,7 +168,7 @@ class KafkaLog:
             self._keeper.cancel()
             await asyncio.wait({self._keeper})
             self._reader.interrupt()
-            self._epoch.shares = {}
+            self._positions.drop()
         if self._consumer is not None:
             await self._leave()
         if self._client is not None:
@@ -218,72 +204,39 @@ class KafkaLog:
         await persist(self._consumer.start, self._reach)
 
     async def _join_with(self, topics: frozenset[str]) -> None:
-        await self._epoch.end()
+        await self._positions.end()
         self._topics = topics
         if topics:
-            listener = Rebalances(self._epoch, on_begin=self._attention.set, on_failure=self._on_failure)
+            listener = Rebalances(self._consumer, self._positions, on_failure=self._on_failure)
             self._consumer.subscribe(topics=tuple(topics), listener=listener)
         else:
             self._consumer.unsubscribe()
 
-    def _set_paused(
-        self, partitions: Collection[Partition], act: Callable[[TopicPartition], None], *, paused: bool
-    ) -> None:
-        shares = self._epoch.shares
-        for partition in partitions:
-            share = shares.get(partition)
-            if share is not None and share.is_paused is not paused:
-                share.is_paused = paused
-                if share.is_placed and not share.is_resting:
-                    act(share.at)
-
     def _on_failure(self, error: Exception) -> None:
         self._failure = error
 
-    def _on_unavailable(self, share: Share, offset: int) -> None:
-        share.unavailable = offset
-        self._placing.hold(share)
-        self._attention.set()
-
     def _on_refused(self, topic: str) -> None:
-        for share in self._epoch.shares.values():
-            if share.at.topic == topic:
-                self._placing.hold(share)
+        for share in self._positions.shares.values():
+            if share.partition.topic == topic:
+                self._positions.hold(share)
         if topic in self._topics and topic not in self._refused:
             self._refused.add(topic)
             _say.error("topic_dropped", topic=topic, why="reading it was refused", remedy="grant this login Read on it")
-            self._attention.set()
+            self._positions.attend_soon()
 
     def _on_left(self) -> None:
         self._has_left = True
-        self._attention.set()
+        self._positions.attend_soon()
 
     async def _keep(self) -> None:
-        """Join again, drop what is refused, place and pin what is new; tried again for as long as it takes.
-
-        With nothing to do it still looks for topics that were made anew, some of them each time.
-        """
-        pause = FIRST_PAUSE
+        """Join again, drop what is refused, place and pin what is new; tried again for as long as it takes."""
         try:
-            while True:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_SECONDS):
-                        await self._attention.wait()
-                self._attention.clear()
-                try:
-                    is_done = await self._attend()
-                except LogError:
-                    is_done = False
-                if is_done:
-                    pause = FIRST_PAUSE
-                else:
-                    self._attention.set()
-                    await asyncio.sleep(pause)
-                    pause = min(2 * pause, LONGEST_PAUSE)
+            await self._positions.keep(self._join_anew)
         except Exception as error:  # noqa: BLE001  # the pump gets it from `poll`
             self._on_failure(error)
 
-    async def _attend(self) -> bool:
+    async def _join_anew(self) -> None:
+        """Join the group without the topics that are refused, or again if this consumer has left it."""
         if refused := frozenset(self._refused):
             await self.subscribe(self._topics - refused)
             self._refused -= refused
@@ -292,10 +245,3 @@ class KafkaLog:
             self._has_left = False
             async with self._changes:
                 await self._join_with(self._topics)
-        is_placed = await self._placing.attend(lambda: self._epoch.shares)
-        unpinned = [share for share in self._epoch.shares.values() if share.is_placed and not share.is_pinned]
-        if unpinned:
-            await self._epoch.pin(unpinned)
-            for share in unpinned:
-                share.is_pinned = True
-        return is_placed

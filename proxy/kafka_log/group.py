@@ -8,16 +8,18 @@ JoinGroup on the same connection, and repeats itself for as long as one partitio
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from aiokafka import TopicPartition, errors
+from aiokafka import errors
 from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
 from aiokafka.protocol.group import HeartbeatRequest
 
 from proxy.errors import AssignmentLostError, LogError
 from proxy.kafka_log.client import Reach
-from proxy.kafka_log.identity import Committed
+from proxy.model import Partition
+from proxy.positions.identity import Committed
+from proxy.positions.port import Membership, Taken
 from proxy.settings import LogSettings
 
 _RETRY_PAUSE = 0.1
@@ -26,21 +28,6 @@ _NOWHERE = -1
 _LEFT_OUT = {errors.UnknownTopicOrPartitionError, errors.TopicAuthorizationFailedError}
 """What concerns one topic and not the group."""
 _FENCED = {errors.UnknownMemberIdError, errors.IllegalGenerationError, errors.RebalanceInProgressError}
-
-
-class Membership(NamedTuple):
-    """Who we are to the group in one generation."""
-
-    generation: int
-    member_id: str
-
-
-class Taken(NamedTuple):
-    """What became of a commit."""
-
-    partitions: frozenset[TopicPartition]
-    refused: frozenset[str]
-    """Topics for which this login may not commit."""
 
 
 class GroupCoordinator:
@@ -57,12 +44,12 @@ class GroupCoordinator:
         self._deadline = deadline
         self._node: int | None = None
 
-    async def committed(self) -> dict[TopicPartition, Committed]:
+    async def committed(self) -> dict[Partition, Committed]:
         """Return everything that the group has committed."""
         response = await self._ask(OffsetFetchRequest(self._group, None), _fetch_errors)
         return _offsets(response)
 
-    async def progress(self) -> dict[TopicPartition, Committed]:
+    async def progress(self) -> dict[Partition, Committed]:
         """Return the same within a second, over a connection on which no commit waits; the caller says its failures."""
         request = OffsetFetchRequest(self._group, None)
         try:
@@ -74,20 +61,20 @@ class GroupCoordinator:
             raise LogError(f"the group's coordinator does not tell its progress: {error}") from error
         return _offsets(response)
 
-    async def commit(self, membership: Membership, offsets: Mapping[TopicPartition, Committed]) -> Taken:
+    async def commit(self, membership: Membership, offsets: Mapping[Partition, Committed]) -> Taken:
         """Commit the offsets in one request; return what the group took of them.
 
         What belongs to a topic that is gone is not taken. Raises `AssignmentLostError` if the group has fenced us.
         """
         by_topic: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
         for at, committed in offsets.items():
-            by_topic[at.topic].append((at.partition, committed.offset, committed.metadata))
+            by_topic[at.topic].append((at.number, committed.offset, committed.metadata))
         request = OffsetCommitRequest(
             self._group, *membership, OffsetCommitRequest.DEFAULT_RETENTION_TIME, list(by_topic.items())
         )
         response = await self._ask(request, _commit_errors)
         refused = errors.TopicAuthorizationFailedError.errno
-        answers = [(TopicPartition(topic, number), error) for topic, told in response.topics for number, error in told]
+        answers = [(Partition(topic, number), error) for topic, told in response.topics for number, error in told]
         return Taken(
             frozenset(at for at, error in answers if not error),
             frozenset(at.topic for at, error in answers if error == refused),
@@ -132,9 +119,9 @@ class GroupCoordinator:
                 return response
 
 
-def _offsets(response: Any) -> dict[TopicPartition, Committed]:
+def _offsets(response: Any) -> dict[Partition, Committed]:
     return {
-        TopicPartition(topic, number): Committed.read(offset, metadata)
+        Partition(topic, number): Committed.read(offset, metadata)
         for topic, answers in response.topics
         for number, offset, metadata, error in answers
         if offset != _NOWHERE and error == 0

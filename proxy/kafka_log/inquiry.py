@@ -14,11 +14,9 @@ from proxy.bridge.event_log import Survey
 from proxy.errors import LogError
 from proxy.kafka_log.client import Reach
 from proxy.kafka_log.protocol import TopicsRequest, topics
+from proxy.model import Partition
+from proxy.positions.port import LATEST
 from proxy.settings import LogSettings
-
-EARLIEST = -2
-LATEST = -1
-"""Times that stand for the beginning and the end of a partition."""
 
 _ANSWER_SECONDS = 5.0
 """One question with all its requests."""
@@ -61,7 +59,7 @@ class Inquiry:
             known = topics(await self._ask_any(TopicsRequest(names, with_rights=False)))
         return {name: topic.id for name, topic in known.items() if not topic.error}
 
-    async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    async def offsets(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
         """Return the first offset at or after a time (milliseconds since 1970, `EARLIEST` or `LATEST`), one each.
 
         A partition with nothing at or after its time gets its end. Those that the log can't tell of now are left out.
@@ -94,16 +92,16 @@ class Inquiry:
                 failure = error
         raise failure
 
-    async def _offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    async def _offsets(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
         """Send one request to each leader; raise only if none of them answers."""
         await self._know({partition.topic for partition in times})
         by_leader: dict[Any, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
         for partition, time in times.items():
-            leader = self._client.cluster.leader_for_partition(partition)
+            leader = self._client.cluster.leader_for_partition(TopicPartition(*partition))
             if leader in {None, -1}:
                 self._client.force_metadata_update()
             else:
-                by_leader[leader][partition.topic].append((partition.partition, time))
+                by_leader[leader][partition.topic].append((partition.number, time))
         requests = [
             self._client.send(leader, OffsetRequest(_CLIENT, self._isolation, list(topics.items())))
             for leader, topics in by_leader.items()
@@ -118,7 +116,7 @@ class Inquiry:
             for topic, answers in () if isinstance(response, BaseException) else response.topics:
                 for number, error, _, offset in answers:
                     if error == 0:
-                        found[TopicPartition(topic, number)] = offset
+                        found[Partition(topic, number)] = offset
                     elif getattr(errors.for_code(error), "invalid_metadata", False):
                         self._client.force_metadata_update()
         return found

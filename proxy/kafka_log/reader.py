@@ -16,8 +16,8 @@ from aiokafka import TopicPartition, errors
 from proxy.errors import LogError
 from proxy.kafka_log.client import Reach
 from proxy.kafka_log.events import events
-from proxy.kafka_log.shares import Share, Shares
 from proxy.model import Event, Partition
+from proxy.positions.share import Share, Shares
 
 _say = structlog.get_logger("tidegate.kafka")
 
@@ -121,7 +121,7 @@ class Reader:
         _say.warning("read_failed", why=str(error), effect="reading again, one partition at a time")
         for share in shares.values():
             if share.is_placed:
-                self._consumer.seek(share.at, share.next)
+                self._consumer.seek(TopicPartition(*share.partition), share.next)
         self._search_until = asyncio.get_running_loop().time() + _SEARCH_SECONDS
 
     async def _rejoin(self, error: errors.KafkaError, shares: Shares) -> None:
@@ -144,12 +144,13 @@ class Reader:
         for share in list(shares.values()):
             if not share.is_placed:
                 continue
+            at = TopicPartition(*share.partition)
             try:
                 # One record, so that those before the culprit are handed out, and its position is known.
-                fetched |= await self._consumer.getmany(share.at, timeout_ms=0, max_records=1)
+                fetched |= await self._consumer.getmany(at, timeout_ms=0, max_records=1)
             except _UNREADABLE as error:
                 share.is_placed = False
-                self._consumer.pause(share.at)
+                self._consumer.pause(at)
                 _say.error(
                     "partition_unreadable",
                     partition=str(share.partition),

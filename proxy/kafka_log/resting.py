@@ -6,9 +6,9 @@ do little else. So partitions that were empty for a while rest, and are looked a
 """
 
 from collections.abc import Callable
-from typing import Any
 
-from proxy.kafka_log.shares import Share, Shares
+from proxy.positions.port import Fetches
+from proxy.positions.share import Share, Shares
 
 MOST = 200
 """Up to so many partitions nothing rests."""
@@ -23,8 +23,8 @@ BUSY = 2.0
 class Rests:
     """Lets idle partitions rest; urgent ones never do."""
 
-    def __init__(self, consumer: Any, clock: Callable[[], float]) -> None:
-        self._consumer = consumer
+    def __init__(self, fetches: Fetches, clock: Callable[[], float]) -> None:
+        self._fetches = fetches
         self._clock = clock
         self._turn_ends = 0.0
         self._next = 0
@@ -51,4 +51,4 @@ class Rests:
     def _rest(self, share: Share, *, on: bool) -> None:
         share.is_resting = on
         if share.is_placed and not share.is_paused:
-            (self._consumer.pause if on else self._consumer.resume)(share.at)
+            (self._fetches.pause if on else self._fetches.resume)(share.partition)

@@ -108,15 +108,10 @@ def _insight(queue: Any) -> QueueInsight | None:
         return None
     stats = queue.get("message_stats") or {}
 
-    def rate(name: str) -> float:
-        return float((stats.get(name) or {}).get("rate", 0.0))
-
     return QueueInsight(
         ready=int(queue.get("messages_ready", 0)),
         unacked=int(queue["messages_unacknowledged"]),
         acked=int(stats.get("ack", 0)),
-        delivered_rate=rate("deliver_details") + rate("deliver_no_ack_details"),
-        taken_rate=rate("ack_details") + rate("deliver_no_ack_details"),
     )
 
 

@@ -79,8 +79,8 @@ class Books:
     def on_committed(self, flow: PartitionFlow, resolved: int, end: int) -> None:
         """See `Account.on_committed`."""
         epoch = self._epoch_of(flow)
-        if epoch is None:
-            return
+        if epoch is None or end < epoch.end:
+            return  # no commit goes back: one that does is of another topic, which has taken the name of this one
         if epoch.open is None:
             epoch.open = CommittedRange(
                 partition=flow.partition.number,

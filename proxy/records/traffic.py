@@ -70,7 +70,9 @@ class Traffic(Record):
         int, "of `confirmed`, before their own timestamp: a producer's clock is ahead; `bridge_us` has them as 0", ADDED
     ]
     waiting: Annotated[int, "in the inboxes now"]
-    lag: Annotated[int | None, "events in the log not yet done with, of this replica's partitions"]
+    lag: Annotated[
+        int | None, "positions in the log not yet done with, of this replica's partitions; gaps of compaction count"
+    ]
     lag_age_s: Annotated[float | None, "age of the oldest event that waits in an inbox"]
     publish_us: Annotated[Buckets, "write → confirm"]
     bridge_us: Annotated[Buckets, "event timestamp → confirm; events without a timestamp are not in it"]

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from proxy.reports.analysis import Analysis, Row
+from proxy.reports.records import UNKNOWN
 
 VERSION = 1
 
@@ -114,8 +115,11 @@ def _notices(analysis: Analysis, run: str, unreadable: Sequence[str]) -> list[st
     told = []
     if unreadable:
         told.append(f"could not be read to the end and were left out: {', '.join(unreadable)}")
-    if rejected := sum(row["lines"] for row in tables["rejected_lines"] if row["run"] == run):
+    left_out = [row for row in tables["rejected_lines"] if row["run"] == run]
+    if rejected := sum(row["lines"] for row in left_out if row["reason"] != UNKNOWN):
         told.append(f"{rejected:,} lines are no records and were left out (listed below)")
+    if unknown := sum(row["lines"] for row in left_out if row["reason"] == UNKNOWN):
+        told.append(f"{unknown:,} records are of kinds that this version does not know; nothing is made of them")
     processes = [row for row in tables["processes"] if row["run"] == run]
     if dropped := sum(row["dropped_records"] for row in processes):
         told.append(f"the bridge dropped {dropped:,} records (buffer full or disk error): counts are too low")

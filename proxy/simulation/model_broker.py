@@ -247,10 +247,7 @@ class ModelInsights:
     def _insight(self, name: str, now: float) -> QueueInsight:
         queue = self._broker.queues[name]
         queue.advance(now)
-        before = self._next.get(name)
-        acked = queue.consumers.acked
-        rate = 0.0 if before is None else (acked - before.acked) / STATISTICS
-        return QueueInsight(queue.ready, queue.consumers.held, acked, delivered_rate=rate, taken_rate=rate)
+        return QueueInsight(queue.ready, queue.consumers.held, queue.consumers.acked)
 
 
 @dataclass(frozen=True, slots=True)

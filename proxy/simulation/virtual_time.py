@@ -62,6 +62,11 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         """Return the virtual time in seconds."""
         return self._now
 
+    def timers_of_processes(self) -> list[asyncio.TimerHandle]:
+        """Return the timers that are armed on behalf of a simulated process."""
+        scheduled: list[Any] = getattr(self, "_scheduled", [])
+        return [timer for timer in scheduled if not timer.cancelled() and timer._context.get(PROCESS)]  # noqa: SLF001
+
     @property
     def _clock_resolution(self) -> float:
         """Return how much earlier than its time a timer may fire: not at all, or time would stand still.

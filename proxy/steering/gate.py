@@ -19,12 +19,30 @@ class Gate:
         self._timer: asyncio.Handle | None = None
         self._due: float | None = None
         """For when the timer is set."""
+        self.taken = 0.0
+        """Tokens granted and not given back since the start."""
+
+    @property
+    def callers(self) -> int:
+        """Who waits now; each has one request with the divider."""
+        return len(self._waiting)
+
+    @property
+    def requests(self) -> int:
+        """Requests that the divider has not granted yet."""
+        return self._divider.requests
+
+    @property
+    def is_armed(self) -> bool:
+        """Whether a timer runs."""
+        return self._timer is not None
 
     async def passed(self, tier: int, size: float) -> None:
         """Wait until `size` tokens are granted. If cancelled, nothing is taken."""
         ticket, others = self._divider.request(tier, size, self._loop.time())
         self._tell(others)
         if ticket.granted:
+            self.taken += size
             return
         told = self._loop.create_future()
         self._waiting[ticket] = told
@@ -36,6 +54,7 @@ class Gate:
             self._tell(self._divider.cancel(ticket, self._loop.time()))
             self._arm()
             raise
+        self.taken += size
 
     def refill(self, tier: int) -> float:
         """Return the tokens of one refill; infinite where the tier has no limit."""
@@ -48,11 +67,13 @@ class Gate:
 
     def give_back(self, tier: int, size: float) -> None:
         """Return tokens that were granted and not used; negative: take more."""
+        self.taken -= size
         self._divider.give_back(tier, size)
         self._arm()
 
     def overdraw(self, tier: int, size: float) -> None:
         """Take tokens without waiting; see `Divider.overdraw`."""
+        self.taken += size
         self._divider.overdraw(tier, size)
         self._arm()
 

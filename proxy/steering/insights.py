@@ -39,8 +39,6 @@ class Insights:
         self._growths: dict[str, UnackedGrowth] = {}
         self.is_blind = False
         """Whether the last question failed."""
-        self.failures = 0
-        """Questions that failed since the start."""
 
     def of(self, queue: str) -> QueueInsight | None:
         """Return the last answer; None if there is none, the queue does not exist, or it is older than 3 pauses."""
@@ -76,7 +74,6 @@ class Insights:
                     "insights_blind", why=str(error), effect="unacknowledged messages are not known; data flows on"
                 )
             self.is_blind = True
-            self.failures += 1
             return
         if self.is_blind:
             _say.info("insights_back")

@@ -79,7 +79,7 @@ class OthersRate:
         return IDLE_PAUSE if is_idle else PAUSE
 
 
-class Others:
+class OtherReplicas:
     """Asks the log for the group's progress at the pace that is worth it."""
 
     def __init__(self, log: EventLog, route_of: Callable[[str], str | None]) -> None:

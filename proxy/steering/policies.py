@@ -47,6 +47,15 @@ class Policies:
         """Whether any route is controlled by what all replicas do."""
         return bool(self._controlled)
 
+    @property
+    def gates(self) -> list[tuple[Gate, bool]]:
+        """Every gate there is, and whether its tokens are bytes."""
+        routes = self._settings.routes
+        caps = [
+            (gate, (cap := routes[name].cap) is not None and cap.bytes is not None) for name, gate in self._caps.items()
+        ]
+        return caps + [(route.gate, False) for route in self._controlled.values()]
+
     def control(self, depths: Depths, insights: Insights | None) -> RouteControl:
         """Return the control of all routes under `class_budget`."""
         return RouteControl(self._controlled, depths, insights, self._settings.class_budget.tick)

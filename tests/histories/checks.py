@@ -4,21 +4,19 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from proxy.model import Outcome, Partition
-from proxy.simulation.virtual_time import PROCESS
+from proxy.simulation.virtual_time import VirtualTimeLoop
 from proxy.steering.gate import Gate
 from tests.histories.facts import Fact
 from tests.histories.plan import LANES
 from tests.histories.replica import Replica
-
-if TYPE_CHECKING:
-    from tests.histories.history import History
+from tests.histories.world import World
 
 
 def _gates(replica: Replica) -> list[Gate]:
-    return [] if replica.tokens is None else replica.tokens.gates
+    return [] if replica.app is None else [gate for gate, _ in replica.app.policies.gates]
 
 
 def has_stopped_type(replica: Replica) -> bool:
@@ -33,17 +31,17 @@ def has_stopped_type(replica: Replica) -> bool:
 # -- at every look ----------------------------------------------------------------------------------------------------
 
 
-def judge_bounds(history: "History", replica: Replica) -> None:
+def judge_bounds(world: World, replica: Replica) -> None:
     """Accuse what is beyond its bound."""
     if replica.app is None or replica.crashed:
         return
-    for wrong in _beyond(history, replica):
-        history.witness.accuse(f"{replica.name}: {wrong}")
+    for wrong in _beyond(world, replica):
+        world.witness.accuse(f"{replica.name}: {wrong}")
 
 
-def _beyond(history: "History", replica: Replica) -> Iterator[str]:
+def _beyond(world: World, replica: Replica) -> Iterator[str]:
     assert replica.app is not None
-    plan, app = history.plan, replica.app
+    plan, app = world.plan, replica.app
     limits, route = plan.settings.limits, next(iter(plan.settings.routes.values()))
     listeners = app.assignment.listeners
     for listener in listeners.values():
@@ -54,17 +52,16 @@ def _beyond(history: "History", replica: Replica) -> Iterator[str]:
         if waiting > bound:
             yield f"{waiting} events wait in the inbox of {listener.event_type.name}, at most {bound} may"
     held = sum(listener.inbox.bytes for listener in listeners.values())
-    if app._around.budget.used != held:
-        yield f"the budget counts {app._around.budget.used} bytes, {held} are held"
-    for name, lane in app._lanes.items():
+    if app.budget.used != held:
+        yield f"the budget counts {app.budget.used} bytes, {held} are held"
+    for name, lane in app.lanes.items():
         if not 0 <= lane.in_flight <= route.in_flight_events:
             yield f"{lane.in_flight} events are in flight on {name}"
     for gate in _gates(replica):
-        waiting = sum(gate._divider.waiting(tier) for tier in range(len(plan.settings.classes)))
-        if waiting > len(listeners):
-            yield f"{waiting} requests wait for tokens of {len(listeners)} event types"
-        if waiting != len(gate._waiting):
-            yield f"{waiting} requests wait for tokens, {len(gate._waiting)} callers do"
+        if gate.requests > len(listeners):
+            yield f"{gate.requests} requests wait for tokens of {len(listeners)} event types"
+        if gate.requests != gate.callers:
+            yield f"{gate.requests} requests wait for tokens, {gate.callers} callers do"
     if replica.metrics.waiting > plan.settings.metric_log.buffer_records:
         yield f"{replica.metrics.waiting} metric records wait"
 
@@ -72,22 +69,22 @@ def _beyond(history: "History", replica: Replica) -> Iterator[str]:
 # -- when calm has returned -------------------------------------------------------------------------------------------
 
 
-def unfinished(history: "History") -> str | None:
+def unfinished(world: World) -> str | None:
     """Return what has not gone its way yet; None if all has."""
-    for partition, track in history.cluster.tracks.items():
-        left = history.witness.facts.unsettled(partition, track.first)
+    for partition, track in world.cluster.tracks.items():
+        left = world.witness.facts.unsettled(partition, track.first)
         if left is not None:
             return f"{left} is not delivered"
-    for partition, track in history.cluster.tracks.items():
-        committed = _committed(history, partition)
+    for partition, track in world.cluster.tracks.items():
+        committed = _committed(world, partition)
         if track.offsets and committed <= track.offsets[-1]:
             return f"{partition} is committed up to {committed} only, there is {track.offsets[-1]}"
-    return next((busy for replica in history.replicas if (busy := _busy(replica))), None)
+    return next((busy for replica in world.replicas if (busy := _busy(replica))), None)
 
 
-def _committed(history: "History", partition: Partition) -> int:
+def _committed(world: World, partition: Partition) -> int:
     """Return how far the group has come in the topic that there is now."""
-    track, committed = history.cluster.tracks[partition], history.group.committed.get(partition)
+    track, committed = world.cluster.tracks[partition], world.group.committed.get(partition)
     return committed.offset if committed is not None and committed.topic_id == track.topic_id else track.first
 
 
@@ -95,41 +92,41 @@ def _busy(replica: Replica) -> str | None:
     app = replica.app
     if app is None:
         return f"{replica.name} has not begun"
-    if any(gate._waiting for gate in _gates(replica)):
+    if any(gate.callers for gate in _gates(replica)):
         return f"{replica.name} waits for tokens"
     # Who has no partitions has no lease, and keeps what it was granted until it has some.
-    is_held = app._around.lease.left(asyncio.get_running_loop().time()) > 0
-    wrong = next(replica.tokens.wrong(), None) if replica.tokens is not None and is_held else None
+    is_held = app.lease.left(asyncio.get_running_loop().time()) > 0
+    wrong = next(replica.observer.tokens.wrong(app), None) if is_held else None
     if wrong is not None:
         return f"{replica.name}: {wrong}"
     for listener in app.assignment.listeners.values():
-        if listener._dead_letters.waiting[0]:
+        if listener.dead_letters.waiting[0]:
             return f"{listener.event_type.name} has dead letters to send"
         for flow in listener.inbox.flows.values():
             if flow.watermark.received > flow.watermark.committed or flow.out or flow.letters_out:
                 return f"{flow.partition} has unresolved events"
     # Flows that are gone leave what they sent to the lane; a lost confirm keeps it open until its deadline.
     return next(
-        (f"{replica.name} has events open on {name}" for name, lane in app._lanes.items() if lane.in_flight), None
+        (f"{replica.name} has events open on {name}" for name, lane in app.lanes.items() if lane.in_flight), None
     )
 
 
-def judge_rest(history: "History") -> None:
+def judge_rest(world: World) -> None:
     """Accuse what is left over although nothing is to be done."""
-    for replica in history.replicas:
+    for replica in world.replicas:
         for wrong in _left_over(replica):
-            history.witness.accuse(f"{replica.name}, at rest: {wrong}")
+            world.witness.accuse(f"{replica.name}, at rest: {wrong}")
 
 
 def _left_over(replica: Replica) -> Iterator[str]:
     assert replica.app is not None
     app = replica.app
-    if app._around.budget.used:
-        yield f"the budget counts {app._around.budget.used} bytes"
+    if app.budget.used:
+        yield f"the budget counts {app.budget.used} bytes"
     for listener in app.assignment.listeners.values():
-        letters = listener._dead_letters
-        if listener.inbox.events or listener.inbox.bytes or letters._open or letters._waiting:
-            yield f"{listener.event_type.name} holds {listener.inbox.events} events, {letters._open} dead letters"
+        letters = listener.dead_letters
+        if listener.inbox.events or listener.inbox.bytes or letters.open:
+            yield f"{listener.event_type.name} holds {listener.inbox.events} events, {letters.open} dead letters"
         if listener.inbox.is_paused and not listener.is_stopped:
             yield f"{listener.event_type.name} is paused"
         yield from (
@@ -137,45 +134,45 @@ def _left_over(replica: Replica) -> Iterator[str]:
             for flow in listener.inbox.flows.values()
             if flow.parked
         )
-    yield from (f"{lane.in_flight} in flight on {name}" for name, lane in app._lanes.items() if lane.in_flight)
+    yield from (f"{lane.in_flight} in flight on {name}" for name, lane in app.lanes.items() if lane.in_flight)
 
 
 # -- when all has ended -----------------------------------------------------------------------------------------------
 
 
-def judge_end(history: "History") -> None:
+def judge_end(world: World) -> None:
     """Judge the history as a whole."""
-    witness = history.witness
+    witness = world.witness
     for fact in witness.facts.all:
-        if wrong := _wrong_end(history, fact):
+        if wrong := _wrong_end(world, fact):
             witness.accuse(wrong)
-    _judge_duplicates(history)
-    for replica in history.retired:
-        for wrong in _wrong_sums(history, replica):
+    _judge_duplicates(world)
+    for replica in world.retired:
+        for wrong in _wrong_sums(world, replica):
             witness.accuse(f"{replica.name}'s metric log: {wrong}")
-        if any(gate._timer is not None or gate._waiting for gate in _gates(replica)):
+        if any(gate.is_armed or gate.callers for gate in _gates(replica)):
             witness.accuse(f"{replica.name} has left a timer or a request for tokens")
-    loop: Any = asyncio.get_running_loop()
-    timers = [one for one in loop._scheduled if not one.cancelled() and one._context.get(PROCESS)]
-    if timers:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    if timers := loop.timers_of_processes():
         witness.accuse(f"timers are left: {timers}")
     left = asyncio.all_tasks() - {asyncio.current_task()}
     if left:
         witness.accuse(f"tasks are left: {sorted(task.get_name() for task in left)}")
 
 
-def _wrong_end(history: "History", fact: Fact) -> str | None:
+def _wrong_end(world: World, fact: Fact) -> str | None:
     if fact.is_settled or fact.skipped:
         return None
-    track = history.cluster.tracks.get(fact.partition)
+    track = world.cluster.tracks.get(fact.partition)
     if track is not None and fact.offset >= track.first:
         return f"{fact} is lost"
     return f"{fact} was dropped by the log, and nobody has counted it"
 
 
-def _judge_duplicates(history: "History") -> None:
+def _judge_duplicates(world: World) -> None:
     """Every copy but the first is of another epoch or follows a failure, and an epoch has no more than the cap."""
-    witness, cap = history.witness, history.plan.settings.limits.uncommitted_events
+    witness, cap = world.witness, world.plan.settings.limits.uncommitted_events
     copies: Counter[object] = Counter()
     for fact in witness.facts.all:
         copies[fact.partition] += max(0, fact.stored - 1)
@@ -190,9 +187,9 @@ def _judge_duplicates(history: "History") -> None:
             witness.accuse(f"{partition} has {count} duplicates, at most {bounds[partition]} may be")
 
 
-def _wrong_sums(history: "History", replica: Replica) -> Iterator[str]:
+def _wrong_sums(world: World, replica: Replica) -> Iterator[str]:
     """Compare the records with what the replica was told; a crashed one, or a full disk, may have recorded less."""
-    told = history.witness.told[replica.name]
+    told = world.witness.told[replica.name]
     records: list[dict[str, Any]] = [json.loads(line) for line in replica.metrics.disk.lines]
     sums = {kind: _sums(records, kind) for kind in ("route", "class", "type")}
     is_whole = not replica.crashed and not replica.metrics.dropped_records and not replica.metrics.waiting
@@ -223,15 +220,16 @@ def _wrong_sums(history: "History", replica: Replica) -> Iterator[str]:
     truncated = sum(record["count"] for record in records if record.get("name") == "truncated")
     if truncated != told.truncated if is_whole else truncated > told.truncated:
         yield f"{truncated} records are said to be dropped by the log, it was {told.truncated}"
+    yield from world.witness.ranges.wrong(replica.name, records, is_whole=is_whole)
     if stops and is_whole and replica.was_at_rest:
-        yield from _wrong_lags(history, records)
+        yield from _wrong_lags(world, records)
     if not replica.crashed and (told.out[LANES[0]] or told.out[LANES[1]]):
         yield f"{told.out[LANES[0]]} events and {told.out[LANES[1]]} dead letters never ended"
 
 
-def _wrong_lags(history: "History", records: list[dict[str, Any]]) -> Iterator[str]:
+def _wrong_lags(world: World, records: list[dict[str, Any]]) -> Iterator[str]:
     """At rest nothing but gaps at the ends of partitions lies ahead."""
-    gaps = sum(track.end - _committed(history, at) for at, track in history.cluster.tracks.items())
+    gaps = sum(track.end - _committed(world, at) for at, track in world.cluster.tracks.items())
     last = {record["class"]: record["lag"] for record in records if record["kind"] == "class"}
     lag = sum(value for value in last.values() if value is not None)
     if lag > gaps:

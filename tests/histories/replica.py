@@ -11,9 +11,8 @@ from proxy.simulation.virtual_time import PROCESS, StoppableLoop
 from tests.histories.disk import MemoryMetricLog
 from tests.histories.memory_broker import MemoryBroker
 from tests.histories.plan import LANES, Plan
-from tests.histories.tokens import Tokens
-from tests.histories.told import Told
-from tests.histories.watched import WatchedLog, letters_lane
+from tests.histories.replica_account import ReplicaAccount
+from tests.histories.watched import WatchedBridge, WatchedLog
 from tests.histories.witness import Witness
 
 STOP_DEADLINE = 15.0
@@ -37,7 +36,7 @@ class Replica:
         self.log = WatchedLog(cluster, plan.settings.log, plan.settings.limits, name=name, witness=witness)
         self.app: App | None = None
         """None until its process has run for the first time."""
-        self.tokens: Tokens | None = None
+        self.observer = WatchedBridge(name, witness)
         self.is_stopping = False
         self.crashed = False
         self.was_at_rest = False
@@ -47,7 +46,7 @@ class Replica:
         self._broker = broker
         self._witness = witness
         self._wall = wall
-        witness.told[name] = Told()
+        witness.told[name] = ReplicaAccount()
         context = copy_context()
         context.run(PROCESS.set, name)
         self.task = asyncio.get_running_loop().create_task(self._live(), name=name, context=context)
@@ -84,18 +83,17 @@ class Replica:
         """Do what `proxy.app.serve` does."""
         settings, broker = self._plan.settings, self._broker
         (route, kind), limits = next(iter(settings.routes.items())), settings.limits
-        letters = broker.lane(LANES[1], kind, limits, backoff=settings.broker.backoff)
         self.app = App(
             settings,
             self.log,
             {route: broker.lane(route, kind, limits, backoff=settings.broker.backoff)},
-            letters_lane(letters, self.name, self._witness),
+            broker.lane(LANES[1], kind, limits, backoff=settings.broker.backoff),
             broker.monitor(),
             write=self._write,
             wall=self._wall,
             instance=self.name,
+            observer=self.observer,
         )
-        self.tokens = Tokens(self.app, kind.cap)
         if self.is_stopping:
             return
         try:

@@ -1,17 +1,16 @@
-"""Log and lanes as a replica gets them: the memory ones, with the witness listening in."""
+"""What a replica does, shown to the witness: what its log hands it, and how its events end."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping
 
 from proxy.bridge.assignment import Assignment
-from proxy.bridge.broker import Batch, Lane
+from proxy.bridge.broker import Batch
 from proxy.bridge.event_log import Beginning, PartitionOwner
 from proxy.bridge.flow import PartitionFlow
-from proxy.model import Event, Outcome, Partition, Position
-from proxy.publish_lane import PublishLane
+from proxy.model import Event, Outcome, Partition, Position, Reason
 from proxy.settings import Limits, LogSettings
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.memory_log import MemoryLog
+from tests.histories.tokens import Tokens
 from tests.histories.witness import Witness
 
 
@@ -42,6 +41,16 @@ class WatchedLog(MemoryLog):
         self._witness.on_fetched(self.name, fetched)
         return fetched
 
+    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
+        """See `EventLog`."""
+        booked = {partition: self._witness.ranges.current(self.name, partition) for partition in positions}
+        taken = await super().commit(positions)
+        for partition, end in taken.items():
+            epoch = booked[partition]
+            if epoch is not None and epoch is self._witness.ranges.current(self.name, partition):
+                self._witness.on_taken(partition, epoch, end)
+        return taken
+
     async def _join(self) -> None:
         self._witness.on_joining()
         await super()._join()
@@ -61,7 +70,7 @@ class _WatchedOwner:
             listener = self._owner.listeners.get(partition.topic)
             flow = listener.inbox.flows.get(partition) if listener is not None else None
             if flow is not None:
-                watch_flow(flow, self._name, self._witness)
+                self._witness.epoch_of[flow] = self._witness.epochs[self._name, partition]
         return paused
 
     async def on_revoked(self, partitions: Collection[Partition]) -> Mapping[Partition, Position]:
@@ -73,8 +82,15 @@ class _WatchedOwner:
 
     def on_begun(self, partition: Partition, beginning: Beginning) -> None:
         self._owner.on_begun(partition, beginning)
+        listener = self._owner.listeners.get(partition.topic)
+        if listener is not None and partition in listener.inbox.flows:
+            self._witness.on_begun(self._name, partition, beginning)
 
     def on_ended(self, taken: Mapping[Partition, int]) -> None:
+        for partition, end in taken.items():
+            epoch = self._witness.ranges.current(self._name, partition)
+            if epoch is not None:
+                self._witness.on_taken(partition, epoch, end)
         self._owner.on_ended(taken)
 
     def on_truncated(self, partition: Partition, lost: int, first: int) -> None:
@@ -82,58 +98,25 @@ class _WatchedOwner:
         self._owner.on_truncated(partition, lost, first)
 
 
-def watch_flow(flow: PartitionFlow, name: str, witness: Witness) -> None:
-    """Have the witness told of every outcome that the flow is told of."""
-    epoch, tell = witness.epochs[name, flow.partition], flow.on_outcome
+class WatchedBridge:
+    """The `Observer` of one replica: tells the witness of every outcome, counts every token."""
 
-    def on_outcome(batch: Batch, start: int, end: int, outcome: Outcome, **more: Any) -> None:
-        witness.on_outcome(name, epoch, batch, start, end, outcome)
-        tell(batch, start, end, outcome, **more)
-
-    flow.__dict__.update(on_outcome=on_outcome, epoch=epoch)
-
-
-class WatchedLetters:
-    """The dead-letter lane: a `Lane` that tells the witness of every outcome."""
-
-    def __init__(self, lane: PublishLane, name: str, witness: Witness) -> None:
-        self._lane = lane
+    def __init__(self, name: str, witness: Witness) -> None:
+        self.tokens = Tokens()
         self._name = name
         self._witness = witness
-        self.run = lane.run
-        self.withdraw = lane.withdraw
-        self.oldest = lane.oldest
 
-    @property
-    def state(self) -> Any:
-        """See `Lane`."""
-        return self._lane.state
+    def on_outcome(self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome) -> None:
+        """See `Observer`."""
+        self._witness.on_outcome(self._name, self._witness.epoch_of[flow], batch, start, end, outcome)
 
-    @property
-    def in_flight(self) -> int:
-        """See `Lane`."""
-        return self._lane.in_flight
+    def on_letter_outcome(
+        self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome, reason: Reason
+    ) -> None:
+        """See `Observer`."""
+        epoch = self._witness.epoch_of.get(flow)
+        self._witness.on_letter_outcome(self._name, epoch, batch, start, end, outcome, str(reason.value))
 
-    async def publish(self, batches: Sequence[Batch]) -> None:
-        """See `Lane`."""
-        for batch in batches:
-            letter: Any = batch.recipient
-            if "on_outcome" not in letter.__dict__:
-                letter.__dict__["on_outcome"] = self._watched(letter)
-        await self._lane.publish(batches)
-
-    def _watched(self, letter: Any) -> Callable[..., None]:
-        tell = letter.on_outcome
-        epoch = letter.flow.__dict__.get("epoch")
-
-        def on_outcome(batch: Batch, start: int, end: int, outcome: Outcome, **more: Any) -> None:
-            reason = str(letter.reason.value)
-            self._witness.on_letter_outcome(self._name, epoch, batch, start, end, outcome, reason)
-            tell(batch, start, end, outcome, **more)
-
-        return on_outcome
-
-
-def letters_lane(lane: PublishLane, name: str, witness: Witness) -> Lane:
-    """Return the dead-letter lane, watched."""
-    return WatchedLetters(lane, name, witness)
+    def on_used(self, events: int, size: float) -> None:
+        """See `Observer`."""
+        self.tokens.use(events, size)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from proxy.bridge.broker import Batch
+from proxy.bridge.event_log import Beginning
 from proxy.model import Event, Outcome, Partition, Reason
 from proxy.publish_lane.wire import Sent
 from proxy.settings import Cap, Settings
@@ -18,7 +19,8 @@ from tests.histories.epoch import Epoch
 from tests.histories.facts import Fact, Facts
 from tests.histories.memory_wire import MemoryWire, Verdict
 from tests.histories.plan import LANES, MAX_AGE
-from tests.histories.told import Told
+from tests.histories.ranges import Booked, Ranges
+from tests.histories.replica_account import ReplicaAccount
 
 MOST_VIOLATIONS = 8
 
@@ -28,13 +30,16 @@ class Witness:
 
     def __init__(self, settings: Settings, cluster: MemoryCluster, wall: Callable[[], float]) -> None:
         self.facts = Facts()
-        self.told: dict[str, Told] = {}
+        self.ranges = Ranges()
+        self.told: dict[str, ReplicaAccount] = {}
         """By replica."""
         self.violations: list[str] = []
         self.steps: list[tuple[float, str]] = []
         """What happened and when, in short."""
         self.epochs: dict[tuple[str, Partition], Epoch] = {}
         """The latest of each replica and partition."""
+        self.epoch_of: dict[object, Epoch] = {}
+        """By the flow that sends its events."""
         self.holders: dict[Partition, tuple[int, str]] = {}
         """In which generation each partition was given to whom."""
         self.removed: dict[str, float] = {}
@@ -91,6 +96,15 @@ class Witness:
                 self.holders[partition] = generation, replica
         self.note(f"{replica} gets {', '.join(map(str, partitions)) or 'nothing'}")
         self._pass("assigned")
+
+    def on_begun(self, replica: str, partition: Partition, beginning: Beginning) -> None:
+        """Note where a replica begins to read a partition."""
+        self.ranges.begin(replica, partition, self.epochs[replica, partition], beginning)
+
+    def on_taken(self, partition: Partition, booked: Booked, end: int) -> None:
+        """Judge a commit of which a replica is told that the log took it."""
+        if wrong := self.ranges.take(partition, booked, end):
+            self.accuse(wrong)
 
     def on_joining(self) -> None:
         """Note that a replica asks to be part of the next generation."""
@@ -186,7 +200,7 @@ class Witness:
 
     def _write(self, replica: str, batch: Batch, index: int, fact: Fact) -> None:
         _, holder = self.holders[fact.partition]
-        epoch = batch.recipient.__dict__.get("epoch")
+        epoch = self.epoch_of.get(batch.recipient)
         if holder != replica and self._may_not_know(replica):
             self.note(f"{replica} publishes {fact}, not knowing that it was removed")
         elif holder != replica:
@@ -277,7 +291,7 @@ class Witness:
             epoch.end_letter(batch.first + index)
 
     @staticmethod
-    def _free(told: Told, lane: str, events: Iterable[Event], count: int) -> None:
+    def _free(told: ReplicaAccount, lane: str, events: Iterable[Event], count: int) -> None:
         if count:
             told.out[lane] -= count
             told.out_bytes[lane] -= sum(event.size for event in events)

@@ -82,7 +82,7 @@ async def test_a_stall_is_told_and_its_end_too_when_there_is_no_prefetch(
             await message.ack()
         async with asyncio.timeout(40):
             await until(lambda: insights.is_growing(queue.name) is False)
-        assert insights.failures == 0
+        assert not insights.is_blind
     finally:
         for task in tasks:
             task.cancel()

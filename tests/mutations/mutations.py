@@ -39,7 +39,7 @@ LANE = "proxy/publish_lane/lane.py"
 LINE = "proxy/publish_lane/line.py"
 OUTCOMES = "proxy/publish_lane/outcomes.py"
 SHARE = "proxy/simulation/memory_share.py"
-"""Of the log in memory, which does what `proxy/kafka_log/shares.py` does."""
+"""Of the log in memory, which does what `proxy/positions/placing.py` does."""
 QUARANTINE = "proxy/publish_lane/quarantine.py"
 
 MUTATIONS = (

@@ -8,7 +8,8 @@ from proxy.bridge.assignment import Assignment
 from proxy.bridge.committer import Committer
 from proxy.bridge.inbox import Budget
 from proxy.bridge.lease import Lease
-from proxy.bridge.listener import Listener, Surroundings
+from proxy.bridge.listener import Listener, Shared
+from proxy.bridge.observer import UNOBSERVED
 from proxy.bridge.pump import Pump
 from proxy.bridge.stake import Stake
 from proxy.bridge.throttle import OpenThrottle, PacedThrottle, Throttle
@@ -69,7 +70,8 @@ class World:
             throttle=throttle() if throttle is not None else _throttle(policy),
             statistics=self.statistics,
             counts=Tallies(self.tally, self.class_tally, self.route_tally),
-            around=Surroundings(
+            around=Shared(
+                observer=UNOBSERVED,
                 log=self.log,
                 lease=self.lease,
                 stake=self.stake,

@@ -284,6 +284,7 @@ def test_metrics_tell_routes_queues_classes_and_types_of_now() -> None:
             ("tidegate_confirmed_events_total", "P1"): 3,
             ("tidegate_confirmed_events_total", "P2"): 0,
             ("tidegate_confirmed_events_total", "P3"): 0,
+            **{("tidegate_ahead_of_clock_events_total", name): 0 for name in ("P1", "P2", "P3")},
             ("tidegate_batch_size_events", "orders"): 15,
             ("tidegate_batch_size_events", "news.a"): 15,
             ("tidegate_inbox_events", "orders"): 0,

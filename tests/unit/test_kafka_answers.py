@@ -13,15 +13,16 @@ from proxy.errors import AssignmentLostError, LogError
 from proxy.kafka_log import KafkaLog
 from proxy.kafka_log import group as group_module
 from proxy.kafka_log.client import Reach
-from proxy.kafka_log.epoch import Rebalances
-from proxy.kafka_log.group import GroupCoordinator, Membership
-from proxy.kafka_log.identity import Committed
-from proxy.kafka_log.inquiry import LATEST, Inquiry
+from proxy.kafka_log.group import GroupCoordinator
+from proxy.kafka_log.inquiry import Inquiry
+from proxy.kafka_log.rebalances import Rebalances
 from proxy.model import Partition
+from proxy.positions.identity import Committed
+from proxy.positions.port import LATEST, Membership
 from proxy.settings import Limits, LogSettings
 
 SETTINGS = LogSettings(hosts=["h:1"], group="g")
-ONE, TWO, THREE = (TopicPartition("orders", number) for number in range(3))
+ONE, TWO, THREE = (Partition("orders", number) for number in range(3))
 NOT_LEADER = errors.NotLeaderForPartitionError.errno
 
 Answer = Callable[[int], Any]
@@ -30,7 +31,7 @@ Answer = Callable[[int], Any]
 class Client:
     """A cluster of two brokers: `answers` says what each gives, an exception is raised."""
 
-    def __init__(self, answer: Answer, leaders: Mapping[TopicPartition, int | None] | None = None) -> None:
+    def __init__(self, answer: Answer, leaders: Mapping[Partition, int | None] | None = None) -> None:
         self.asked: list[int] = []
         self.refreshed = 0
         self._answer = answer
@@ -60,8 +61,8 @@ def inquiry(client: Client) -> Inquiry:
     return Inquiry(made, SETTINGS, Reach(["h:1"]))
 
 
-def offsets(*answers: tuple[TopicPartition, int, int]) -> Any:
-    return SimpleNamespace(topics=[("orders", [(at.partition, error, -1, offset) for at, error, offset in answers])])
+def offsets(*answers: tuple[Partition, int, int]) -> Any:
+    return SimpleNamespace(topics=[("orders", [(at.number, error, -1, offset) for at, error, offset in answers])])
 
 
 async def test_the_next_broker_is_asked_when_one_does_not_answer() -> None:
@@ -81,8 +82,8 @@ async def test_partitions_are_left_out_and_looked_up_when_their_leader_is_gone_o
     def answer(node: int) -> Any:
         return errors.KafkaConnectionError() if node == 2 else offsets((ONE, 0, 70), (THREE, NOT_LEADER, -1))
 
-    client = Client(answer, {ONE: 1, TWO: 2, THREE: 1, TopicPartition("orders", 3): None})
-    found = await inquiry(client).offsets(dict.fromkeys([ONE, TWO, THREE, TopicPartition("orders", 3)], LATEST))
+    client = Client(answer, {ONE: 1, TWO: 2, THREE: 1, Partition("orders", 3): None})
+    found = await inquiry(client).offsets(dict.fromkeys([ONE, TWO, THREE, Partition("orders", 3)], LATEST))
     assert found == {ONE: 70}
     assert client.refreshed == 2, "for the one without a leader and the one whose leader is another now"
 
@@ -131,7 +132,7 @@ async def test_the_progress_is_a_log_error_when_the_coordinator_is_sought_for_to
 
 
 async def test_a_commit_is_a_log_error_when_it_is_refused_or_takes_too_long() -> None:
-    membership = group_module.Membership(1, "me")
+    membership = Membership(1, "me")
     with pytest.raises(LogError, match="coordinator refuses"):
         await coordinator(lambda _: errors.GroupAuthorizationFailedError()).commit(membership, {ONE: Committed(5, "")})
     with pytest.raises(LogError, match=r"no answer .* within 0\.02 s"):
@@ -154,15 +155,12 @@ async def test_poll_raises_what_went_wrong_in_a_rebalance_or_in_the_keeper() -> 
     log = KafkaLog(SETTINGS, Limits())
     owner_s = ZeroDivisionError("in the owner")
 
-    class Epoch:
-        def begin(self, _: object) -> None:
-            raise owner_s
+    def begin(*_: object) -> None:
+        raise owner_s
 
-    epoch: Any = Epoch()
-    begun: list[None] = []
-    rebalances = Rebalances(epoch, on_begin=lambda: begun.append(None), on_failure=log._on_failure)
-    rebalances.on_partitions_assigned({ONE})
-    assert begun == [None]
+    consumer: Any = SimpleNamespace(_coordinator=Membership(5, "me"))
+    positions: Any = SimpleNamespace(begin=begin)
+    Rebalances(consumer, positions, on_failure=log._on_failure).on_partitions_assigned({TopicPartition(*ONE)})
     with pytest.raises(ZeroDivisionError, match="in the owner"):
         await log.poll(0.0)
 

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import ssl
 import subprocess
-from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,17 +18,13 @@ from aiokafka.protocol.metadata import MetadataRequest_v5
 from aiokafka.structs import ConsumerRecord
 from structlog.testing import capture_logs
 
-from proxy.bridge.event_log import Beginning
-from proxy.errors import AssignmentLostError, LogError, RefusedLoginError, SettingsError
+from proxy.errors import LogError, RefusedLoginError, SettingsError
 from proxy.kafka_log import KafkaLog
 from proxy.kafka_log.client import Reach, log_in, options, teach_manners
-from proxy.kafka_log.epoch import Epoch, Rebalances
 from proxy.kafka_log.events import events
-from proxy.kafka_log.group import Membership, Taken
-from proxy.kafka_log.identity import Committed
 from proxy.kafka_log.reader import Reader
-from proxy.kafka_log.shares import Share
-from proxy.model import Event, Partition, Position
+from proxy.model import Event, Partition
+from proxy.positions.share import Share
 from proxy.settings import Limits, LogSettings
 
 AT = TopicPartition("orders", 3)
@@ -124,17 +119,6 @@ async def test_an_outage_is_said_once_when_several_callers_notice_it() -> None:
     assert [entry["event"] for entry in said] == ["log_unavailable", "log_available"]
 
 
-def test_a_position_is_passed_over_when_it_is_from_an_earlier_epoch() -> None:
-    share = Share(AT, is_paused=False)
-    share.finish(50)
-    assert share.done == 0
-    share.began = share.done = 40
-    share.finish(39)
-    assert share.done == 40
-    share.finish(44)
-    assert share.done == 45
-
-
 def test_the_private_names_the_adapter_reads_are_there_when_the_library_changes() -> None:
     source = Path(AIOKafkaConsumer.start.__code__.co_filename).read_text()
     assert "self._coordinator = GroupCoordinator(" in source
@@ -188,125 +172,6 @@ async def test_the_login_is_refused_when_the_certificate_is_not_trusted(certific
             await attempt(ca_file=str(certificate))
 
 
-class _Library:
-    """What an epoch sees of the consumer, and what it asks of placing."""
-
-    def __init__(self) -> None:
-        self._coordinator = Membership(5, "me")
-
-    def begin(self, shares: Mapping[Any, Share]) -> None:
-        for share in shares.values():
-            share.began = share.done = 100
-
-
-class _Coordinator:
-    """Takes commits one after the other, when it is let."""
-
-    def __init__(self) -> None:
-        self.commits: list[tuple[Membership, dict[TopicPartition, Committed]]] = []
-        self.open = asyncio.Event()
-        self.open.set()
-        self.failure: Exception | None = None
-
-    async def commit(self, membership: Membership, offsets: Mapping[TopicPartition, Committed]) -> Taken:
-        await self.open.wait()
-        if self.failure is not None:
-            raise self.failure
-        self.commits.append((membership, dict(offsets)))
-        return Taken(frozenset(offsets), frozenset())
-
-    async def affirm(self, _: Membership) -> None:
-        await self.open.wait()
-        if self.failure is not None:
-            raise self.failure
-
-
-class _Owner:
-    def __init__(self, final: Mapping[Partition, Position]) -> None:
-        self.final = final
-        self.ended: list[Mapping[Partition, int]] = []
-        self.failure: Exception | None = None
-
-    def on_assigned(self, _: Collection[Partition]) -> Collection[Partition]:
-        return ()
-
-    async def on_revoked(self, _: Collection[Partition]) -> Mapping[Partition, Position]:
-        if self.failure is not None:
-            raise self.failure
-        return self.final
-
-    def on_begun(self, partition: Partition, beginning: Beginning) -> None: ...
-
-    def on_ended(self, taken: Mapping[Partition, int]) -> None:
-        self.ended.append(taken)
-
-    def on_truncated(self, partition: Partition, lost: int, first: int) -> None: ...
-
-
-def _epoch(owner: _Owner) -> tuple[Epoch, _Coordinator]:
-    library: Any = _Library()
-    coordinator: Any = _Coordinator()
-    epoch = Epoch(library, coordinator, library, owner, on_refused=lambda _: None, is_urgent=lambda _: True)
-    epoch.begin([AT])
-    return epoch, coordinator
-
-
-async def test_the_final_commit_is_the_last_when_one_is_under_way() -> None:
-    epoch, coordinator = _epoch(_Owner({PARTITION: 149}))
-    coordinator.open.clear()
-    early = asyncio.ensure_future(epoch.commit({PARTITION: 109}))
-    await asyncio.sleep(0)
-    late = asyncio.ensure_future(epoch.commit({PARTITION: 119}))
-    ending = asyncio.ensure_future(epoch.end())
-    await asyncio.sleep(0)
-    afterwards = asyncio.ensure_future(epoch.commit({PARTITION: 129}))
-    coordinator.open.set()
-    await asyncio.gather(early, late, ending, afterwards)
-    assert coordinator.commits[0] == (Membership(5, "me"), {AT: Committed(110, "")})
-    assert coordinator.commits[-1] == (Membership(5, "me"), {AT: Committed(150, "")})
-    assert len(coordinator.commits) == 2
-
-
-async def test_a_fence_is_none_when_it_answers_for_an_epoch_that_has_ended_meanwhile() -> None:
-    epoch, coordinator = _epoch(_Owner({}))
-    coordinator.failure = AssignmentLostError("fenced")
-    coordinator.open.clear()
-    early = asyncio.ensure_future(epoch.affirm())
-    await asyncio.sleep(0)
-    epoch.shares = {}
-    epoch.begin([AT])
-    coordinator.open.set()
-    assert not await early
-    with pytest.raises(AssignmentLostError):
-        await epoch.affirm()
-
-
-async def test_a_second_end_waits_for_the_first_when_both_come_at_once() -> None:
-    epoch, coordinator = _epoch(_Owner({PARTITION: 149}))
-    coordinator.open.clear()
-    first, second = asyncio.ensure_future(epoch.end()), asyncio.ensure_future(epoch.end())
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert not second.done()
-    coordinator.open.set()
-    await asyncio.gather(first, second)
-    assert len(coordinator.commits) == 1
-
-
-async def test_the_rebalance_goes_on_when_the_final_commit_is_fenced_or_the_owner_fails() -> None:
-    failures: list[Exception] = []
-    owner = _Owner({PARTITION: 149})
-    epoch, coordinator = _epoch(owner)
-    rebalances = Rebalances(epoch, on_begin=lambda: None, on_failure=failures.append)
-    coordinator.failure = AssignmentLostError("fenced")
-    await rebalances.on_partitions_revoked(set())
-    assert not failures
-    rebalances.on_partitions_assigned({AT})
-    owner.failure = ZeroDivisionError()
-    await rebalances.on_partitions_revoked(set())
-    assert failures == [owner.failure]
-
-
 class _Consumer:
     """Raises what a test has put in, once each and not at once; if it is over, it raises at once and for ever."""
 
@@ -327,7 +192,7 @@ def _reader(consumer: _Consumer, left: list[str]) -> Reader:
     return Reader(
         consumer,
         Reach(["broker:9092"]),
-        on_unavailable=lambda share, offset: left.append(f"{share.at} {offset}"),
+        on_unavailable=lambda share, offset: left.append(f"{share.partition} {offset}"),
         on_refused=left.append,
         on_left=lambda: left.append("left"),
     )
@@ -337,7 +202,7 @@ async def test_the_group_is_joined_again_when_its_heartbeats_have_failed() -> No
     left: list[str] = []
     reader = _reader(_Consumer(errors.UnknownError("heartbeat")), left)
     with capture_logs() as said:
-        assert await reader.read(lambda: {AT: Share(AT, is_paused=False)}, 0.01) == {}
+        assert await reader.read(lambda: {PARTITION: Share(PARTITION, is_paused=False)}, 0.01) == {}
     assert left == ["left"]
     assert [entry["event"] for entry in said] == ["log_unavailable"]
 

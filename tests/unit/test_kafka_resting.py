@@ -3,22 +3,24 @@
 from collections import Counter
 
 import pytest
-from aiokafka import TopicPartition
 
 from proxy.kafka_log.resting import AWAKE, BUSY, MOST, TURN, Rests
-from proxy.kafka_log.shares import Share
+from proxy.model import Partition
+from proxy.positions.share import Share
 
 
-class Consumer:
+class Fetched:
     """Remembers what is paused."""
 
     def __init__(self) -> None:
-        self.paused: set[TopicPartition] = set()
+        self.paused: set[Partition] = set()
 
-    def pause(self, at: TopicPartition) -> None:
+    def pause(self, at: Partition) -> None:
         self.paused.add(at)
 
-    def resume(self, at: TopicPartition) -> None:
+    def seek(self, _: Partition, __: int) -> None: ...
+
+    def resume(self, at: Partition) -> None:
         self.paused.discard(at)
 
 
@@ -27,18 +29,18 @@ class World:
 
     def __init__(self, partitions: int, urgent: int = 0) -> None:
         self.now = 100.0
-        self.consumer = Consumer()
-        self.rests = Rests(self.consumer, lambda: self.now)
-        ats = [TopicPartition(f"t{number}", 0) for number in range(partitions)]
+        self.fetches = Fetched()
+        self.rests = Rests(self.fetches, lambda: self.now)
+        ats = [Partition(f"t{number}", 0) for number in range(partitions)]
         self.shares = {
             at: Share(at, is_paused=False, is_urgent=place < urgent, is_placed=True) for place, at in enumerate(ats)
         }
 
-    def turn(self) -> list[TopicPartition]:
+    def turn(self) -> list[Partition]:
         """Let a turn pass; return what the next fetch names."""
         self.now += TURN
         self.rests.turn(self.shares)
-        return [at for at in self.shares if at not in self.consumer.paused]
+        return [at for at in self.shares if at not in self.fetches.paused]
 
 
 def test_nothing_rests_when_there_are_few() -> None:
@@ -48,7 +50,7 @@ def test_nothing_rests_when_there_are_few() -> None:
 
 def test_every_idle_partition_is_looked_at_once_in_a_round_and_so_many_at_a_time_when_there_are_many() -> None:
     world = World(1000, urgent=10)
-    seen = Counter[TopicPartition]()
+    seen = Counter[Partition]()
     for _ in range(100):
         named = world.turn()
         assert len(named) <= 10 + AWAKE
@@ -74,7 +76,7 @@ def test_what_the_owner_paused_stays_paused_when_it_is_its_turn() -> None:
     world = World(1000)
     for share in world.shares.values():
         share.is_paused = True
-        world.consumer.pause(share.at)
+        world.fetches.pause(share.partition)
     for _ in range(20):
         assert world.turn() == []
 
@@ -90,7 +92,7 @@ def test_a_turn_lasts_when_it_is_asked_for_again_at_once() -> None:
     world = World(1000)
     first = world.turn()
     world.rests.turn(world.shares)
-    assert [at for at in world.shares if at not in world.consumer.paused] == first
+    assert [at for at in world.shares if at not in world.fetches.paused] == first
 
 
 @pytest.mark.parametrize("is_placed", [True, False])
@@ -99,4 +101,4 @@ def test_the_library_is_not_told_of_a_partition_when_it_is_not_placed(*, is_plac
     for share in world.shares.values():
         share.is_placed = is_placed
     world.turn()
-    assert bool(world.consumer.paused) is is_placed
+    assert bool(world.fetches.paused) is is_placed

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from proxy.errors import LogError
 from proxy.model import Partition
 from proxy.simulation import virtual_time
-from proxy.steering.other_replicas import IDLE_PAUSE, PAUSE, STALE_AFTER, Others, OthersRate
+from proxy.steering.other_replicas import IDLE_PAUSE, PAUSE, STALE_AFTER, OtherReplicas, OthersRate
 from tests.support.bridge_fakes import ScriptedLog
 
 A, B, ALERTS = Partition("orders", 0), Partition("orders", 1), Partition("alerts", 0)
@@ -90,13 +90,13 @@ def test_questions_are_frequent_when_a_partition_has_just_changed_hands(rates: O
     assert rates.pause(6.0) == PAUSE
 
 
-def watched(story: Callable[[ScriptedLog, Others], Awaitable[None]]) -> list[str]:
+def watched(story: Callable[[ScriptedLog, OtherReplicas], Awaitable[None]]) -> list[str]:
     """Watch the others of a scripted log while a story is lived; return what was said."""
 
     async def live() -> None:
         log = ScriptedLog()
         log.others = {A: 0}
-        others = Others(log, ROUTES.get)
+        others = OtherReplicas(log, ROUTES.get)
         running = asyncio.create_task(others.run())
         await story(log, others)
         running.cancel()
@@ -114,7 +114,7 @@ async def _grow(log: ScriptedLog, seconds: int) -> None:
 
 
 def test_the_log_is_asked_once_a_second_when_another_replica_works() -> None:
-    async def story(log: ScriptedLog, others: Others) -> None:
+    async def story(log: ScriptedLog, others: OtherReplicas) -> None:
         assert others.rate("shop") is None
         await _grow(log, 10)
         assert others.rate("shop") == pytest.approx(200, rel=0.05)
@@ -124,7 +124,7 @@ def test_the_log_is_asked_once_a_second_when_another_replica_works() -> None:
 
 
 def test_the_rate_is_unknown_and_it_is_said_once_when_the_log_does_not_tell() -> None:
-    async def story(log: ScriptedLog, others: Others) -> None:
+    async def story(log: ScriptedLog, others: OtherReplicas) -> None:
         await _grow(log, 5)
         log.failure = LogError("no coordinator")
         await asyncio.sleep(5)

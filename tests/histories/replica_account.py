@@ -7,7 +7,7 @@ from proxy.model import Outcome
 
 
 @dataclass(slots=True)
-class Told:
+class ReplicaAccount:
     """What one replica has been told by its lanes; its metric log must say the same."""
 
     outcomes: Counter[Outcome] = field(default_factory=Counter)

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 
 from proxy.model import Partition
 from proxy.simulation.virtual_time import StoppableLoop
-from tests.histories.history import History
 from tests.histories.plan import DEAD_QUEUE, EXCHANGE, QUEUE, TOPICS, Fault
 from tests.histories.replica import Replica
+from tests.histories.world import World
 
 SEAM_PATIENCE = 1.0
 """Seconds that a fault waits for what it should strike at; then it strikes anyway."""
@@ -16,13 +16,13 @@ _JUMP = 20.0
 """Seconds that the wall clock jumps at most, either way."""
 
 
-class Hands:
-    """Works on one history. Faults of one kind may overlap: what lasts, lasts until the last of them ends."""
+class FaultActions:
+    """Works on one world. Faults of one kind may overlap: what lasts, lasts until the last of them ends."""
 
-    def __init__(self, history: History) -> None:
-        self._history = history
-        self._cluster = history.cluster
-        self._broker = history.broker
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._cluster = world.cluster
+        self._broker = world.broker
         self._lasting: Counter[str] = Counter()
         self._struck: dict[Fault, str] = {}
         """In whose process each fault's seam was passed."""
@@ -32,10 +32,10 @@ class Hands:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(fault.at - loop.time())
         if fault.seam:
-            self._struck[fault] = await self._history.witness.seam(fault.seam, fault.nth, SEAM_PATIENCE)
+            self._struck[fault] = await self._world.witness.seam(fault.seam, fault.nth, SEAM_PATIENCE)
         for _ in range(fault.turns):
             await asyncio.sleep(0)
-        self._history.witness.note(f"fault {fault.kind} for {fault.seconds:.2f} s, {fault.amount:.2f}")
+        self._world.witness.note(f"fault {fault.kind} for {fault.seconds:.2f} s, {fault.amount:.2f}")
         strike: Callable[[Fault], Awaitable[None]] = getattr(self, f"_{fault.kind}")
         await strike(fault)
 
@@ -46,7 +46,7 @@ class Hands:
         self._lasting[fault.kind] -= 1
         if not self._lasting[fault.kind]:
             end()
-            self._history.witness.note(f"{fault.kind} is over")
+            self._world.witness.note(f"{fault.kind} is over")
 
     async def _set(self, fault: Fault, at: object, name: str, value: float) -> None:
         await self._last(fault, lambda: setattr(at, name, value), lambda: setattr(at, name, 0.0))
@@ -68,7 +68,7 @@ class Hands:
         await self._last(fault, self._broker.fall_silent, self._broker.speak)
 
     async def _slow(self, fault: Fault) -> None:
-        await self._set(fault, self._history, "slowness", 0.3 * fault.amount)
+        await self._set(fault, self._world, "slowness", 0.3 * fault.amount)
 
     async def _lose_confirms(self, fault: Fault) -> None:
         await self._set(fault, self._broker.trouble, "loses_confirms", fault.amount)
@@ -96,16 +96,16 @@ class Hands:
 
     async def _no_letters(self, fault: Fault) -> None:
         """Let the dead-letter queue be missing."""
-        queues, queue = self._broker.queues, self._history.letters
+        queues, queue = self._broker.queues, self._world.letters
         await self._last(fault, lambda: queues.pop(DEAD_QUEUE, None), lambda: queues.setdefault(DEAD_QUEUE, queue))
 
     async def _no_consumer(self, fault: Fault) -> None:
-        await self._set(fault, self._history, "idle", 1.0)
+        await self._set(fault, self._world, "idle", 1.0)
 
     # -- the log ------------------------------------------------------------------------------------------------------
 
     async def _rebalance(self, _: Fault) -> None:
-        self._history.group.rebalance()
+        self._world.group.rebalance()
 
     async def _refuse_commits(self, fault: Fault) -> None:
         await self._set(fault, self._cluster, "refuses_commits", max(0.3, fault.amount))
@@ -117,8 +117,8 @@ class Hands:
         """Remove a living replica from the group, as an operator can; it learns of that with its next word."""
         replica = self._one(fault)
         if replica is not None:
-            self._history.witness.removed[replica.name] = asyncio.get_running_loop().time()
-            self._history.group.leave(replica.name)
+            self._world.witness.removed[replica.name] = asyncio.get_running_loop().time()
+            self._world.group.leave(replica.name)
 
     async def _cut_off(self, fault: Fault) -> None:
         """Let nothing of a replica reach the log; for longer than its session if it lasts."""
@@ -147,16 +147,16 @@ class Hands:
             track = self._cluster.tracks[place]
             before = track.first + round(fault.amount * (track.end - track.first))
             self._cluster.truncate(*place, before)
-            committed = self._history.group.committed.get(place)
+            committed = self._world.group.committed.get(place)
             if committed is None or committed.topic_id != track.topic_id:  # nobody could know what there was before
-                facts = self._history.witness.facts
+                facts = self._world.witness.facts
                 facts.forget(fact for fact in facts.tracks[place].facts if fact.offset < before)
-            self._history.witness.note(f"{place} begins at {before} now")
+            self._world.witness.note(f"{place} begins at {before} now")
 
     async def _compact(self, fault: Fault) -> None:
         place = self._place(fault)
         if place is not None:
-            facts = self._history.witness.facts
+            facts = self._world.witness.facts
             facts.forget(facts.of(event) for event in self._cluster.compact(*place, fault.amount))
 
     async def _recreate(self, fault: Fault) -> None:
@@ -165,12 +165,12 @@ class Hands:
         if not self._cluster.partitions({topic}):
             return
         self._cluster.delete_topic(topic)
-        self._history.witness.facts.delete(topic)
+        self._world.witness.facts.delete(topic)
         await asyncio.sleep(fault.seconds)
-        self._history.create(topic)
-        self._history.witness.note(f"{topic} is back")
+        self._world.create(topic)
+        self._world.witness.note(f"{topic} is back")
         for _ in range(round(10 * fault.amount)):
-            self._history.produce(topic)
+            self._world.produce(topic)
 
     async def _refill(self, fault: Fault) -> None:
         """Delete a topic, make it anew at once, and fill it beyond every offset that was known of the old one."""
@@ -179,10 +179,10 @@ class Hands:
         if not ends:
             return
         self._cluster.recreate_topic(topic, len(ends))
-        self._history.witness.facts.delete(topic)
-        self._history.witness.note(f"{topic} is another")
+        self._world.witness.facts.delete(topic)
+        self._world.witness.note(f"{topic} is another")
         while any(self._cluster.tracks[partition].end <= end for partition, end in ends.items()):
-            self._history.produce(topic)
+            self._world.produce(topic)
 
     async def _refetch(self, fault: Fault) -> None:
         replica, place = self._one(fault), self._place(fault)
@@ -196,12 +196,12 @@ class Hands:
         if count:
             self._cluster.create_topic(topic, count + 1)
             for _ in range(5):
-                self._history.produce(topic)
+                self._world.produce(topic)
 
     # -- processes and host -------------------------------------------------------------------------------------------
 
     def _one(self, fault: Fault) -> Replica | None:
-        replicas = [replica for replica in self._history.replicas if not replica.is_stopping]
+        replicas = [replica for replica in self._world.replicas if not replica.is_stopping]
         there = [replica for replica in replicas if fault.who % 2 and replica.name == self._struck.get(fault)]
         return (there or replicas)[fault.who % len(there or replicas)] if replicas else None
 
@@ -209,11 +209,11 @@ class Hands:
         replica, loop = self._one(fault), asyncio.get_running_loop()
         assert isinstance(loop, StoppableLoop)
         if replica is not None and replica.name not in loop.stopped:
-            self._history.witness.note(f"{replica.name} is stopped")
+            self._world.witness.note(f"{replica.name} is stopped")
             loop.stop_process(replica.name)
             await asyncio.sleep(fault.seconds)
             loop.resume_process(replica.name)
-            self._history.witness.note(f"{replica.name} goes on")
+            self._world.witness.note(f"{replica.name} goes on")
 
     async def _stop_joining(self, fault: Fault) -> None:
         await self._stop_process(fault)
@@ -231,15 +231,15 @@ class Hands:
             await self._replace(replica, fault)
 
     async def _replace(self, replica: Replica, fault: Fault) -> None:
-        self._history.retire(replica)
+        self._world.retire(replica)
         await asyncio.sleep(fault.seconds)
-        self._history.start()
+        self._world.start()
 
     async def _join(self, _: Fault) -> None:
-        self._history.start()
+        self._world.start()
 
     async def _jump_clock(self, fault: Fault) -> None:
-        self._history.jump((fault.amount - 0.5) * 2 * _JUMP)
+        self._world.jump((fault.amount - 0.5) * 2 * _JUMP)
 
     async def _disk_full(self, fault: Fault) -> None:
         replica = self._one(fault)

@@ -3,47 +3,47 @@
 from collections.abc import Collection, Mapping
 
 import pytest
-from aiokafka import TopicPartition
 
 from proxy.bridge.event_log import Beginning
-from proxy.kafka_log.identity import Committed
-from proxy.kafka_log.inquiry import EARLIEST
-from proxy.kafka_log.shares import SETTLE_SECONDS, Placing, Share
 from proxy.model import Partition, Position
+from proxy.positions.identity import Committed
+from proxy.positions.placing import SETTLE_SECONDS, Placing
+from proxy.positions.port import EARLIEST
+from proxy.positions.share import Share
 from proxy.settings import LogSettings
 
-AT = TopicPartition("orders", 0)
+AT = Partition("orders", 0)
 
 
 class Log:
-    """A consumer, an inquiry and an owner in one, as far as placing asks them."""
+    """Fetches, offsets, a group and an owner in one, as far as placing asks them."""
 
     def __init__(self, first: int, end: int) -> None:
         self.bounds = (first, end)
         self.ids = {"orders": "one"}
-        self.group: dict[TopicPartition, Committed] = {}
+        self.group: dict[Partition, Committed] = {}
         self.sought: list[int] = []
         self.flowing = False
         self.epochs: list[Partition] = []
         self.lost = 0
         self.beginnings: list[Beginning] = []
 
-    def seek(self, _: TopicPartition, offset: int) -> None:
+    def seek(self, _: Partition, offset: int) -> None:
         self.sought.append(offset)
 
-    def pause(self, _: TopicPartition) -> None:
+    def pause(self, _: Partition) -> None:
         self.flowing = False
 
-    def resume(self, _: TopicPartition) -> None:
+    def resume(self, _: Partition) -> None:
         self.flowing = True
 
-    async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    async def offsets(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
         return {at: self.bounds[0 if time == EARLIEST else 1] for at, time in times.items()}
 
     async def topic_ids(self, names: Collection[str]) -> dict[str, str]:
         return {name: topic_id for name, topic_id in self.ids.items() if name in names}
 
-    async def committed(self) -> dict[TopicPartition, Committed]:
+    async def committed(self) -> dict[Partition, Committed]:
         return self.group
 
     def on_assigned(self, partitions: Collection[Partition]) -> Collection[Partition]:
@@ -60,6 +60,7 @@ class Log:
 
     def on_truncated(self, _: Partition, lost: int, first: int) -> None:
         self.lost += lost
+        self.first_left = first
 
 
 async def attend(log: Log, share: Share, **settings: str) -> bool:
@@ -70,7 +71,7 @@ async def attend(log: Log, share: Share, **settings: str) -> bool:
 
 
 async def attended(log: Log, wanted: int) -> Share:
-    share = Share(at=AT, is_paused=True, began=0, done=wanted, unavailable=wanted)
+    share = Share(AT, is_paused=True, began=0, done=wanted, unavailable=wanted)
     assert await attend(log, share)
     return share
 
@@ -91,7 +92,7 @@ async def test_the_epoch_goes_on_and_the_loss_is_counted_when_the_log_was_trunca
 
 async def test_a_new_epoch_begins_when_the_id_changed_although_the_offset_is_there() -> None:
     log = Log(first=0, end=90)
-    share = Share(at=AT, is_paused=False, is_placed=True, began=0, done=50, next=50, topic_id="one")
+    share = Share(AT, is_paused=False, is_placed=True, began=0, done=50, next=50, topic_id="one")
     assert await attend(log, share)
     assert log.epochs == log.sought == []
     log.ids = {"orders": "two"}
@@ -111,7 +112,7 @@ async def test_a_new_epoch_begins_when_the_id_changed_although_the_offset_is_the
 async def test_a_truncation_is_none_when_the_topic_was_made_anew() -> None:
     log = Log(first=70, end=100)
     log.ids = {"orders": "two"}
-    share = Share(at=AT, is_paused=False, is_placed=True, began=0, done=50, unavailable=50, topic_id="one")
+    share = Share(AT, is_paused=False, is_placed=True, began=0, done=50, unavailable=50, topic_id="one")
     assert not await attend(log, share)
     share.noticed_at -= SETTLE_SECONDS
     assert await attend(log, share)
@@ -120,7 +121,7 @@ async def test_a_truncation_is_none_when_the_topic_was_made_anew() -> None:
 
 async def test_the_epoch_goes_on_when_the_id_can_not_be_told_for_a_while() -> None:
     log = Log(first=0, end=90)
-    share = Share(at=AT, is_paused=False, is_placed=True, began=0, done=50, next=50, topic_id="one")
+    share = Share(AT, is_paused=False, is_placed=True, began=0, done=50, next=50, topic_id="one")
     for ids in ({}, {"orders": ""}, {"orders": "one"}):
         log.ids = ids
         assert await attend(log, share)
@@ -130,7 +131,7 @@ async def test_the_epoch_goes_on_when_the_id_can_not_be_told_for_a_while() -> No
 
 async def test_reading_goes_on_where_it_stood_when_a_broker_was_behind_the_others() -> None:
     log = Log(first=0, end=90)
-    share = Share(at=AT, is_paused=False, is_placed=True, began=0, done=50, next=60, topic_id="two")
+    share = Share(AT, is_paused=False, is_placed=True, began=0, done=50, next=60, topic_id="two")
     assert not await attend(log, share)  # it tells the former id still
     assert not share.is_placed
     log.ids = {"orders": "two"}
@@ -152,7 +153,7 @@ async def test_reading_goes_on_where_it_stood_when_a_broker_was_behind_the_other
 async def test_reading_begins_where_the_group_left_it_when_the_topic_is_not_known_to_be_another(
     committed: Committed | None, told: str, begins: int, known: str
 ) -> None:
-    log, share = Log(first=10, end=90), Share(at=AT, is_paused=False)
+    log, share = Log(first=10, end=90), Share(AT, is_paused=False)
     log.ids = {"orders": told}
     log.group = {} if committed is None else {AT: committed}
     assert await attend(log, share)
@@ -161,7 +162,7 @@ async def test_reading_begins_where_the_group_left_it_when_the_topic_is_not_know
 
 
 async def test_reading_begins_at_the_first_offset_when_the_commit_is_of_a_topic_that_is_gone() -> None:
-    log, share = Log(first=0, end=90), Share(at=AT, is_paused=False)
+    log, share = Log(first=0, end=90), Share(AT, is_paused=False)
     log.ids, log.group = {"orders": "two"}, {AT: Committed(50, "one")}
     assert not await attend(log, share, start="latest")
     share.noticed_at -= SETTLE_SECONDS
@@ -171,7 +172,7 @@ async def test_reading_begins_at_the_first_offset_when_the_commit_is_of_a_topic_
 
 
 async def test_nothing_is_read_when_the_topic_is_gone_or_its_id_can_not_be_told() -> None:
-    log, share = Log(first=0, end=90), Share(at=AT, is_paused=False)
+    log, share = Log(first=0, end=90), Share(AT, is_paused=False)
     log.ids = {}
     assert not await attend(log, share)
     assert share.began is None
@@ -180,17 +181,17 @@ async def test_nothing_is_read_when_the_topic_is_gone_or_its_id_can_not_be_told(
 
 async def test_a_loss_is_counted_once_when_nothing_follows_it_and_another_replica_takes_over() -> None:
     log = Log(first=70, end=70)
-    share = Share(at=AT, is_paused=False, is_placed=True, is_pinned=True, began=0, done=50, next=50, unavailable=51)
+    share = Share(AT, is_paused=False, is_placed=True, is_pinned=True, began=0, done=50, next=50, unavailable=51)
     assert await attend(log, share)
     assert (log.lost, share.done, share.is_pinned) == (19, 70, False)  # what is not pinned is committed at once
-    log.group, successor = {AT: Committed(share.done, share.topic_id)}, Share(at=AT, is_paused=False)
+    log.group, successor = {AT: Committed(share.done, share.topic_id)}, Share(AT, is_paused=False)
     assert await attend(log, successor)
     assert (log.lost, successor.next) == (19, 70)
 
 
 async def test_a_loss_is_passed_only_with_the_events_before_it_when_some_are_still_out() -> None:
     log = Log(first=70, end=70)
-    share = Share(at=AT, is_paused=False, is_placed=True, is_pinned=True, began=0, done=30, next=50, unavailable=50)
+    share = Share(AT, is_paused=False, is_placed=True, is_pinned=True, began=0, done=30, next=50, unavailable=50)
     assert await attend(log, share)
     assert (share.done, share.is_pinned) == (30, True)
     log.bounds, share.unavailable = (90, 95), 70  # and dropped once more before anything was read

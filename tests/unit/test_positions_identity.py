@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
-from proxy.kafka_log.identity import LOOK_SECONDS, TOPICS_PER_LOOK, Committed, Looks
 from proxy.kafka_log.protocol import Topic, TopicsRequest, topics
+from proxy.positions.identity import LOOK_SECONDS, TOPICS_PER_LOOK, Committed, Looks
 
 METADATA = 3
 """Kafka's number for the request."""

@@ -15,21 +15,19 @@ How the commits of an epoch are kept from meeting the next one:
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
 
 import structlog
-from aiokafka import TopicPartition
-from aiokafka.abc import ConsumerRebalanceListener
 
 from proxy.bridge.event_log import PartitionOwner
 from proxy.errors import AssignmentLostError, LogError
-from proxy.kafka_log.group import GroupCoordinator, Membership
-from proxy.kafka_log.identity import Committed
-from proxy.kafka_log.shares import Placing, Share, Shares
 from proxy.model import Partition, Position
+from proxy.positions.identity import Committed
+from proxy.positions.placing import Placing
+from proxy.positions.port import Group, Membership
+from proxy.positions.share import Share, Shares
 
-_say = structlog.get_logger("tidegate.kafka")
+_say = structlog.get_logger("tidegate.positions")
 
 
 class Epoch:
@@ -37,8 +35,7 @@ class Epoch:
 
     def __init__(
         self,
-        consumer: Any,
-        coordinator: GroupCoordinator,
+        group: Group,
         placing: Placing,
         owner: PartitionOwner,
         *,
@@ -46,8 +43,7 @@ class Epoch:
         is_urgent: Callable[[str], bool],
     ) -> None:
         self._is_urgent = is_urgent
-        self._consumer = consumer
-        self._coordinator = coordinator
+        self._group = group
         self._placing = placing
         self._owner = owner
         self._on_refused = on_refused
@@ -57,18 +53,13 @@ class Epoch:
         self._ending: Shares = {}
         self.shares: Shares = {}
 
-    def begin(self, assigned: Iterable[TopicPartition]) -> None:
+    def begin(self, partitions: Collection[Partition], membership: Membership) -> None:
         """Begin an epoch; no await happens between the owner's answer and the pauses."""
-        partitions = {at: Partition(*at) for at in assigned}
-        paused = set(self._owner.on_assigned(list(partitions.values())))
-        shares = {
-            at: Share(at, is_paused=partition in paused, is_urgent=self._is_urgent(at.topic))
-            for at, partition in partitions.items()
-        }
+        paused = set(self._owner.on_assigned(partitions))
+        shares = {at: Share(at, is_paused=at in paused, is_urgent=self._is_urgent(at.topic)) for at in partitions}
         self._placing.begin(shares)
         self.shares = shares
-        group = self._consumer._coordinator  # noqa: SLF001  # what the group calls us is told nowhere else
-        self._membership = Membership(group.generation, group.member_id)
+        self._membership = membership
 
     async def end(self) -> None:
         """End the epoch: nothing is owned from now on; return after the final commit, or its failure."""
@@ -103,20 +94,20 @@ class Epoch:
 
     async def pin(self, shares: Collection[Share]) -> None:
         """Commit where the shares begin, so that they begin there again whatever comes. Raises `LogError`."""
-        await self._commit(lambda: [share for share in shares if self.shares.get(share.at) is share])
+        await self._commit(lambda: [share for share in shares if self.shares.get(share.partition) is share])
 
     async def affirm(self) -> bool:
         """Ask the group, by a heartbeat, whether it still knows this replica; True at once if nothing is owned.
 
         Raises `AssignmentLostError` if it does not.
         """
-        if not self.shares:
+        shares = self.shares
+        if not shares:
             return True
-        membership = self._membership
         try:
-            await self._coordinator.affirm(membership)
+            await self._group.affirm(self._membership)
         except AssignmentLostError:
-            if self._membership is membership and self.shares:
+            if self.shares is shares:
                 raise
             return False  # it was asked for an epoch that has ended meanwhile
         except LogError:
@@ -126,41 +117,17 @@ class Epoch:
     async def progress(self) -> dict[Partition, int]:
         """Return what others committed; what is committed for a share is our doing until after the final commit."""
         ours = {*self.shares, *self._ending}
-        committed = await self._coordinator.progress()
+        committed = await self._group.progress()
         ours |= {*self.shares, *self._ending}
-        return {Partition(*at): told.offset for at, told in committed.items() if at not in ours}
+        return {at: told.offset for at, told in committed.items() if at not in ours}
 
     async def _commit(self, choose: Callable[[], Collection[Share]]) -> dict[Partition, int]:
         """Commit what is done of the shares chosen, once it is this commit's turn; return what the group took."""
         async with self._commits:
-            offsets = {one.at: Committed(one.done, one.topic_id) for one in choose() if one.began is not None}
+            offsets = {one.partition: Committed(one.done, one.topic_id) for one in choose() if one.began is not None}
             if not offsets:
                 return {}
-            taken = await self._coordinator.commit(self._membership, offsets)
+            taken = await self._group.commit(self._membership, offsets)
             for topic in taken.refused:
                 self._on_refused(topic)
-            return {Partition(*at): offsets[at].offset for at in offsets if at in taken.partitions}
-
-
-class Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # the library is untyped
-    """Takes the consumer's calls; it would only log what they raise, so that goes to `on_failure` instead."""
-
-    def __init__(self, epoch: Epoch, *, on_begin: Callable[[], None], on_failure: Callable[[Exception], None]) -> None:
-        self._epoch = epoch
-        self._on_begin = on_begin
-        self._on_failure = on_failure
-
-    def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
-        """Begin an epoch."""
-        try:
-            self._epoch.begin(assigned)
-        except Exception as error:  # noqa: BLE001  # handed on, see the class
-            self._on_failure(error)
-        self._on_begin()
-
-    async def on_partitions_revoked(self, _: set[TopicPartition]) -> None:
-        """End the epoch; what it owns is known there, the consumer has forgotten it if it was subscribed anew."""
-        try:
-            await self._epoch.end()
-        except Exception as error:  # noqa: BLE001  # handed on, see the class
-            self._on_failure(error)
+            return {at: offsets[at].offset for at in offsets if at in taken.partitions}

@@ -1,0 +1,47 @@
+"""What passes on the data's path, shown as it happens to whoever judges it from outside."""
+
+from typing import Protocol
+
+from proxy.bridge.broker import Batch
+from proxy.bridge.flow import PartitionFlow
+from proxy.model import Outcome, Reason
+
+
+class Observer(Protocol):
+    """Is told, in the step in which it happens, before the bridge acts on it; looks, and never acts.
+
+    Every call stands for a range of events, none for a single one. An error raised here is one of the bridge.
+    """
+
+    def on_outcome(self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome) -> None:
+        """See how `batch.events[start:end]` ended."""
+        ...
+
+    def on_letter_outcome(
+        self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome, reason: Reason
+    ) -> None:
+        """See how the dead letters of `batch.events[start:end]` ended."""
+        ...
+
+    def on_used(self, events: int, size: int) -> None:
+        """See how many events, and bytes, use what a throttle admitted."""
+        ...
+
+
+class _Unobserved:
+    """Nobody looks."""
+
+    def on_outcome(self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome) -> None:
+        """Do nothing."""
+
+    def on_letter_outcome(
+        self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome, reason: Reason
+    ) -> None:
+        """Do nothing."""
+
+    def on_used(self, events: int, size: int) -> None:
+        """Do nothing."""
+
+
+UNOBSERVED = _Unobserved()
+"""What production has."""

@@ -1,0 +1,26 @@
+"""What the library's consumer fetches next, for `positions`."""
+
+from typing import Any
+
+from aiokafka import TopicPartition
+
+from proxy.model import Partition
+
+
+class ConsumerFetches:
+    """`positions.port.Fetches` over the library's consumer, which knows partitions of its own kind only."""
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+
+    def seek(self, partition: Partition, offset: int) -> None:
+        """Go on at the offset."""
+        self._consumer.seek(TopicPartition(*partition), offset)
+
+    def pause(self, partition: Partition) -> None:
+        """Fetch no more from the partition."""
+        self._consumer.pause(TopicPartition(*partition))
+
+    def resume(self, partition: Partition) -> None:
+        """Fetch again from the partition."""
+        self._consumer.resume(TopicPartition(*partition))

@@ -1,0 +1,35 @@
+"""The calls by which the library's consumer tells of rebalances."""
+
+from collections.abc import Callable
+from typing import Any
+
+from aiokafka import TopicPartition
+from aiokafka.abc import ConsumerRebalanceListener
+
+from proxy.model import Partition
+from proxy.positions import Positions
+from proxy.positions.port import Membership
+
+
+class Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # the library is untyped
+    """Takes them; the consumer would only log what they raise, so that goes to `on_failure` instead."""
+
+    def __init__(self, consumer: Any, positions: Positions, *, on_failure: Callable[[Exception], None]) -> None:
+        self._consumer = consumer
+        self._positions = positions
+        self._on_failure = on_failure
+
+    def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        """Begin an epoch."""
+        group = self._consumer._coordinator  # noqa: SLF001  # what the group calls us is told nowhere else
+        try:
+            self._positions.begin([Partition(*at) for at in assigned], Membership(group.generation, group.member_id))
+        except Exception as error:  # noqa: BLE001  # handed on, see the class
+            self._on_failure(error)
+
+    async def on_partitions_revoked(self, _: set[TopicPartition]) -> None:
+        """End the epoch; what it owns is known there, the consumer has forgotten it if it was subscribed anew."""
+        try:
+            await self._positions.end()
+        except Exception as error:  # noqa: BLE001  # handed on, see the class
+            self._on_failure(error)

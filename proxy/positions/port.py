@@ -1,0 +1,83 @@
+"""All that these rules ask of a log, in the bridge's partitions. No client is known here."""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple, Protocol
+
+from proxy.model import Partition
+from proxy.positions.identity import Committed
+
+EARLIEST = -2
+LATEST = -1
+"""Times that stand for the beginning and the end of a partition, as Kafka counts."""
+
+
+class Membership(NamedTuple):
+    """Who we are to the group in one generation."""
+
+    generation: int
+    member_id: str
+
+
+class Taken(NamedTuple):
+    """What became of a commit."""
+
+    partitions: frozenset[Partition]
+    refused: frozenset[str]
+    """Topics for which this login may not commit."""
+
+
+class Fetches(Protocol):
+    """What is fetched next. Every call takes effect before the next record is handed out; none awaits anything."""
+
+    def seek(self, partition: Partition, offset: int) -> None:
+        """Go on at the offset; what was fetched of the partition and not handed out is dropped."""
+        ...
+
+    def pause(self, partition: Partition) -> None:
+        """Fetch no more from the partition."""
+        ...
+
+    def resume(self, partition: Partition) -> None:
+        """Fetch again from the partition."""
+        ...
+
+
+class Offsets(Protocol):
+    """What the log tells of its partitions. Every question raises `LogError` if it isn't answered in time.
+
+    Whatever can't be told now is left out of the answer.
+    """
+
+    async def topic_ids(self, names: Collection[str]) -> Mapping[str, str]:
+        """Return the topics' ids, empty where the log tells none."""
+        ...
+
+    async def offsets(self, times: Mapping[Partition, int]) -> Mapping[Partition, int]:
+        """Return the first offset at or after a time (milliseconds since 1970, `EARLIEST` or `LATEST`), one each.
+
+        A partition with nothing at or after its time gets its end.
+        """
+        ...
+
+
+class Group(Protocol):
+    """What the group's coordinator is asked. Every method raises `LogError` if it refuses or doesn't answer in time."""
+
+    async def committed(self) -> Mapping[Partition, Committed]:
+        """Return everything that the group has committed."""
+        ...
+
+    async def progress(self) -> Mapping[Partition, Committed]:
+        """Return the same within a second, without delaying a commit."""
+        ...
+
+    async def commit(self, membership: Membership, offsets: Mapping[Partition, Committed]) -> Taken:
+        """Commit the offsets in one request; return what the group took of them.
+
+        What belongs to a topic that is gone is not taken. Raises `AssignmentLostError` if the group has fenced us.
+        """
+        ...
+
+    async def affirm(self, membership: Membership) -> None:
+        """Ask whether we are a member of the current generation. Raises `AssignmentLostError` if not."""
+        ...

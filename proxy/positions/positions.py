@@ -1,0 +1,153 @@
+"""Where this replica stands in all that it owns: what an adapter of a log asks, and what it tells."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Collection, Mapping
+
+from proxy.bridge.event_log import PartitionOwner
+from proxy.errors import LogError
+from proxy.model import Partition, Position
+from proxy.positions.epoch import Epoch
+from proxy.positions.identity import LOOK_SECONDS
+from proxy.positions.placing import Placing
+from proxy.positions.port import LATEST, Fetches, Group, Membership, Offsets
+from proxy.positions.share import Share, Shares
+from proxy.settings import LogSettings
+
+FIRST_PAUSE = 0.2
+LONGEST_PAUSE = 2.0
+"""Seconds until what the log did not answer is tried again: the first pause, doubled up to the longest."""
+
+
+class Positions:
+    """Of one member of a consumer group. An adapter tells it of every assignment and of what its fetches run into.
+
+    `fetches`, `offsets` and `group` are the port; `on_refused` is told of topics for which this login may not commit.
+    """
+
+    def __init__(
+        self,
+        settings: LogSettings,
+        fetches: Fetches,
+        offsets: Offsets,
+        group: Group,
+        owner: PartitionOwner,
+        *,
+        on_refused: Callable[[str], None] = lambda _topic: None,
+        is_urgent: Callable[[str], bool] = lambda _topic: True,
+    ) -> None:
+        self._fetches = fetches
+        self._offsets = offsets
+        self._placing = Placing(settings, fetches, offsets, group, owner)
+        self._epoch = Epoch(group, self._placing, owner, on_refused=on_refused, is_urgent=is_urgent)
+        self._attention = asyncio.Event()
+
+    @property
+    def shares(self) -> Shares:
+        """What is owned now; nothing between two epochs."""
+        return self._epoch.shares
+
+    def begin(self, partitions: Collection[Partition], membership: Membership) -> None:
+        """Begin an epoch: the group has given these partitions to this member."""
+        self._epoch.begin(partitions, membership)
+        self.attend_soon()
+
+    async def end(self) -> None:
+        """End the epoch: nothing is owned from now on; return after the final commit, or its failure."""
+        await self._epoch.end()
+
+    def drop(self) -> None:
+        """End the epoch without a word: this replica has left the log."""
+        self._epoch.shares = {}
+
+    def pause(self, partitions: Collection[Partition]) -> None:
+        """Fetch no more from the partitions; those not owned are passed over."""
+        self._set_paused(partitions, self._fetches.pause, paused=True)
+
+    def resume(self, partitions: Collection[Partition]) -> None:
+        """Fetch again from the partitions, as soon as they are placed; those not owned are passed over."""
+        self._set_paused(partitions, self._fetches.resume, paused=False)
+
+    def _set_paused(self, partitions: Collection[Partition], act: Callable[[Partition], None], *, paused: bool) -> None:
+        for partition in partitions:
+            share = self.shares.get(partition)
+            if share is not None and share.is_paused is not paused:
+                share.is_paused = paused
+                if share.is_placed and not share.is_resting:
+                    act(partition)
+
+    def go_astray(self, share: Share, offset: int) -> None:
+        """Hold a share of which the log does not have the offset that was to be fetched next."""
+        share.unavailable = offset
+        self.hold(share)
+        self.attend_soon()
+
+    def hold(self, share: Share) -> None:
+        """Read nothing from the share until it is placed again."""
+        self._placing.hold(share)
+
+    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
+        """Commit what is owned of the positions, in one request, once none is under way; see `EventLog.commit`."""
+        return await self._epoch.commit(positions)
+
+    async def affirm(self) -> bool:
+        """Ask the group whether it still knows this member; True without asking if nothing is owned."""
+        return await self._epoch.affirm()
+
+    async def progress(self) -> Mapping[Partition, int]:
+        """Return what the group has committed of what this replica does not own; see `EventLog.progress`."""
+        return await self._epoch.progress()
+
+    async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
+        """Ask for the ends of all partitions at once; nothing is returned if the log does not answer in time."""
+        heads: dict[Partition, int] = {}
+        for partition, position in done.items():
+            share = self.shares.get(partition)
+            head = position + 1 if isinstance(position, int) else None
+            if share is not None and share.began is not None:
+                head = max(head or 0, share.done)  # it also knows of what the log has dropped
+            if head is not None:
+                heads[partition] = head
+        try:
+            ends = await self._offsets.offsets(dict.fromkeys(heads, LATEST))
+        except LogError:
+            return {}
+        return {at: max(0, end - heads[at]) for at, end in ends.items()}
+
+    def attend_soon(self) -> None:
+        """Have `keep` look at once."""
+        self._attention.set()
+
+    async def keep(self, beforehand: Callable[[], Awaitable[None]]) -> None:
+        """Place and pin what is new, until cancelled; tried again for as long as it takes.
+
+        With nothing to do it still looks for topics that were made anew, some of them each time. `beforehand` is
+        awaited first, each time; a `LogError` of it, too, is tried again.
+        """
+        pause = FIRST_PAUSE
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._attention.wait()
+            self._attention.clear()
+            try:
+                await beforehand()
+                is_done = await self._attend()
+            except LogError:
+                is_done = False
+            if is_done:
+                pause = FIRST_PAUSE
+            else:
+                self._attention.set()
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _attend(self) -> bool:
+        """Place and pin once; return whether nothing is left to do but to look again."""
+        is_placed = await self._placing.attend(lambda: self.shares)
+        unpinned = [share for share in self.shares.values() if share.is_placed and not share.is_pinned]
+        if unpinned:
+            await self._epoch.pin(unpinned)
+            for share in unpinned:
+                share.is_pinned = True
+        return is_placed

@@ -1,0 +1,64 @@
+"""One partition in one epoch: what is owned of it, what is done, what is next."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from proxy.model import Partition, Position
+
+
+@dataclass(slots=True, eq=False)
+class Share:
+    """One partition in one epoch; until it is placed nothing is fetched of it, whatever the owner asks."""
+
+    partition: Partition
+    is_paused: bool
+    """The owner's wish."""
+    is_urgent: bool = True
+    """It never rests."""
+    is_resting: bool = False
+    """It is left out of fetches for a moment: the client saves itself the look."""
+    fed_at: float = 0.0
+    """When it was placed, or last had something, by the loop's clock in seconds."""
+    is_placed: bool = False
+    is_pinned: bool = False
+    """The group has an offset for it, this epoch's or an earlier one's, and what was skipped since is in it."""
+    began: int | None = None
+    """Offset at which the epoch began; None until it is known."""
+    done: int = 0
+    """The next offset to be committed: everything before it is done with."""
+    next: int = 0
+    """The next offset to be handed out."""
+    gap: range = range(0)
+    """Offsets that the log dropped unread and that were told of: done with as soon as everything before them is."""
+    unavailable: int | None = None
+    """An offset that was asked for and that the log does not have."""
+    topic_id: str = ""
+    """Of the log that `began`, `done` and `next` speak of; empty if the broker tells none."""
+    successor: str = ""
+    """The id that the topic has by now, if it is another: the log of ours is gone."""
+    noticed_at: float = 0.0
+    """When that was noticed, by the loop's clock in seconds."""
+
+    def finish(self, position: Position) -> None:
+        """Note that everything up to the position is done with; one from before this epoch is passed over."""
+        if isinstance(position, int) and self.began is not None and position >= self.began:
+            self.done = max(self.done, position + 1)  # what is handed out again was done with before
+            self._pass_gap()
+
+    def skip(self, first: int) -> bool:
+        """Note that nothing is left before `first`; return whether that is to be committed, as nothing else will do it.
+
+        Uncommitted, it would be told of once more by whoever takes the partition over.
+        """
+        self.gap = range(self.gap.start if self.gap and self.gap.stop == self.next else self.next, first)
+        return self._pass_gap()
+
+    def _pass_gap(self) -> bool:
+        if not self.gap or self.done != self.gap.start:
+            return False
+        self.done = self.gap.stop
+        return True
+
+
+Shares: TypeAlias = Mapping[Partition, Share]

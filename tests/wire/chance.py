@@ -1,0 +1,58 @@
+"""What the clients take of time, chance and threads, replaced in one place, so that a seed decides it.
+
+Only names inside the clients' own modules are replaced; `asyncio` and the product use the loop's clock anyway.
+`test_chance.py` fails when a client begins to use anything of this kind that is not listed here.
+"""
+
+import asyncio
+import contextlib
+import importlib
+from collections.abc import Iterator
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+from uuid import UUID
+
+EPOCH = 1_700_000_000
+"""What wall clocks show, in seconds since 1970, when the loop's shows 0."""
+TIME = (
+    "aiokafka.client",
+    "aiokafka.cluster",
+    "aiokafka.consumer.fetcher",
+    "aiokafka.consumer.group_coordinator",
+    "aiokafka.consumer.subscription_state",
+    "aiokafka.conn",
+    "aiormq.tools",
+)
+"""Modules that ask `time` for `time` or `monotonic`."""
+RANDOM = ("aiokafka.client", "aiokafka.conn", "aiokafka.consumer.fetcher")
+"""Modules that ask `random`."""
+UUID4 = ("aiokafka.conn",)
+"""Modules that ask `uuid` for `uuid4`."""
+GETRANDBITS = ("aiormq.channel",)
+"""Modules that took `getrandbits` from `random`."""
+
+
+@contextlib.contextmanager
+def seeded(chance: Random, *, epoch: float = EPOCH) -> Iterator[None]:
+    """Let the clients take the running loop's time and this chance, within the block."""
+
+    def monotonic() -> float:
+        return asyncio.get_running_loop().time()
+
+    def time() -> float:
+        return epoch + asyncio.get_running_loop().time()
+
+    clock: Any = SimpleNamespace(time=time, monotonic=monotonic)
+    uuids: Any = SimpleNamespace(uuid4=lambda: UUID(int=chance.getrandbits(128), version=4))
+    with contextlib.ExitStack() as stack:
+        for modules, name, value in (
+            (TIME, "time", clock),
+            (RANDOM, "random", chance),
+            (UUID4, "uuid", uuids),
+            (GETRANDBITS, "getrandbits", chance.getrandbits),
+        ):
+            for module in modules:
+                stack.enter_context(patch.object(importlib.import_module(module), name, value))
+        yield
