@@ -26,7 +26,8 @@ export COVERAGE_FILE := $(CURDIR)/.build/coverage
 export TIDEGATE_TEST_WHEEL := 1
 
 QUICK := $(wildcard tests/unit tests/properties tests/simulation tests/histories tests/wire)
-PYTEST := $(BIN)/coverage run -m pytest -q
+# Tests that share a stack, a Spark or a container engine go to one worker (tests/conftest.py), the others to any.
+PYTEST := $(BIN)/python -m pytest -q --numprocesses logical --dist loadgroup --cov --cov-report=
 
 # What an event's safety and speed depend on; all tests together must run through so much of it, in percent of lines and branches.
 PROVEN := bridge congestion steering kafka_log rabbitmq publish_lane recording operations
@@ -39,7 +40,7 @@ PROVEN_FILES := $(subst $(empty) $(empty),$(comma),$(foreach part,$(PROVEN),*/pr
 help: ## this page
 	@echo "Tidegate: events from Kafka to RabbitMQ, no faster than what stands behind RabbitMQ can take."
 	@echo
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 	@echo
 	@echo "Each makes what it needs first: an environment in .venv, a Kafka and a RabbitMQ of its own on free ports."
 	@echo "Missing Debian packages are installed where that is permitted; else one sentence says what to install."
@@ -63,8 +64,8 @@ lint: setup
 
 # All tests in one pytest: its closing line, repeated as the last that is printed, counts them all.
 .PHONY: test
-test: lint software ## everything that CI runs: check, then all tests on real brokers and the image (10 minutes)
-	@timeout --foreground --kill-after=60 4500 env TIDEGATE_TEST_RABBITMQS="system 4" $(PYTEST) tests 2>&1 | tee --ignore-interrupts .build/logs/tests.log
+test: lint software ## everything that CI runs: check, then all tests on real brokers and the image (12 minutes)
+	@timeout --foreground --kill-after=60 4500 env TIDEGATE_TEST_RABBITMQS="system 4" $(PYTEST) -m "not long" tests 2>&1 | tee --ignore-interrupts .build/logs/tests.log
 	@for part in $(PROVEN); do \
 		echo "Branch coverage of $$part: $$($(BIN)/coverage report --format=total --include="*/proxy/$$part/*,*/proxy/$$part.py") %"; done
 	@echo "Branch coverage of these together, at least $(PROVEN_AT_LEAST): $$($(BIN)/coverage report --format=total \
@@ -72,6 +73,11 @@ test: lint software ## everything that CI runs: check, then all tests on real br
 	@$(BIN)/coverage report --include='$(PROVEN_FILES)' --fail-under=$(PROVEN_AT_LEAST) > .build/logs/coverage.log || \
 		{ cat .build/logs/coverage.log; exit 1; }
 	@tail -n 1 .build/logs/tests.log
+
+# The same tests and those marked `long`: clusters, rotations, all histories. Hours, so it goes on after a failure.
+.PHONY: test-all
+test-all: lint software ## test, and the long series: clusters, rotations, all histories (hours)
+	@env TIDEGATE_TEST_RABBITMQS="system 4" $(PYTEST) tests
 
 # Whatever takes long the first time, so that no test waits for it.
 .PHONY: software
@@ -92,11 +98,12 @@ control: setup ## control off, the seed's loop and class_budget in a dozen scena
 faults: setup ## every real fault once: brokers, network, rights, replicas; nothing may be lost (6 minutes)
 	@$(BIN)/python -m load.faults --json out/faults.json
 
-# MINUTES of real faults, then SEEDS simulated histories.
+# MINUTES of calm, as many of real faults, then SEEDS simulated histories.
 MINUTES ?= 60
 SEEDS ?= 0..99999
 .PHONY: soak
-soak: setup ## real faults for an hour with memory and descriptors drawn, then 100,000 simulated histories of faults
+soak: setup ## an hour of calm and one of real faults with memory, tasks and descriptors drawn, then 100,000 simulated histories
+	@$(BIN)/python -m load.calm --json out/calm.json --minutes $(MINUTES)
 	@$(BIN)/python -m load.soak --json out/soak.json --minutes $(MINUTES)
 	@$(BIN)/python -m tests.histories --seeds $(SEEDS)
 

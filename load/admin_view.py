@@ -4,6 +4,7 @@ import http.client
 import json
 import re
 import urllib.request
+from typing import NamedTuple
 
 ASK_SECONDS = 2.0
 
@@ -17,11 +18,25 @@ def owned(port: int) -> int:
         return 0
 
 
-def tasks(port: int) -> int | None:
-    """Return how many tasks the Tidegate at this admin port has; None while it does not answer."""
+class Held(NamedTuple):
+    """What a process holds by its own count; None while it does not answer."""
+
+    tasks: int | None
+    """Of the event loop."""
+    blocks: int | None
+    """Of memory, as Python's allocator counts them."""
+
+
+def held(port: int) -> Held:
+    """Return what the Tidegate at this admin port holds."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=ASK_SECONDS) as answer:
-            found = re.search(r"^tidegate_tasks (\d+)", answer.read().decode(), re.MULTILINE)
+            text = answer.read().decode()
     except (OSError, http.client.HTTPException):
-        return None
-    return int(found[1]) if found else None
+        return Held(None, None)
+    return Held(_gauge(text, "tidegate_tasks"), _gauge(text, "tidegate_memory_blocks"))
+
+
+def _gauge(text: str, name: str) -> int | None:
+    found = re.search(rf"^{name} (\S+)", text, re.MULTILINE)
+    return int(float(found[1])) if found else None

@@ -31,8 +31,9 @@ def write(
     in_flight: int,
     admin_port: int | None = None,
     limits: Mapping[str, Any] | None = None,
+    policy: str = "static",
 ) -> Path:
-    """Write the settings of one process, control off, metric log beside the file; return the file.
+    """Write the settings of one process, control off by default, metric log beside the file; return the file.
 
     One route for all queues, through the default exchange. What is not named here is at its default.
     """
@@ -45,7 +46,7 @@ def write(
             "queues": {
                 "exchange": "",
                 "queues": sorted({lane.queue for lane in lanes}),
-                "policy": "static",
+                "policy": policy,
                 "in_flight_events": in_flight,
             }
         },

@@ -12,20 +12,24 @@ READ_BYTES = 1 << 16
 
 
 class Door(ABC):
-    """Serves each connection by a task of its own, which ends with it; a context manager."""
+    """Serves each connection by a task of its own, which ends with it; a context manager.
+
+    It takes any free port, or the one it is told to listen on.
+    """
 
     port: int
     """Where it listens, once entered."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, listen: int = 0) -> None:
         self.behind = port
+        self._listen = listen
         self.writers: set[asyncio.StreamWriter] = set()
         """Of every connection that is open, in front and behind."""
         self._serving: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         """Listen."""
-        self._server = await asyncio.start_server(self._accept, HOST, 0)
+        self._server = await asyncio.start_server(self._accept, HOST, self._listen)
         self.port = int(self._server.sockets[0].getsockname()[1])
         return self
 

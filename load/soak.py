@@ -6,22 +6,20 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from math import nan
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import psutil
 
 from load import machine
-from load.admin_view import tasks
+from load.admin_view import held
 from load.faults import results
 from load.faults.plan import NAMES, Kind, named, order
 from load.faults.rounds import Rounds
 from load.faults.session import Session, guarded, session
 from load.faults.verdicts import broken
 from load.faults.world import SURVIVOR
-from load.growth import MOST_GROWTH, Growth, Sample, growth, lives
+from load.growth import MOST_GROWTH, Growth, Sample, draw, growth
 from load.terminal import run, say
 
 SAMPLE_SECONDS = 2.0
@@ -102,38 +100,9 @@ class _Recorder:
                 except psutil.NoSuchProcess:
                     continue
                 at, pid = round(time.monotonic() - began, 1), worker.process.pid
-                told = await asyncio.to_thread(tasks, replica.admin)
-                self.samples.append(Sample(at, replica.number, pid, memory, files, threads, told))
+                told = await asyncio.to_thread(held, replica.admin)
+                self.samples.append(Sample(at, replica.number, pid, memory, files, threads, told.tasks, told.blocks))
             await asyncio.sleep(SAMPLE_SECONDS)
-
-
-def draw(samples: Sequence[Sample], file: Path) -> None:
-    """Draw memory, descriptors and tasks of every process over time."""
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, (above, middle, below) = plt.subplots(3, 1, sharex=True, figsize=(11, 9))
-    colours = ("tab:blue", "tab:orange", "tab:green")
-    named: set[int] = set()
-    for (replica, _), life in lives(samples).items():
-        minutes = [one.at / 60 for one in life]
-        label = None if replica in named else f"replica {replica}"
-        named.add(replica)
-        colour = colours[replica % len(colours)]
-        above.plot(minutes, [one.memory / 1e6 for one in life], color=colour, label=label)
-        middle.plot(minutes, [one.files for one in life], color=colour)
-        below.plot(minutes, [nan if one.tasks is None else one.tasks for one in life], color=colour)
-    above.set_ylabel("resident memory, MB")
-    middle.set_ylabel("open descriptors")
-    below.set_ylabel("tasks")
-    below.set_xlabel("minutes; a new line is a new process")
-    for axes in (above, middle, below):
-        axes.set_ylim(bottom=0)
-        axes.grid(alpha=0.3)
-    above.legend(loc="lower right")
-    figure.tight_layout()
-    figure.savefig(file, dpi=100)
-    plt.close(figure)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -28,9 +28,15 @@ ORDER = {
 """From the quick to the slow; reports and containers come last, so that Spark doesn't compete with what is timed."""
 
 
-@pytest.fixture(
-    scope="session", params=os.environ.get(RABBITMQS, "system").split(), ids=lambda name: f"rabbitmq-{name}"
-)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test that meets brokers the last RabbitMQ named, which users run; all of them where they could differ."""
+    if "stack" in metafunc.fixturenames:
+        named = os.environ.get(RABBITMQS, "system").split()
+        chosen = named if metafunc.definition.get_closest_marker("each_rabbitmq") else named[-1:]
+        metafunc.parametrize("stack", chosen, indirect=True, scope="session", ids=lambda name: f"rabbitmq-{name}")
+
+
+@pytest.fixture(scope="session")
 def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
     """A real Kafka and a real RabbitMQ for all tests: the stack that TIDEGATE_STACK names, or one of this session."""
     if "TIDEGATE_STACK" in os.environ:
@@ -40,9 +46,11 @@ def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
         yield stack
 
 
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort by folder, keeping the chance order within and all tests on one RabbitMQ together."""
+    """Sort by folder, keeping the chance order within and all tests on one RabbitMQ together.
+
+    Where tests run side by side, those that share a stack, a Spark or a container engine go to one worker.
+    """
 
     def place(item: pytest.Item) -> tuple[int, str, int]:
         folder = ORDER.get(item.path.relative_to(CHECKOUT / "tests").parts[0], len(ORDER))
@@ -52,6 +60,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return 0 if folder < len(ORDER) else 2, "", folder
 
     items.sort(key=place)
+    for item in items:
+        call = getattr(item, "callspec", None)
+        folder = item.path.relative_to(CHECKOUT / "tests").parts[0]
+        if call and "stack" in call.params:
+            item.add_marker(pytest.mark.xdist_group(f"stack-{call.params['stack']}"))
+        elif folder in {"reports", "container", "integration"}:
+            item.add_marker(pytest.mark.xdist_group(folder))
 
 
 def _skipped(config: pytest.Config) -> list[str]:

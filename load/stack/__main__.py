@@ -7,19 +7,21 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from load.stack import disk, kafka_settings, packages, rabbitmq_4
 from load.stack.errors import AlreadyUpError, SetupError, StackError
 from load.stack.leftovers import clear
 from load.stack.rabbitmq_node import RabbitmqNode
-from load.stack.stack import Stack
+from load.stack.stack import CLUSTER_HEAP, HEAP, Stack
 from load.stack.state import home_of, homes, locked
 from load.stack.terminal import say
 
 DEFAULT_NAME = "default"
 FAILED, UNUSABLE = 1, 2
 HANDED_ON = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGTERM})
+TITLES = {"kafka": "Kafka", "rabbitmq": "RabbitMQ"}
+MOST_NODES = 5
 LOOK_SECONDS = 0.5
 """How often to look after the command unasked: a thread of another library may have taken the news of its end."""
 
@@ -30,9 +32,15 @@ examples:
   python -m load.stack down                                  ends its processes, deletes its data
   python -m load.stack run -- python -m pytest tests/integration
       a stack of its own for one command, which finds it in TIDEGATE_KAFKA, TIDEGATE_KAFKA_SASL, TIDEGATE_AMQP
-      and TIDEGATE_STACK; afterwards everything is gone, and the exit code is the command's
+      and TIDEGATE_STACK; afterwards everything is gone, and the exit code is the command's. Should this script be
+      killed (kill -9), a guardian takes the stack down
   python -m load.stack up --name four --rabbitmq-sbin "$(python -m load.stack rabbitmq-4)"
       a second stack beside the first, on RabbitMQ 4
+  python -m load.stack up --name three --kafka-nodes 3 --rabbitmq-nodes 3
+      clusters: every topic on three nodes of which two must have an event (min.insync.replicas), RabbitMQ's members
+      share quorum queues; about 2 GB of memory. The addresses of all nodes stand in TIDEGATE_KAFKA and
+      TIDEGATE_AMQP_HOSTS, with a comma between. Nodes are called kafka, kafka-2, kafka-3, rabbitmq, rabbitmq-2, ...;
+      in Python `Stack` stops, kills, suspends each, and cuts it off from the others
 
 Kafka's plain address needs no login and has all rights. Its SASL address (PLAIN or SCRAM-SHA-256) knows
 admin/admin-secret (all rights), tidegate/tidegate-secret (all topics and groups, but no topic that begins
@@ -67,7 +75,7 @@ def _interrupt(signum: int, _frame: FrameType | None) -> NoReturn:
 
 def _up(options: argparse.Namespace) -> int:
     try:
-        stack = Stack.up(options.name, options.data, options.rabbitmq_sbin, options.heap)
+        stack = Stack.up(options.name, **_what(options), owned=False)
     except AlreadyUpError:
         say(f"Stack {options.name} is up already.")
         stack = Stack.named(options.name)
@@ -75,6 +83,10 @@ def _up(options: argparse.Namespace) -> int:
     for variable, value in stack.environment.items():
         print(f"export {variable}={value}")
     return 0
+
+
+def _what(options: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in ("data", "rabbitmq_sbin", "heap", "kafka_nodes", "rabbitmq_nodes")}
 
 
 def _down(options: argparse.Namespace) -> int:
@@ -99,17 +111,16 @@ def _status_of(name: str) -> int:
         print(f"{name}: {error}")
         return FAILED
     print(f"{name}: data in {_place(stack)}")
-    for node, (address, pid) in {
-        "kafka": (stack.kafka, stack.kafka_pid),
-        "rabbitmq": (stack.amqp, stack.rabbitmq_pid),
-    }.items():
-        condition = "answers" if answers[node] else "does not answer" if pid else "not running"
-        print(f"  {node} {stack.versions.get(node, '')}: {address}, {condition}{f', pid {pid}' if pid else ''}")
+    for role, does_answer in answers.items():
+        pid, kind = stack.pid(role), role.partition("-")[0]
+        condition = "answers" if does_answer else "does not answer" if pid else "not running"
+        version = stack.versions.get(kind, "")
+        print(f"  {role} {version}: {stack.address(role)}, {condition}{f', pid {pid}' if pid else ''}")
     return 0 if all(answers.values()) else FAILED
 
 
 def _run(options: argparse.Namespace) -> int:
-    stack = Stack.up(None, options.data, options.rabbitmq_sbin, options.heap, owned=not options.keep)
+    stack = Stack.up(None, **_what(options), owned=not options.keep)
     try:
         _describe(stack)
         return run_command(options.command, os.environ | stack.environment)
@@ -153,13 +164,22 @@ def run_command(command: list[str], environment: dict[str, str]) -> int:
 
 def _describe(stack: Stack) -> None:
     versions = stack.versions
-    erlang = f"Erlang {versions['erlang']}, pid {stack.rabbitmq_pid}"
-    say(f"Kafka {versions['kafka']} (pid {stack.kafka_pid}) on {stack.kafka}, SASL on {stack.kafka_sasl}")
-    say(f"RabbitMQ {versions['rabbitmq']} ({erlang}) on 127.0.0.1:{stack.amqp_port}")
+    sasl = stack.kafka_sasl.split(",")
+    for role, address in zip(stack.kafka_roles, sasl, strict=True):
+        say(f"{_titled(role)} {versions['kafka']} (pid {stack.pid(role)}) on {stack.address(role)}, SASL on {address}")
+    for role, port in zip(stack.rabbitmq_roles, stack.amqp_ports, strict=True):
+        erlang = f"Erlang {versions['erlang']}, pid {stack.pid(role)}"
+        say(f"{_titled(role)} {versions['rabbitmq']} ({erlang}) on 127.0.0.1:{port}")
     say(f"Data in {_place(stack)}")
     say(f"Fsync: Kafka {kafka_settings.FSYNC}; RabbitMQ {RabbitmqNode.fsync(versions['rabbitmq'])}")
     if not stack.in_containers and (remark := disk.warning(disk.filesystem(stack.data))):
         say(f"Warning: {remark}.")
+
+
+def _titled(role: str) -> str:
+    """Return the name of a node as people write it: Kafka, RabbitMQ 2."""
+    kind, _, number = role.partition("-")
+    return f"{TITLES[kind]}{number and f'-{number}'}"
 
 
 def _place(stack: Stack) -> str:
@@ -182,7 +202,16 @@ def _parser() -> argparse.ArgumentParser:
         "--rabbitmq-sbin", type=Path, metavar="DIR",
         help=f"scripts of the RabbitMQ to run (default: ${packages.SBIN_VARIABLE}, else the system's)",
     )  # fmt: skip
-    nodes.add_argument("--heap", default="1g", metavar="SIZE", help="Kafka's heap, as 512m or 2g (default: 1g)")
+    nodes.add_argument(
+        "--heap",
+        metavar="SIZE",
+        help=f"heap of each Kafka node, as 512m or 2g (default: {HEAP}; {CLUSTER_HEAP} of several)",
+    )
+    for kind, title in TITLES.items():
+        nodes.add_argument(
+            f"--{kind}-nodes", type=int, default=1, choices=range(1, MOST_NODES + 1), metavar="N",
+            help=f"nodes of {title}: 1, or a cluster of up to {MOST_NODES} (default: 1)",
+        )  # fmt: skip
     name = argparse.ArgumentParser(add_help=False)
     name.add_argument("--name", default=DEFAULT_NAME, help="which stack, of any number side by side (default: default)")
 

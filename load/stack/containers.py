@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from load.stack import kafka_settings, probes
 from load.stack.errors import StackError
 from load.stack.processes import Identity
-from load.stack.state import PROJECT, ROLES, State
+from load.stack.state import KINDS, PROJECT, State
 
 COMPOSE_FILE = PROJECT / "docker" / "compose.yaml"
 START_SECONDS = 120.0
@@ -40,7 +40,7 @@ def engine_answers() -> bool:
 
 def are_running(state: State) -> bool:
     """Tell whether the containers of both nodes run."""
-    return {*ROLES} <= {*_run(state, "ps", "--services", "--status", "running").split()}
+    return {*KINDS} <= {*_run(state, "ps", "--services", "--status", "running").split()}
 
 
 def remove(state: State) -> None:

@@ -5,18 +5,22 @@ import shutil
 import signal
 import subprocess
 import uuid
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from load.stack import kafka_settings, probes
 from load.stack.errors import StackError
 from load.stack.processes import MARK, Identity, await_end, is_running, kill_marked, send, spawn
+from load.stack.state import KAFKA
 from load.stack.terminal import tail
 
-ROLE = "kafka"
 PORTS = ("kafka", "kafka_sasl", "kafka_controller")
+CLUSTER_PORTS = (*PORTS, "kafka_internal", "kafka_internal_front", "kafka_controller_front")
 START_SECONDS = 90.0
 STOP_SECONDS = 30.0
+CLUSTER_STOP_SECONDS = 12.0
+"""The last of several that stop at once waits in vain for the others' leave."""
 FORMAT_SECONDS = 60.0
 
 LOGGING = """\
@@ -46,11 +50,12 @@ class KafkaNode:
     java: Path
     ports: dict[str, int]
     heap: str
-
-    @property
-    def role(self) -> str:
-        """The node's name in the state and in the mark of its processes."""
-        return ROLE
+    role: str = KAFKA
+    """The node's name in the state and in the mark of its processes."""
+    cluster: Mapping[str, str] = field(default_factory=dict)
+    """Properties that it has because it is one of several; empty if it is not."""
+    cluster_id: str = ""
+    """Chosen by the node if empty."""
 
     @property
     def log(self) -> Path:
@@ -61,12 +66,9 @@ class KafkaNode:
         """Start the process, formatting its storage the first time. Raises StackError when that fails."""
         if not (self.data / "log" / "meta.properties").exists():
             self._format()
-        options = (
-            f"-Xms{min(256, _megabytes(self.heap))}m",
-            f"-Xmx{self.heap}",
-            "-XX:+UseG1GC",
-            "-XX:MaxGCPauseMillis=20",
-        )
+        # Three collectors with threads of their own are too much for a small machine.
+        collector = ("-XX:+UseSerialGC",) if self.cluster else ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
+        options = (f"-Xms{min(256, _megabytes(self.heap))}m", f"-Xmx{self.heap}", *collector)
         return spawn([*self._java(*options), "kafka.Kafka", str(self._settings)], env=self._env(), output=self._output)
 
     def await_ready(self, process: Identity) -> tuple[Identity, dict[str, str]]:
@@ -103,8 +105,8 @@ class KafkaNode:
         """End the process: orderly within 30 s, or at once. Data and ports stay. Raises StackError."""
         if not kill:
             send(process, signal.SIGTERM)
-            await_end([process], seconds=STOP_SECONDS)
-        kill_marked(self.home, ROLE, known=[process])
+            await_end([process], seconds=CLUSTER_STOP_SECONDS if self.cluster else STOP_SECONDS)
+        kill_marked(self.home, self.role, known=[process])
 
     def last_lines(self) -> str:
         """Return the end of the node's log and of what Java said outside it."""
@@ -128,7 +130,7 @@ class KafkaNode:
         return next(line.partition("=")[2] for line in lines if line.startswith("cluster.id="))
 
     def _env(self) -> dict[str, str]:
-        return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", MARK: f"{self.home}:{ROLE}"}
+        return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", MARK: f"{self.home}:{self.role}"}
 
     def _java(self, *options: str) -> list[str]:
         own_files = (
@@ -144,6 +146,7 @@ class KafkaNode:
         shutil.rmtree(self.data, ignore_errors=True)  # a format that was cut short
         (self.data / "scratch").mkdir(parents=True)
         properties = kafka_settings.settings(self.ports, log_folder=str(self.data / "log"))
+        properties |= self.cluster
         self._settings.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
         (self.data / "logging.properties").write_text(LOGGING.format(file=self.log))
         scram = [
@@ -151,7 +154,7 @@ class KafkaNode:
             for name, password in kafka_settings.USERS.items()
         ]
         tool = [*self._java("-Xmx256m", "-XX:TieredStopAtLevel=1"), "kafka.tools.StorageTool", "format"]
-        arguments = ["-t", _random_id(), "-c", str(self._settings), *scram]
+        arguments = ["-t", self.cluster_id or random_id(), "-c", str(self._settings), *scram]
         try:
             subprocess.run(
                 [*tool, *arguments],
@@ -169,7 +172,7 @@ class KafkaNode:
             raise StackError(f"Kafka's storage was not formatted within {FORMAT_SECONDS:.0f} s") from error
 
 
-def _random_id() -> str:
+def random_id() -> str:
     """Return a cluster id in Kafka's spelling; it must not look like an option."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass

@@ -1,6 +1,7 @@
 """The settings of the Kafka node and the rights of its users, the same in a process and in a container."""
 
 import struct
+from collections.abc import Sequence
 
 from load.stack import probes
 from load.stack.errors import StackError
@@ -13,6 +14,9 @@ FORBIDDEN_PREFIX = "forbidden."
 FSYNC = "syncs when the operating system does (log.flush.interval.* unset, as shipped)"
 
 CREATE_ACLS = 30
+
+REPLICATION, LEAST_IN_SYNC = 3, 2
+"""Of every topic where there are several nodes: copies, and how many must have an event before it is acknowledged."""
 
 _LOGIN = "org.apache.kafka.common.security"
 
@@ -60,6 +64,39 @@ def settings(ports: dict[str, int], *, log_folder: str, listen_on: str = "127.0.
         "share.coordinator.state.topic.num.partitions": "1",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
+    }
+
+
+def clustered(number: int, every: Sequence[dict[str, int]]) -> dict[str, str]:
+    """Return what a node of several has beside and instead of `settings`: each topic on three nodes, two must have it.
+
+    Brokers and controllers reach each other by the ports in front of their own; clients come straight.
+    """
+    ports = every[number - 1]
+    plain, sasl, internal = (ports[name] for name in ("kafka", "kafka_sasl", "kafka_internal"))
+    voters = (f"{at}@127.0.0.1:{its['kafka_controller_front']}" for at, its in enumerate(every, 1))
+    copies, needed = str(min(REPLICATION, len(every))), str(min(LEAST_IN_SYNC, len(every)))
+    internal_topics = ("transaction.state.log", "share.coordinator.state.topic")
+    return {
+        "node.id": str(number),
+        "controller.quorum.voters": ",".join(voters),
+        "listeners": (
+            f"PLAIN://127.0.0.1:{plain},SASL://127.0.0.1:{sasl},INTERNAL://127.0.0.1:{internal},"
+            f"CONTROLLER://127.0.0.1:{ports['kafka_controller']}"
+        ),
+        "advertised.listeners": (
+            f"PLAIN://127.0.0.1:{plain},SASL://127.0.0.1:{sasl},INTERNAL://127.0.0.1:{ports['kafka_internal_front']},"
+            f"CONTROLLER://127.0.0.1:{ports['kafka_controller_front']}"
+        ),
+        "listener.security.protocol.map": (
+            "PLAIN:PLAINTEXT,SASL:SASL_PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT"
+        ),
+        "inter.broker.listener.name": "INTERNAL",
+        "default.replication.factor": copies,
+        "min.insync.replicas": needed,
+        "offsets.topic.replication.factor": copies,
+        **{f"{topic}.replication.factor": copies for topic in internal_topics},
+        **{f"{topic}.min.isr": needed for topic in internal_topics},
     }
 
 

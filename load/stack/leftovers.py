@@ -6,7 +6,7 @@ from pathlib import Path
 from load.stack import containers
 from load.stack.errors import StackError
 from load.stack.processes import is_running, kill_marked
-from load.stack.state import FILE_NAME, ROLES, State, homes, locked, remove
+from load.stack.state import FILE_NAME, KINDS, State, homes, locked, remove
 
 
 def clear(home: Path) -> None:
@@ -34,13 +34,13 @@ def clear_abandoned() -> None:
 
 
 def is_up(home: Path) -> bool:
-    """Tell whether the stack of this folder was started to the end and both its nodes still run."""
+    """Tell whether the stack of this folder was started to the end and all its nodes still run."""
     try:
         state = State.load(home / FILE_NAME)
     except StackError:
         return False
     if state.software is None:
         return containers.are_running(state)
-    return state.versions.keys() >= set(ROLES) == state.processes.keys() and all(
-        map(is_running, state.processes.values())
+    return state.versions.keys() >= {*KINDS} and all(
+        role in state.processes and is_running(state.processes[role]) for role in state.roles
     )

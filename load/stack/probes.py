@@ -60,12 +60,20 @@ def kafka_call(port: int, api: int, version: int, body: bytes) -> bytes:
         raise NotReadyError(f"Kafka on port {port}: {error}") from error
 
 
-def kafka_cluster(port: int) -> str:
-    """Return the id of the cluster that answers here, once it counts at least one live broker. Raises NotReadyError."""
+def listens(port: int) -> None:
+    """Raise NotReadyError unless something listens on this port."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=CALL_SECONDS).close()
+    except OSError as error:
+        raise NotReadyError(f"port {port}: {error}") from error
+
+
+def kafka_cluster(port: int, least: int = 1) -> str:
+    """Return the id of the cluster that answers here, once it counts so many live brokers. Raises NotReadyError."""
     answer = kafka_call(port, METADATA, 2, struct.pack(">i", 0))
     (brokers,) = struct.unpack_from(">i", answer)
-    if brokers < 1:
-        raise NotReadyError("the broker is not registered yet")
+    if brokers < least:
+        raise NotReadyError(f"{brokers} of {least} brokers are registered")
     at = 4
     for _ in range(brokers):
         at += 4

@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,6 +88,16 @@ def marked(home: Path, role: str | None = None) -> list[Identity]:
     return found
 
 
+def roles(home: Path) -> dict[int, str]:
+    """Return the role of every running process of this stack, by pid."""
+    prefix = f"{MARK}={home}:".encode()
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (role := next(_variables(int(entry.name), prefix), None)) is not None:
+            found[int(entry.name)] = role.decode()
+    return found
+
+
 def send(process: Identity, signum: int) -> None:
     """Signal this very process; nothing happens when it is gone, whoever holds its pid now."""
     try:
@@ -138,8 +148,13 @@ def _stat(pid: int) -> list[str] | None:
 
 
 def _has_variable(pid: int, prefix: bytes, *, whole: bool) -> bool:
+    return any(not rest if whole else True for rest in _variables(pid, prefix))
+
+
+def _variables(pid: int, prefix: bytes) -> Iterator[bytes]:
+    """Yield the rest of every variable of a process's environment that begins so."""
     try:
         variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return False
-    return any(item == prefix if whole else item.startswith(prefix) for item in variables)
+        return
+    yield from (item.removeprefix(prefix) for item in variables if item.startswith(prefix))

@@ -1,6 +1,7 @@
 """One RabbitMQ node with its own name, cookie, epmd, ports and folders, started by the scripts of any RabbitMQ."""
 
 import os
+import secrets
 import signal
 import subprocess
 from dataclasses import dataclass
@@ -9,10 +10,11 @@ from pathlib import Path
 from load.stack import probes
 from load.stack.errors import StackError
 from load.stack.processes import MARK, Identity, await_end, identity, is_running, kill_marked, send, spawn
+from load.stack.state import RABBITMQ
 from load.stack.terminal import tail
 
-ROLE = "rabbitmq"
 PORTS = ("amqp", "rabbitmq_dist", "epmd")
+CLUSTER_PORTS = ("amqp", "rabbitmq_dist", "rabbitmq_dist_front")
 MANAGEMENT = "management"
 """Name of one more port: a node that is given it serves RabbitMQ's HTTP API there, at the price of a slower start."""
 START_SECONDS = 120.0
@@ -34,6 +36,11 @@ MANAGEMENT_SETTINGS = """\
 management.tcp.ip = 127.0.0.1
 management.tcp.port = {management}
 """
+CLUSTER_SETTINGS = """\
+cluster_name = {first}@localhost
+cluster_partition_handling = pause_minority
+cluster_formation.peer_discovery_backend = classic_config
+"""
 
 
 @dataclass(frozen=True)
@@ -45,11 +52,10 @@ class RabbitmqNode:
     sbin: Path
     ports: dict[str, int]
     name: str
-
-    @property
-    def role(self) -> str:
-        """The node's name in the state and in the mark of its processes."""
-        return ROLE
+    role: str = RABBITMQ
+    """The node's name in the state and in the mark of its processes."""
+    members: tuple[str, ...] = ()
+    """Names of all nodes of the cluster, this one included; empty if there is none."""
 
     @property
     def log(self) -> Path:
@@ -62,6 +68,11 @@ class RabbitmqNode:
             (self.data / folder).mkdir(parents=True, exist_ok=True)
         managed = MANAGEMENT in self.ports
         settings = SETTINGS + (MANAGEMENT_SETTINGS if managed else "")
+        if self.members:
+            settings += CLUSTER_SETTINGS.format(first=self.members[0])
+            for number, member in enumerate(self.members, 1):
+                settings += f"cluster_formation.classic_config.nodes.{number} = {member}@localhost\n"
+            self._share_cookie()
         self._settings.write_text(settings.format(log=self.log, **self.ports))
         (self.data / "advanced.config").write_text("[].\n")
         (self.data / "plugins").write_text("[rabbitmq_management].\n" if managed else "[].\n")
@@ -98,7 +109,7 @@ class RabbitmqNode:
         if not kill:
             send(process, signal.SIGTERM)
             await_end([process], seconds=STOP_SECONDS)
-        kill_marked(self.home, ROLE, known=[process])
+        kill_marked(self.home, self.role, known=[process])
 
     def control(self, *arguments: str) -> str:
         """Run rabbitmqctl on this node and return what it prints.
@@ -134,7 +145,8 @@ class RabbitmqNode:
 
     def _ask(self) -> tuple[Identity, dict[str, str]]:
         server = probes.amqp_handshake(self.ports["amqp"])
-        if not server.get("cluster_name", "").startswith(f"{self.name}@"):
+        first = self.members[0] if self.members else self.name
+        if not server.get("cluster_name", "").startswith(f"{first}@"):
             raise probes.NotReadyError(f"another RabbitMQ answers on port {self.ports['amqp']}")
         try:
             node = identity(int(self._pid_file.read_text()))
@@ -143,6 +155,15 @@ class RabbitmqNode:
         if node is None:
             raise probes.NotReadyError("the node has not written its pid yet")
         return node, probes.rabbitmq_versions(server)
+
+    def _share_cookie(self) -> None:
+        """Give the node the secret by which the nodes of a cluster know each other, made by the first that starts."""
+        common, own = self.home / "erlang.cookie", self.data / "home" / ".erlang.cookie"
+        for path in (common, own):
+            if not path.exists():
+                text = secrets.token_hex(20) if path is common else common.read_text()
+                path.touch(0o600)  # before anything stands in it: Erlang refuses one that others may read
+                path.write_text(text)
 
     @property
     def _settings(self) -> Path:
@@ -154,7 +175,7 @@ class RabbitmqNode:
 
     def _env(self) -> dict[str, str]:
         """Return all that the scripts look at: nothing set on the machine or by the user reaches this node."""
-        schedulers = min(os.cpu_count() or 1, MAX_SCHEDULERS)
+        schedulers = 1 if self.members else min(os.cpu_count() or 1, MAX_SCHEDULERS)
         return {
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
             "LANG": "C.UTF-8",
@@ -177,5 +198,5 @@ class RabbitmqNode:
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": (
                 f"-kernel inet_dist_use_interface {{127,0,0,1}} +S {schedulers}:{schedulers} {NO_BUSY_WAIT}"
             ),
-            MARK: f"{self.home}:{ROLE}",
+            MARK: f"{self.home}:{self.role}",
         }

@@ -1,36 +1,40 @@
-"""One local stack: a Kafka and a RabbitMQ that are real, small, and nobody else's."""
+"""One local stack: a Kafka and a RabbitMQ, of one node each or of several, real, small, and nobody else's."""
 
 import contextlib
 import os
 import secrets
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
-from load.stack import containers, kafka_node, packages, ports, rabbitmq_node
-from load.stack.containers import ContainerNode
+from load.stack import containers, guardian, kafka_node, network, nodes, packages, ports, probes, rabbitmq_node
 from load.stack.errors import AlreadyUpError, SetupError, StackError
-from load.stack.kafka_node import KafkaNode
 from load.stack.leftovers import clear, clear_abandoned, is_up
 from load.stack.node import Kafka, Node, Rabbitmq
-from load.stack.processes import identity
-from load.stack.rabbitmq_node import RabbitmqNode
-from load.stack.state import FILE_NAME, State, home_of, locked
+from load.stack.processes import identity, is_running, send
+from load.stack.reach import VARIABLE, Reach
+from load.stack.state import FILE_NAME, GUARDIAN, NETWORK, State, home_of, locked
 
-VARIABLE = "TIDEGATE_STACK"
+_Result = TypeVar("_Result")
+
 PORT_ATTEMPTS = 3
+HEAP, CLUSTER_HEAP = "1g", "384m"
+"""Of Kafka, of each of its nodes."""
+JOIN_SECONDS = 60.0
+"""Within so long, after the last has answered, all nodes count each other as members."""
+NETWORK_SECONDS = 20.0
 
 
-class Stack:
+class Stack(Reach):
     """A handle on one stack, made by `up`, `from_env` or `named`; any number of scripts may hold one.
 
     As a context manager it takes the stack down at the end. Every method raises StackError with the node's last words.
     """
-
-    def __init__(self, state: State) -> None:
-        self._state = state
 
     @classmethod
     def up(
@@ -38,24 +42,28 @@ class Stack:
         name: str | None = None,
         data: str | Path | None = None,
         rabbitmq_sbin: str | Path | None = None,
-        heap: str = "1g",
+        heap: str | None = None,
         *,
         owned: bool | None = None,
         management: bool = False,
+        kafka_nodes: int = 1,
+        rabbitmq_nodes: int = 1,
     ) -> Self:
-        """Start a stack and return once both nodes answer in their own protocol.
+        """Start a stack and return once all nodes answer in their own protocol and know each other.
 
-        Without a name it gets one of its own and belongs to this process: should that end without `down`, the next
-        `up` of the project cleans up (`owned` says otherwise). `data` is a folder, new or empty. `heap` is Kafka's,
-        such as 512m. `management` adds RabbitMQ's HTTP API. What an earlier stack of this name left behind is removed
-        first.
+        Without a name it gets one of its own and belongs to this process: should that end without `down`, a guardian
+        takes it down (`owned` says otherwise). `data` is a folder, new or empty. `heap` is that of each node of Kafka,
+        such as 512m. `management` adds RabbitMQ's HTTP API, on its first node. What an earlier stack of this name left
+        behind is removed first.
         Raises AlreadyUpError when one runs, SetupError when the machine lacks something, StackError when a node fails.
         """
-        owner = identity(os.getpid()) if (name is None if owned is None else owned) else None
+        this = identity(os.getpid())
+        stays_owned = name is None if owned is None else owned
         home = home_of(name or f"own-{os.getpid()}-{secrets.token_hex(3)}")
+        single = (kafka_nodes, rabbitmq_nodes) == (1, 1)
         in_containers = packages.lacks_java_for_good() and containers.engine_answers()
-        if management and in_containers:
-            raise SetupError("the containers' RabbitMQ has no management API; the machine needs a Java of its own")
+        if in_containers and (management or not single):
+            raise SetupError("in containers there is one node each and no management API; install a Java")
         software = None if in_containers else packages.provide(Path(rabbitmq_sbin) if rabbitmq_sbin else None)
         clear_abandoned()
         with locked(home):
@@ -63,8 +71,16 @@ class Stack:
                 raise AlreadyUpError(f"stack {home.name} is up already; take it down first, or use another name")
             clear(home)
             folder = _empty_folder(Path(data).resolve()) if data else home / "data"
-            state = State(home.name, home, folder, {}, software, owner=owner, heap=heap)
-            return cls._started(state, (rabbitmq_node.MANAGEMENT,) if management else ())
+            heap = heap or (HEAP if kafka_nodes == 1 else CLUSTER_HEAP)
+            state = State(
+                home.name, home, folder, {}, software, owner=this, heap=heap, kafka_nodes=kafka_nodes,
+                rabbitmq_nodes=rabbitmq_nodes, cluster_id="" if kafka_nodes == 1 else kafka_node.random_id(),
+            )  # fmt: skip
+            state = cls._started(state, (rabbitmq_node.MANAGEMENT,) if management else ())
+            if not stays_owned:
+                state = replace(state, owner=None)
+                state.save()
+            return cls(state)
 
     @classmethod
     def named(cls, name: str) -> Self:
@@ -90,101 +106,72 @@ class Stack:
         self.down()
 
     @property
-    def name(self) -> str:
-        """Name, as `--name` takes it."""
-        return self._state.name
-
-    @property
-    def state_file(self) -> Path:
-        """Path of the state file."""
-        return self._state.path
-
-    @property
-    def data(self) -> Path:
-        """Folder that holds the data of both nodes."""
-        return self._state.data
-
-    @property
-    def in_containers(self) -> bool:
-        """Whether the nodes are containers; their data is in the engine's volumes then, not in `data`."""
-        return self._state.software is None
-
-    @property
-    def kafka(self) -> str:
-        """Kafka's address, HOST:PORT: no encryption, no login, all rights."""
-        return f"127.0.0.1:{self._state.ports['kafka']}"
-
-    @property
-    def kafka_sasl(self) -> str:
-        """Kafka's address for SASL_PLAINTEXT by PLAIN or SCRAM-SHA-256; its users are `kafka_settings.USERS`."""
-        return f"127.0.0.1:{self._state.ports['kafka_sasl']}"
-
-    @property
-    def amqp_port(self) -> int:
-        """RabbitMQ's port on 127.0.0.1."""
-        return self._state.ports["amqp"]
-
-    @property
-    def amqp(self) -> str:
-        """RabbitMQ's URL."""
-        return f"amqp://guest:guest@127.0.0.1:{self.amqp_port}/%2f"
-
-    @property
-    def management(self) -> str:
-        """RabbitMQ's HTTP API, user guest. Raises StackError if the stack was brought up without it."""
-        port = self._state.ports.get(rabbitmq_node.MANAGEMENT)
-        if port is None:
-            raise StackError(f"stack {self.name} has no management API; bring it up with management=True")
-        return f"http://127.0.0.1:{port}"
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """Versions: kafka, rabbitmq, erlang."""
-        return dict(self._state.versions)
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What `run` sets for its command."""
-        return {
-            "TIDEGATE_KAFKA": self.kafka,
-            "TIDEGATE_KAFKA_SASL": self.kafka_sasl,
-            "TIDEGATE_AMQP": self.amqp,
-            VARIABLE: str(self.state_file),
-        }
-
-    @property
     def kafka_pid(self) -> int | None:
-        """Process of Kafka; None while it is stopped."""
-        return self._pid(self._kafka)
+        """Process of Kafka's first node; None while it is stopped."""
+        return self.pid(self.kafka_roles[0])
 
     @property
     def rabbitmq_pid(self) -> int | None:
-        """Process of RabbitMQ; None while it is stopped."""
-        return self._pid(self._rabbitmq)
+        """Process of RabbitMQ's first node; None while it is stopped."""
+        return self.pid(self.rabbitmq_roles[0])
 
-    def answers(self) -> dict[str, bool]:
-        """Ask each node in its own protocol, now, and tell which answered."""
-        return {node.role: node.answers() for node in (self._kafka, self._rabbitmq)}
+    def pid(self, role: str) -> int | None:
+        """Return the process of a node, None while it is stopped."""
+        process = State.load(self._state.path).processes.get(role)
+        return self._nodes[role].pid(process) if process else None
 
-    def rabbitmqctl(self, *arguments: str) -> str:
-        """Run `rabbitmqctl --quiet` on this node and return its output."""
-        return self._rabbitmq.control(*arguments)
+    def rabbitmqctl(self, *arguments: str, role: str | None = None) -> str:
+        """Run `rabbitmqctl --quiet` on a node, the first unless said, and return its output."""
+        return self._rabbitmq[role or self.rabbitmq_roles[0]].control(*arguments)
 
     def stop_kafka(self, kill: bool = False) -> None:
-        """Stop Kafka, orderly or by SIGKILL; data and port stay."""
-        self._stop(self._kafka, kill=kill)
+        """Stop Kafka, all its nodes, orderly or by SIGKILL; data and ports stay."""
+        self.stop(*self.kafka_roles, kill=kill)
 
     def start_kafka(self) -> None:
-        """Start Kafka again and wait until it answers; nothing happens while it runs."""
-        self._restart(self._kafka)
+        """Start what is stopped of Kafka again and wait until it answers."""
+        self.start(*self.kafka_roles)
 
     def stop_rabbitmq(self, kill: bool = False) -> None:
-        """Stop RabbitMQ, orderly or by SIGKILL; data and port stay."""
-        self._stop(self._rabbitmq, kill=kill)
+        """Stop RabbitMQ, all its nodes, orderly or by SIGKILL; data and ports stay."""
+        self.stop(*self.rabbitmq_roles, kill=kill)
 
     def start_rabbitmq(self) -> None:
-        """Start RabbitMQ again and wait until it answers; nothing happens while it runs."""
-        self._restart(self._rabbitmq)
+        """Start what is stopped of RabbitMQ again and wait until it answers."""
+        self.start(*self.rabbitmq_roles)
+
+    def stop(self, *roles: str, kill: bool = False) -> None:
+        """Stop these nodes, all at once, orderly or by SIGKILL; data and ports stay."""
+        with self._locked():
+            running = {role: self._state.processes[role] for role in roles if role in self._state.processes}
+            known = self._nodes
+            _all_at_once([partial(known[role].stop, process, kill=kill) for role, process in running.items()])
+            for role in running:
+                self._keep(self._state.with_process(role, None))
+
+    def start(self, *roles: str) -> None:
+        """Start these nodes again, all at once, and wait until they answer; nothing happens to those that run."""
+        with self._locked():
+            stopped = [role for role in roles if self.pid(role) is None]
+            self._launch(stopped)
+            for role in stopped:
+                self._await(role)
+
+    def suspend(self, role: str) -> None:
+        """Let a node stand still (SIGSTOP): it answers nothing, and its connections stay open."""
+        self._signal(role, signal.SIGSTOP)
+
+    def resume(self, role: str) -> None:
+        """Let it go on."""
+        self._signal(role, signal.SIGCONT)
+
+    def cut_off(self, *roles: str) -> None:
+        """Let nothing pass between these nodes and any other, in silence; clients still reach all. For clusters."""
+        network.order(self._state.ports[network.CONTROL], network.CUT, *roles)
+
+    def heal(self) -> None:
+        """Let everything pass between all nodes again."""
+        network.order(self._state.ports[network.CONTROL], network.HEAL)
 
     def down(self) -> None:
         """End every process and delete every file of the stack; nothing happens when it is down."""
@@ -192,38 +179,24 @@ class Stack:
             clear(self._state.home)
 
     @property
-    def _kafka(self) -> Kafka:
-        known = self._state
-        if known.software is None:
-            return ContainerNode(known, kafka_node.ROLE)
-        return KafkaNode(
-            known.home,
-            known.data / "kafka",
-            jars=known.software.jars,
-            java=known.software.java,
-            ports=known.ports,
-            heap=known.heap,
-        )
+    def _kafka(self) -> dict[str, Kafka]:
+        return nodes.kafka(self._state)
 
     @property
-    def _rabbitmq(self) -> Rabbitmq:
-        known = self._state
-        if known.software is None:
-            return ContainerNode(known, rabbitmq_node.ROLE)
-        return RabbitmqNode(
-            known.home,
-            known.data / "rabbitmq",
-            sbin=known.software.rabbitmq_sbin,
-            ports=known.ports,
-            name=f"tidegate-{known.name}",
-        )
+    def _rabbitmq(self) -> dict[str, Rabbitmq]:
+        return nodes.rabbitmq(self._state)
+
+    @property
+    def _nodes(self) -> dict[str, Node]:
+        return {**self._kafka, **self._rabbitmq}
 
     @classmethod
-    def _started(cls, state: State, more_ports: tuple[str, ...]) -> Self:
-        """Start both nodes on free ports; should another process take one of these meanwhile, on others."""
+    def _started(cls, state: State, more_ports: tuple[str, ...]) -> State:
+        """Start all nodes on free ports; should another process take one of these meanwhile, on others."""
+        names = (*nodes.port_names(state.kafka_nodes, state.rabbitmq_nodes), *more_ports)
         attempt = 1
         while True:
-            state = replace(state, ports=ports.choose((*kafka_node.PORTS, *rabbitmq_node.PORTS, *more_ports)))
+            state = replace(state, ports=ports.choose(names))
             state.save()
             stack = cls(state)
             try:
@@ -235,39 +208,68 @@ class Stack:
                 if not (isinstance(error, StackError) and taken and attempt < PORT_ATTEMPTS):
                     raise
             else:
-                return stack
+                return stack._state
             attempt += 1
 
     def _start(self) -> None:
-        """Start both at once, then wait for each; RabbitMQ first, because Kafka begins with formatting its storage."""
-        if self._state.software is None:
-            containers.write_ports(self._state)
-        self._launch(self._rabbitmq)
-        self._launch(self._kafka)
-        self._await(self._kafka)
-        self._kafka.grant()
-        self._await(self._rabbitmq)
+        """Start all at once, then wait for each; RabbitMQ first, because Kafka begins with formatting its storage."""
+        state = self._state
+        assert state.owner is not None, "a stack that is being started has an owner"
+        self._keep(state.with_process(GUARDIAN, guardian.start(state.home, state.owner)))
+        if state.software is None:
+            containers.write_ports(state)
+        if state.is_cluster:
+            self._start_network()
+        self._launch(state.rabbitmq_roles)
+        self._launch(state.kafka_roles)
+        for role in state.kafka_roles:
+            self._await(role)
+        self._await_all("Kafka", lambda: probes.kafka_cluster(self.kafka_ports[0], state.kafka_nodes))
+        self._kafka[state.kafka_roles[0]].grant()
+        for role in state.rabbitmq_roles:
+            self._await(role)
+        if state.rabbitmq_nodes > 1:
+            members = "{} = length(rabbit_mnesia:cluster_nodes(running))."
+            self._await_all("RabbitMQ", lambda: self._ask_erlang(members.format(state.rabbitmq_nodes)))
 
-    def _restart(self, node: Node) -> None:
-        with self._locked():
-            if self._pid(node) is None:
-                self._launch(node)
-                self._await(node)
+    def _start_network(self) -> None:
+        process = nodes.start_network(self._state)
+        self._keep(self._state.with_process(NETWORK, process))
+        probes.await_answer(
+            lambda: probes.listens(self._state.ports[network.CONTROL]),
+            node="The network between the nodes",
+            seconds=NETWORK_SECONDS,
+            is_running=lambda: is_running(process),
+            last_lines=lambda: nodes.last_words_of_network(self._state.home),
+        )
 
-    def _launch(self, node: Node) -> None:
-        self._keep(self._state.with_process(node.role, node.start()))
+    def _ask_erlang(self, question: str) -> None:
+        try:
+            self.rabbitmqctl("eval", question)
+        except StackError as error:
+            raise probes.NotReadyError(str(error)) from error
 
-    def _await(self, node: Node) -> None:
-        process, versions = node.await_ready(self._state.processes[node.role])
-        state = self._state.with_process(node.role, process)
+    def _await_all(self, kind: str, ask: Callable[[], object]) -> None:
+        """Wait until the nodes of a kind know each other."""
+        probes.await_answer(
+            ask, node=f"{kind} as a cluster", seconds=JOIN_SECONDS, is_running=lambda: True, last_lines=lambda: ""
+        )
+
+    def _launch(self, roles: Sequence[str]) -> None:
+        """Start nodes; several side by side, because each of Kafka's formats its storage first."""
+        known = self._nodes
+        for role, process in zip(roles, _all_at_once([known[role].start for role in roles]), strict=True):
+            self._keep(self._state.with_process(role, process))
+
+    def _await(self, role: str) -> None:
+        process, versions = self._nodes[role].await_ready(self._state.processes[role])
+        state = self._state.with_process(role, process)
         self._keep(replace(state, versions=state.versions | versions))
 
-    def _stop(self, node: Node, *, kill: bool) -> None:
-        with self._locked():
-            process = self._state.processes.get(node.role)
-            if process is not None:
-                node.stop(process, kill=kill)
-                self._keep(self._state.with_process(node.role, None))
+    def _signal(self, role: str, signum: int) -> None:
+        process = State.load(self._state.path).processes.get(role)
+        if process is not None:
+            send(process, signum)
 
     def _keep(self, state: State) -> None:
         state.save()
@@ -280,9 +282,13 @@ class Stack:
             self._state = State.load(self._state.path)
             yield
 
-    def _pid(self, node: Node) -> int | None:
-        process = State.load(self._state.path).processes.get(node.role)
-        return node.pid(process) if process else None
+
+def _all_at_once(calls: Sequence[Callable[[], _Result]]) -> list[_Result]:
+    """Make all calls side by side, return their results; raise what one has raised when all have ended."""
+    if len(calls) == 1:
+        return [calls[0]()]
+    with ThreadPoolExecutor(max_workers=max(1, len(calls))) as threads:
+        return [future.result() for future in [threads.submit(call) for call in calls]]
 
 
 def _empty_folder(folder: Path) -> Path:

@@ -18,7 +18,9 @@ from load.stack.processes import Identity, is_running
 PROJECT = Path(__file__).resolve().parents[2]
 HOMES = PROJECT / ".build" / "stack"
 FILE_NAME = "state.json"
-ROLES = ("kafka", "rabbitmq")
+KAFKA, RABBITMQ, NETWORK, GUARDIAN = "kafka", "rabbitmq", "network", "guardian"
+"""Roles of processes; the second node of a kind and those after it carry a number, as kafka-2."""
+KINDS = (KAFKA, RABBITMQ)
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
@@ -38,6 +40,34 @@ class State:
     heap: str = "1g"
     processes: dict[str, Identity] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    kafka_nodes: int = 1
+    rabbitmq_nodes: int = 1
+    cluster_id: str = ""
+    """Of Kafka, where it has several nodes."""
+
+    @property
+    def kafka_roles(self) -> tuple[str, ...]:
+        """Roles of Kafka's nodes, the first of them first."""
+        return tuple(numbered(KAFKA, number) for number in range(1, self.kafka_nodes + 1))
+
+    @property
+    def rabbitmq_roles(self) -> tuple[str, ...]:
+        """Roles of RabbitMQ's nodes, likewise."""
+        return tuple(numbered(RABBITMQ, number) for number in range(1, self.rabbitmq_nodes + 1))
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether there are nodes that talk with each other."""
+        return self.kafka_nodes + self.rabbitmq_nodes > len(KINDS)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Roles of everything that must run for the stack to be up."""
+        return (*self.kafka_roles, *self.rabbitmq_roles, *([NETWORK] if self.is_cluster else []))
+
+    def erlang_name(self, number: int) -> str:
+        """Return the name of one of RabbitMQ's nodes, without its host."""
+        return numbered(f"tidegate-{self.name}", number)
 
     @property
     def path(self) -> Path:
@@ -78,6 +108,11 @@ class State:
             raise StackError(f"no stack is up at {path.parent}; `python -m load.stack up` starts one") from None
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise StackError(f"{path} is no state file of a stack: {error}") from error
+
+
+def numbered(name: str, number: int) -> str:
+    """Return what a role, port or node of this name is called, that of the first node as if there were no other."""
+    return name if number == 1 else f"{name}-{number}"
 
 
 def home_of(name: str) -> Path:
@@ -124,7 +159,7 @@ def remove(home: Path, state: State | None) -> None:
     Raises StackError when something stays.
     """
     if state is not None:
-        for made in ROLES:
+        for made in (*state.kafka_roles, *state.rabbitmq_roles):
             shutil.rmtree(state.data / made, ignore_errors=True)
         with contextlib.suppress(OSError):  # not empty, or never made
             state.data.rmdir()

@@ -124,13 +124,25 @@ class Lane(Protocol):
         ...
 
 
+class QueueKind(StrEnum):
+    """What a queue is made of."""
+
+    CLASSIC = "classic"
+    QUORUM = "quorum"
+    STREAM = "stream"
+    """A log: what is read stays in it."""
+
+
 @dataclass(frozen=True, slots=True)
 class QueueState:
     """One queue, as a passive declare tells."""
 
     ready: int
-    """Messages waiting; not those handed to consumers and not yet acknowledged."""
+    """Messages waiting; not those handed to consumers and not yet acknowledged. Of a stream: all that it keeps."""
     consumers: int
+    """0 for a stream, whoever reads it."""
+    kind: QueueKind | None = None
+    """None: not known, or not yet."""
 
 
 @dataclass(frozen=True, slots=True)

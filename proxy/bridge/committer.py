@@ -51,7 +51,7 @@ class Committer:
             await self.commit()
 
     async def commit(self) -> bool:
-        """Commit once, or affirm the assignment if there is nothing to commit; return whether the log took it.
+        """Commit once, or affirm the assignment if there is nothing to commit; return whether nothing failed.
 
         A failure is said once until the next success; the positions stay uncommitted and go with the next commit. What
         the log leaves out, of a topic that is gone for instance, proves nothing.

@@ -103,10 +103,11 @@ class EventLog(Protocol):
     async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
         """Commit: up to and including these positions everything is done with.
 
-        Returns what the log has taken: for each partition the position before which, as the log counts, everything is
-        done with. Partitions not owned are left out, and those whose topic is gone or refused.
-        Raises `AssignmentLostError` if the group has fenced this replica, `LogError` if the log does not answer in
-        time; nothing may be assumed committed then.
+        Returns of which partitions the log has said that it took them, and the position before which, as the log
+        counts, everything is done with now; with any of them it has also confirmed that this replica owns what it
+        holds. Left out is what is not owned, or whose topic the log doesn't know (now): of that nothing may be assumed,
+        nor of anything after a failure. Raises `AssignmentLostError` if the group has fenced this replica, `LogError`
+        if the log does not answer in time.
         """
         ...
 
@@ -115,8 +116,10 @@ class EventLog(Protocol):
         ...
 
     async def affirm(self) -> bool:
-        """Ask the group, changing nothing, whether this replica still owns its partitions; False if unanswered.
+        """Ask the group, changing nothing, whether this replica still owns its partitions.
 
+        False if unanswered, or if nothing is owned so that nobody was asked. Partitions that are being given up count
+        as owned until their last commit.
         Raises `AssignmentLostError` if the group has fenced this replica.
         """
         ...

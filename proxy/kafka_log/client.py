@@ -9,12 +9,14 @@ from typing import Any
 
 import aiokafka.client
 import aiokafka.conn
+import aiokafka.consumer.consumer
 import structlog
 from aiokafka import errors
-from aiokafka.conn import AIOKafkaConnection, CloseReason, create_conn, get_ip_port_afi
+from aiokafka.conn import create_conn, get_ip_port_afi
 from aiokafka.protocol.metadata import MetadataRequest
 
 from proxy.errors import RefusedLoginError, SettingsError
+from proxy.kafka_log.network import Connection, Network
 from proxy.settings import LogSettings
 
 _say = structlog.get_logger("tidegate.kafka")
@@ -90,26 +92,10 @@ def _tls(settings: LogSettings) -> ssl.SSLContext:
     return context
 
 
-class _Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is untyped
-    """One that takes a closed transport for a lost connection."""
-
-    def send(self, request: Any, expect_response: bool = True) -> Any:  # as the library has it
-        """Send a request and return what its answer is awaited by. Raises `KafkaConnectionError`."""
-        self._give_up_what_is_lost()
-        return super().send(request, expect_response)
-
-    def _send_sasl_token(self, payload: bytes, expect_response: bool = True) -> Any:
-        self._give_up_what_is_lost()
-        return super()._send_sasl_token(payload, expect_response)
-
-    def _give_up_what_is_lost(self) -> None:
-        if self._writer is not None and self._writer.is_closing():
-            self.close(reason=CloseReason.CONNECTION_BROKEN)
-
-
 def teach_manners() -> None:
-    """Keep the library from creating topics and from filling the terminal. May be called any number of times.
+    """Teach the library what it does not offer. May be called any number of times.
 
+    - One timeout serves all its requests, and one silent node holds up the others: its consumer gets our `Network`.
     - Its metadata requests ask Kafka to create what is missing, with no way to say otherwise: a topic deleted while it
       is read would return at once, empty and with the broker's default settings. The default of the request is turned.
     - Between a reset and its notice of it, it writes to a transport that is closed already. asyncio's lets that pass,
@@ -117,7 +103,8 @@ def teach_manners() -> None:
     - It logs every failed attempt of every connection. `Reach` and the adapter say the same once per change of state.
       Whoever gives the logger a level of its own keeps it.
     """
-    aiokafka.conn.AIOKafkaConnection = _Connection
+    aiokafka.conn.AIOKafkaConnection = Connection
+    aiokafka.consumer.consumer.AIOKafkaClient = Network
     aiokafka.client.MetadataRequest = functools.partial(MetadataRequest, allow_auto_topic_creation=False)
     library = logging.getLogger("aiokafka")
     if library.level == logging.NOTSET:

@@ -6,6 +6,8 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from proxy.kafka_log.client import options
+from proxy.kafka_log.network import Bounds
+from proxy.kafka_log.nodes import Nodes
 from proxy.settings import Limits, LogSettings
 
 _HEARTBEATS_PER_SESSION = 12
@@ -17,12 +19,12 @@ _MOST_SHARE = 1024**2
 """... within these bounds in bytes. The memory is bounded by the answer as a whole, `log.fetch_bytes` per broker."""
 
 
-def new_consumer(settings: LogSettings, limits: Limits) -> Any:
-    """Return a consumer that is not started yet."""
+def new_consumer(settings: LogSettings, limits: Limits, nodes: Nodes) -> Any:
+    """Return a consumer that is not started yet; `teach_manners` comes before."""
     rebalance_seconds = settings.session_timeout + limits.drain_deadline + 2 * limits.commit_deadline
     share = min(max(settings.fetch_bytes // _SHARES_PER_ANSWER, _LEAST_SHARE), _MOST_SHARE)
-    return AIOKafkaConsumer(
-        **options(settings, request_seconds=rebalance_seconds + limits.connect_deadline),
+    consumer = AIOKafkaConsumer(
+        **options(settings, request_seconds=settings.answer_deadline),
         group_id=settings.group,
         group_instance_id=settings.group_instance_id,
         partition_assignment_strategy=(RoundRobinPartitionAssignor,),
@@ -36,3 +38,7 @@ def new_consumer(settings: LogSettings, limits: Limits) -> Any:
         fetch_max_bytes=settings.fetch_bytes,
         max_partition_fetch_bytes=share,
     )
+    network = consumer._client  # noqa: SLF001  # made by the constructor, of the class that `teach_manners` has set
+    network.nodes = nodes
+    network.bounds = Bounds(settings.answer_deadline, settings.fetch_wait, rebalance_seconds)
+    return consumer

@@ -6,7 +6,6 @@ from typing import Any
 
 import structlog
 from aiokafka import errors
-from aiokafka.client import AIOKafkaClient
 
 from proxy.bridge.event_log import PartitionOwner, Survey
 from proxy.errors import LogError
@@ -15,6 +14,8 @@ from proxy.kafka_log.consumer import new_consumer
 from proxy.kafka_log.fetches import ConsumerFetches
 from proxy.kafka_log.group import GroupCoordinator
 from proxy.kafka_log.inquiry import Inquiry
+from proxy.kafka_log.network import Network
+from proxy.kafka_log.nodes import Nodes
 from proxy.kafka_log.reader import Reader
 from proxy.kafka_log.rebalances import Rebalances
 from proxy.kafka_log.resting import Rests
@@ -51,7 +52,7 @@ class KafkaLog:
         self._has_left = False
         """The consumer is no longer in its group, and will not join again by itself."""
         self._stopped = False
-        self._client: AIOKafkaClient | None = None
+        self._client: Network | None = None
         self._consumer: Any = None
         self._keeper: asyncio.Task[None] | None = None
         self._inquiry: Inquiry
@@ -71,6 +72,7 @@ class KafkaLog:
         except BaseException:
             await self.stop()
             raise
+        assert self._client is not None
         deadline = self._limits.commit_deadline
         coordinator = GroupCoordinator(self._client, self._settings, self._reach, deadline)
         self._inquiry = Inquiry(self._client, self._settings, self._reach)
@@ -144,7 +146,7 @@ class KafkaLog:
         return position
 
     async def affirm(self) -> bool:
-        """Ask within `limits.commit_deadline`; True without asking if nothing is owned. See `EventLog.affirm`."""
+        """Ask within `limits.commit_deadline`. See `EventLog.affirm`."""
         return await self._positions.affirm()
 
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
@@ -196,11 +198,12 @@ class KafkaLog:
         settings, limits = self._settings, self._limits
         login = options(settings, request_seconds=limits.connect_deadline)
         await persist(lambda: log_in(settings, login), self._reach)
-        self._client = AIOKafkaClient(
-            **options(settings, request_seconds=limits.commit_deadline / _REQUESTS_PER_DEADLINE)
-        )
+        nodes = Nodes(asyncio.get_running_loop().time)
+        seconds = min(settings.answer_deadline, limits.commit_deadline / _REQUESTS_PER_DEADLINE)
+        self._client = Network(**options(settings, request_seconds=seconds))
+        self._client.nodes = nodes
         await persist(self._client.bootstrap, self._reach)
-        self._consumer = new_consumer(settings, limits)
+        self._consumer = new_consumer(settings, limits, nodes)
         await persist(self._consumer.start, self._reach)
 
     async def _join_with(self, topics: frozenset[str]) -> None:

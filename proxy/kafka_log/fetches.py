@@ -4,7 +4,7 @@ from typing import Any
 
 from aiokafka import TopicPartition
 
-from proxy.model import Partition
+from proxy.model import Partition, Position
 
 
 class ConsumerFetches:
@@ -24,3 +24,7 @@ class ConsumerFetches:
     def resume(self, partition: Partition) -> None:
         """Fetch again from the partition."""
         self._consumer.resume(TopicPartition(*partition))
+
+    def offset_of(self, position: Position) -> int | None:
+        """Return the position itself, which is the offset."""
+        return position if isinstance(position, int) else None

@@ -62,9 +62,10 @@ class GroupCoordinator:
         return _offsets(response)
 
     async def commit(self, membership: Membership, offsets: Mapping[Partition, Committed]) -> Taken:
-        """Commit the offsets in one request; return what the group took of them.
+        """Commit the offsets in one request, and believe only what the answer says.
 
-        What belongs to a topic that is gone is not taken. Raises `AssignmentLostError` if the group has fenced us.
+        A coordinator that knows none of the partitions answers without looking at who asks: that tells nothing of our
+        membership. Raises `AssignmentLostError` if the group has fenced us.
         """
         by_topic: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
         for at, committed in offsets.items():
@@ -73,10 +74,10 @@ class GroupCoordinator:
             self._group, *membership, OffsetCommitRequest.DEFAULT_RETENTION_TIME, list(by_topic.items())
         )
         response = await self._ask(request, _commit_errors)
+        answers = [(Partition(topic, number), error) for topic, given in response.topics for number, error in given]
         refused = errors.TopicAuthorizationFailedError.errno
-        answers = [(Partition(topic, number), error) for topic, told in response.topics for number, error in told]
         return Taken(
-            frozenset(at for at, error in answers if not error),
+            frozenset(at for at, error in answers if error == 0),
             frozenset(at.topic for at, error in answers if error == refused),
         )
 

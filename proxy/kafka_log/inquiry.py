@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any
 
 from aiokafka import TopicPartition, errors
-from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.offset import OffsetRequest
 
 from proxy.bridge.event_log import Survey
 from proxy.errors import LogError
 from proxy.kafka_log.client import Reach
+from proxy.kafka_log.network import Network
 from proxy.kafka_log.protocol import TopicsRequest, topics
 from proxy.model import Partition
 from proxy.positions.port import LATEST
@@ -30,7 +30,7 @@ class Inquiry:
     `reach` is told of every answer and every failure, which makes it the detector of outages.
     """
 
-    def __init__(self, client: AIOKafkaClient, settings: LogSettings, reach: Reach) -> None:
+    def __init__(self, client: Network, settings: LogSettings, reach: Reach) -> None:
         self._client = client
         self._isolation = int(settings.isolation_level == "read_committed")
         self._reach = reach
@@ -39,9 +39,9 @@ class Inquiry:
     async def survey(self, wanted: Collection[str]) -> Survey:
         """Ask for all topics, then by name for those wanted that are not among them."""
         async with self._answer("topics"):
-            known = topics(await self._ask_any(TopicsRequest(None, with_rights=True)))
+            known = topics(await self._client.ask_any(TopicsRequest(None, with_rights=True)))
             if hidden := set(wanted) - known.keys():
-                known |= topics(await self._ask_any(TopicsRequest(hidden, with_rights=True)))
+                known |= topics(await self._client.ask_any(TopicsRequest(hidden, with_rights=True)))
         refused = errors.TopicAuthorizationFailedError.errno
         readable = frozenset(name for name, topic in known.items() if topic.may_read and not topic.error)
         denied = {
@@ -56,7 +56,7 @@ class Inquiry:
     async def topic_ids(self, names: Collection[str]) -> dict[str, str]:
         """Return the topics' ids, empty where the broker tells none; topics that it can't tell of now are left out."""
         async with self._answer("topics"):
-            known = topics(await self._ask_any(TopicsRequest(names, with_rights=False)))
+            known = topics(await self._client.ask_any(TopicsRequest(names, with_rights=False)))
         return {name: topic.id for name, topic in known.items() if not topic.error}
 
     async def offsets(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
@@ -81,16 +81,6 @@ class Inquiry:
             self._reach.lost("inquiry", why)
             raise LogError(f"the log does not tell its {subject}: {why}") from error
         self._reach.found("inquiry")
-
-    async def _ask_any(self, request: Any) -> Any:
-        """Ask the brokers in turn until one answers."""
-        failure: errors.KafkaError = errors.NodeNotReadyError("no broker is known")
-        for broker in self._client.cluster.brokers():
-            try:
-                return await self._client.send(broker.nodeId, request)
-            except errors.KafkaError as error:
-                failure = error
-        raise failure
 
     async def _offsets(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
         """Send one request to each leader; raise only if none of them answers."""

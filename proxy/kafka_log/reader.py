@@ -90,8 +90,7 @@ class Reader:
         for at, records in fetched.items():
             share = held.get(at)
             if share is not None and share.is_placed:
-                share.next = records[-1].offset + 1
-                share.fed_at = now
+                share.feed(records[-1].offset, now)
                 taken[share.partition] = events(records)
         return taken
 

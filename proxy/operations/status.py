@@ -1,6 +1,7 @@
 """What the admin server tells of a running process: readiness and the metrics of now."""
 
 import asyncio
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -38,6 +39,9 @@ class Status:
     def families(self) -> Iterable[Family]:
         """Yield the metrics of /metrics; asked inside the running loop."""
         yield GaugeMetricFamily("tidegate_tasks", "Tasks of the event loop.", value=len(asyncio.all_tasks()))
+        yield GaugeMetricFamily(
+            "tidegate_memory_blocks", "Blocks of memory that Python holds.", value=sys.getallocatedblocks()
+        )
         yield self._per_route()
         yield self._verdicts()
         yield from self._budgets()

@@ -15,7 +15,7 @@ How the commits of an epoch are kept from meeting the next one:
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import structlog
 
@@ -24,7 +24,7 @@ from proxy.errors import AssignmentLostError, LogError
 from proxy.model import Partition, Position
 from proxy.positions.identity import Committed
 from proxy.positions.placing import Placing
-from proxy.positions.port import Group, Membership
+from proxy.positions.port import Fetches, Group, Membership
 from proxy.positions.share import Share, Shares
 
 _say = structlog.get_logger("tidegate.positions")
@@ -35,6 +35,7 @@ class Epoch:
 
     def __init__(
         self,
+        fetches: Fetches,
         group: Group,
         placing: Placing,
         owner: PartitionOwner,
@@ -43,6 +44,7 @@ class Epoch:
         is_urgent: Callable[[str], bool],
     ) -> None:
         self._is_urgent = is_urgent
+        self._fetches = fetches
         self._group = group
         self._placing = placing
         self._owner = owner
@@ -51,6 +53,8 @@ class Epoch:
         self._commits = asyncio.Lock()
         self._endings = asyncio.Lock()
         self._ending: Shares = {}
+        self._leaves_out = False
+        """The group did not take all of the last commit."""
         self.shares: Shares = {}
 
     def begin(self, partitions: Collection[Partition], membership: Membership) -> None:
@@ -76,8 +80,7 @@ class Epoch:
     async def _finish(self, shares: Shares) -> None:
         positions = await self._owner.on_revoked([share.partition for share in shares.values()])
         final = [share for partition in positions if (share := shares.get(partition)) is not None]
-        for share in final:
-            share.finish(positions[share.partition])
+        self._note(final, positions)
         taken: Mapping[Partition, int] = {}
         try:
             taken = await self._commit(lambda: final)
@@ -87,27 +90,27 @@ class Epoch:
 
     async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
         """Commit what is owned of the positions; see `EventLog.commit`."""
-        for partition, position in positions.items():
-            if (share := self.shares.get(partition)) is not None:
-                share.finish(position)
-        return await self._commit(lambda: [share for partition in positions if (share := self.shares.get(partition))])
+        self._note(self._owned(positions), positions)
+        return await self._commit(lambda: self._owned(positions))
 
     async def pin(self, shares: Collection[Share]) -> None:
         """Commit where the shares begin, so that they begin there again whatever comes. Raises `LogError`."""
-        await self._commit(lambda: [share for share in shares if self.shares.get(share.partition) is share])
+        taken = await self._commit(lambda: [share for share in shares if self.shares.get(share.partition) is share])
+        for share in shares:
+            share.is_pinned = share.is_pinned or share.partition in taken
 
     async def affirm(self) -> bool:
-        """Ask the group, by a heartbeat, whether it still knows this replica; True at once if nothing is owned.
+        """Ask the group, by a heartbeat, whether it still knows this replica, until its epoch's final commit.
 
-        Raises `AssignmentLostError` if it does not.
+        False without asking if nothing is owned: nothing is proven then. Raises `AssignmentLostError` if it does not.
         """
-        shares = self.shares
+        shares = self.shares or self._ending
         if not shares:
-            return True
+            return False
         try:
             await self._group.affirm(self._membership)
         except AssignmentLostError:
-            if self.shares is shares:
+            if (self.shares or self._ending) is shares:
                 raise
             return False  # it was asked for an epoch that has ended meanwhile
         except LogError:
@@ -121,13 +124,29 @@ class Epoch:
         ours |= {*self.shares, *self._ending}
         return {at: told.offset for at, told in committed.items() if at not in ours}
 
+    def _owned(self, partitions: Iterable[Partition]) -> list[Share]:
+        return [share for partition in partitions if (share := self.shares.get(partition)) is not None]
+
+    def _note(self, shares: Iterable[Share], positions: Mapping[Partition, Position]) -> None:
+        for share in shares:
+            if (offset := self._fetches.offset_of(positions[share.partition])) is not None:
+                share.finish(offset)
+
     async def _commit(self, choose: Callable[[], Collection[Share]]) -> dict[Partition, int]:
         """Commit what is done of the shares chosen, once it is this commit's turn; return what the group took."""
         async with self._commits:
             offsets = {one.partition: Committed(one.done, one.topic_id) for one in choose() if one.began is not None}
             if not offsets:
                 return {}
-            taken = await self._group.commit(self._membership, offsets)
-            for topic in taken.refused:
+            taken, refused = await self._group.commit(self._membership, offsets)
+            self._say_left_out(offsets.keys() - taken)
+            for topic in refused:
                 self._on_refused(topic)
-            return {at: offsets[at].offset for at in offsets if at in taken.partitions}
+            return {at: offsets[at].offset for at in offsets if at in taken}
+
+    def _say_left_out(self, partitions: Collection[Partition]) -> None:
+        """Say once what the group does not take, until it takes everything again."""
+        if partitions and not self._leaves_out:
+            effect = "not committed, tried again; once too much is uncommitted they stand still"
+            _say.warning("commit_left_out", partitions=len(partitions), first=str(min(partitions)), effect=effect)
+        self._leaves_out = bool(partitions)

@@ -185,10 +185,10 @@ class Placing:
         assert wanted is not None
         if wanted < first:
             where = {"partition": str(share.partition), "wanted": wanted, "first": first, "end": end}
-            _say.error("log_truncated", lost=first - wanted, **where)
-            self._owner.on_truncated(share.partition, first - wanted, first)
             if share.skip(first):
                 share.is_pinned = False
+            _say.error("log_truncated", lost=first - wanted, **where)
+            self._owner.on_truncated(share.partition, first - wanted, first)
         elif wanted > end:
             self._restart(share, wanted, first, end)
             return

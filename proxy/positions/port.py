@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, Protocol
 
-from proxy.model import Partition
+from proxy.model import Partition, Position
 from proxy.positions.identity import Committed
 
 EARLIEST = -2
@@ -22,7 +22,8 @@ class Taken(NamedTuple):
     """What became of a commit."""
 
     partitions: frozenset[Partition]
-    refused: frozenset[str]
+    """Those of which the group has said that it took them; if any, the group also knows us."""
+    refused: frozenset[str] = frozenset()
     """Topics for which this login may not commit."""
 
 
@@ -39,6 +40,10 @@ class Fetches(Protocol):
 
     def resume(self, partition: Partition) -> None:
         """Fetch again from the partition."""
+        ...
+
+    def offset_of(self, position: Position) -> int | None:
+        """Return the offset at which a record stands that was handed out; None if that is no position of this log."""
         ...
 
 
@@ -72,9 +77,9 @@ class Group(Protocol):
         ...
 
     async def commit(self, membership: Membership, offsets: Mapping[Partition, Committed]) -> Taken:
-        """Commit the offsets in one request; return what the group took of them.
+        """Commit the offsets in one request; what belongs to a topic that is gone, or not known yet, is left out.
 
-        What belongs to a topic that is gone is not taken. Raises `AssignmentLostError` if the group has fenced us.
+        Raises `AssignmentLostError` if the group has fenced us.
         """
         ...
 

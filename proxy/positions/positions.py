@@ -39,7 +39,7 @@ class Positions:
         self._fetches = fetches
         self._offsets = offsets
         self._placing = Placing(settings, fetches, offsets, group, owner)
-        self._epoch = Epoch(group, self._placing, owner, on_refused=on_refused, is_urgent=is_urgent)
+        self._epoch = Epoch(fetches, group, self._placing, owner, on_refused=on_refused, is_urgent=is_urgent)
         self._attention = asyncio.Event()
 
     @property
@@ -91,7 +91,7 @@ class Positions:
         return await self._epoch.commit(positions)
 
     async def affirm(self) -> bool:
-        """Ask the group whether it still knows this member; True without asking if nothing is owned."""
+        """Ask the group whether it still knows this member; False without asking if nothing is owned."""
         return await self._epoch.affirm()
 
     async def progress(self) -> Mapping[Partition, int]:
@@ -103,7 +103,8 @@ class Positions:
         heads: dict[Partition, int] = {}
         for partition, position in done.items():
             share = self.shares.get(partition)
-            head = position + 1 if isinstance(position, int) else None
+            offset = None if position is None else self._fetches.offset_of(position)
+            head = None if offset is None else offset + 1
             if share is not None and share.began is not None:
                 head = max(head or 0, share.done)  # it also knows of what the log has dropped
             if head is not None:
@@ -118,7 +119,7 @@ class Positions:
         """Have `keep` look at once."""
         self._attention.set()
 
-    async def keep(self, beforehand: Callable[[], Awaitable[None]]) -> None:
+    async def keep(self, beforehand: Callable[[], Awaitable[None]] | None = None) -> None:
         """Place and pin what is new, until cancelled; tried again for as long as it takes.
 
         With nothing to do it still looks for topics that were made anew, some of them each time. `beforehand` is
@@ -131,7 +132,8 @@ class Positions:
                     await self._attention.wait()
             self._attention.clear()
             try:
-                await beforehand()
+                if beforehand is not None:
+                    await beforehand()
                 is_done = await self._attend()
             except LogError:
                 is_done = False
@@ -148,6 +150,4 @@ class Positions:
         unpinned = [share for share in self.shares.values() if share.is_placed and not share.is_pinned]
         if unpinned:
             await self._epoch.pin(unpinned)
-            for share in unpinned:
-                share.is_pinned = True
         return is_placed

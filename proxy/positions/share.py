@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from proxy.model import Partition, Position
+from proxy.model import Partition
 
 
 @dataclass(slots=True, eq=False)
@@ -40,10 +40,15 @@ class Share:
     noticed_at: float = 0.0
     """When that was noticed, by the loop's clock in seconds."""
 
-    def finish(self, position: Position) -> None:
-        """Note that everything up to the position is done with; one from before this epoch is passed over."""
-        if isinstance(position, int) and self.began is not None and position >= self.began:
-            self.done = max(self.done, position + 1)  # what is handed out again was done with before
+    def feed(self, last: int, now: float) -> None:
+        """Note that the records up to the offset `last` were handed out; `now` by the loop's clock in seconds."""
+        self.next = last + 1
+        self.fed_at = now
+
+    def finish(self, offset: int) -> None:
+        """Note that everything up to the offset is done with; one from before this epoch is passed over."""
+        if self.began is not None and offset >= self.began:
+            self.done = max(self.done, offset + 1)  # what is handed out again was done with before
             self._pass_gap()
 
     def skip(self, first: int) -> bool:

@@ -6,6 +6,8 @@ The broker blocks and slows only connections that publish, so this one answers w
 import asyncio
 import struct
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, cast
 
 from aiormq import Channel
@@ -14,9 +16,10 @@ from aiormq.exceptions import AMQPChannelError
 from pamqp import commands
 from pamqp.constants import FRAME_END_CHAR, FRAME_METHOD
 
-from proxy.bridge.broker import QueueState
+from proxy.bridge.broker import QueueKind, QueueState
 from proxy.errors import BrokerError, RefusedLoginError
-from proxy.rabbitmq.login import Login, Logins, speaking
+from proxy.rabbitmq.login import Login, Logins, cause, speaking
+from proxy.rabbitmq.queue_kind import ask_kind, kind_in
 
 POLL_DEADLINE = 1.0
 """Seconds for one poll, connecting included."""
@@ -24,6 +27,12 @@ MISSING_INTERVAL = 1.0
 """Seconds before a queue that did not exist is asked for again: every such question costs a channel ..."""
 MISSING_PER_POLL = 4
 """... and so many channels may be spent in one poll; queues known to exist are asked for first."""
+KINDS_PER_POLL = 4
+"""Queues that are asked for their kind in one poll, each once; this as well costs a channel and a line in its log."""
+KIND_DEADLINE = 0.3
+"""Seconds for such an answer; the depths are not lost for it."""
+KIND_INTERVAL = 60.0
+"""Seconds before a queue is asked again whose kind was not told."""
 _QUEUE_DECLARE = (50, 10)
 _PASSIVE = b"\x01"
 _NO_ARGUMENTS = bytes(4)
@@ -37,7 +46,12 @@ class RabbitMonitor:
         self._hosts = logins.hosts
         self._login: Login | None = None
         self._channel: Channel | None = None
+        self._closing: asyncio.Future[Any] | None = None
+        """Done when the channel is closed. Asked for once: the client makes a new observer for every question."""
         self._missing: dict[str, float] = {}
+        self._kinds: dict[str, QueueKind] = {}
+        self._kind_due: dict[str, float] = {}
+        """When a queue of unknown kind may be asked for it again."""
         self._questions: dict[str, bytes] = {}
         """On the wire, for this channel."""
 
@@ -60,8 +74,11 @@ class RabbitMonitor:
                     if len(found) < len(asked):
                         states[asked[len(found)]] = None
                         self._missing[asked[len(found)]] = now + MISSING_INTERVAL
+                        self._kinds.pop(asked[len(found)], None)
+                        self._kind_due.pop(asked[len(found)], None)
                         missing += 1
                     asked = asked[len(found) + 1 :]
+                await self._learn_kinds(states, now)
         except TimeoutError:
             await self._end(gracefully=False)
             raise BrokerError(f"the monitor had no answer within {POLL_DEADLINE:g} s") from None
@@ -72,12 +89,38 @@ class RabbitMonitor:
             raise
         return {queue: states[queue] for queue in queues if queue in states}
 
+    async def _learn_kinds(self, states: dict[str, QueueState | None], now: float) -> None:
+        """Ask the next few of those that exist and were not asked yet."""
+        due = [
+            (queue, state)
+            for queue, state in states.items()
+            if state is not None and state.kind is None and self._kind_due.get(queue, now) <= now
+        ]
+        for queue, state in due[:KINDS_PER_POLL]:
+            self._kind_due[queue] = now + KIND_INTERVAL
+            kind = await self._kind(await self._connected(), queue)
+            if kind is not None:
+                self._kinds[queue] = kind
+                states[queue] = replace(state, kind=kind)
+
+    async def _kind(self, login: Login, queue: str) -> QueueKind | None:
+        """Ask for one; a connection that gives anything but a refusal is ended, and with it what came of it."""
+        with speaking(login.host), suppress(TimeoutError):
+            async with asyncio.timeout(KIND_DEADLINE):
+                channel = await _opened(login)
+                closing = channel.closing
+                await ask_kind(channel, queue)
+                if await _first(channel.rpc_frames, closing) is None:
+                    return kind_in(cause(closing.exception()))
+        await self._end(gracefully=False)
+        return None
+
     async def close(self) -> None:
         """Close the connection."""
         await self._end(gracefully=True)
 
     async def _end(self, *, gracefully: bool) -> None:
-        login, self._login, self._channel = self._login, None, None
+        login, self._login, self._channel, self._closing = self._login, None, None, None
         if login is not None:
             await login.close(gracefully=gracefully)
 
@@ -89,13 +132,11 @@ class RabbitMonitor:
 
     async def _ask(self, login: Login, queues: Sequence[str]) -> dict[str, QueueState]:
         """Return the states of the queues before the first that does not exist, which closes the channel."""
-        if self._channel is None or self._channel.is_closed:
-            opened = await login.underlay.channel(publisher_confirms=False, frame_buffer_size=0)
-            assert isinstance(opened, Channel)
-            self._channel = opened
+        if self._channel is None or self._closing is None or self._channel.is_closed:
+            self._channel = await _opened(login)
+            self._closing = self._channel.closing
             self._questions.clear()
-        channel = self._channel
-        closing = channel.closing
+        channel, closing = self._channel, self._closing
         questions = b"".join(self._question(channel.number, queue) for queue in queues)
         await channel.write_queue.put(ChannelFrame(payload=questions, should_close=False))
         states: dict[str, QueueState] = {}
@@ -106,7 +147,7 @@ class RabbitMonitor:
                 if not isinstance(closing.exception(), AMQPChannelError):
                     raise BrokerError(f"{login.host}: the monitor's connection was lost")
                 break
-            states[queue] = QueueState(answer.message_count or 0, answer.consumer_count or 0)
+            states[queue] = QueueState(answer.message_count or 0, answer.consumer_count or 0, self._kinds.get(queue))
         return states
 
     def _question(self, channel: int, queue: str) -> bytes:
@@ -121,6 +162,12 @@ def _passive_declare(channel: int, queue: str) -> bytes:
     name = queue.encode()
     method = struct.pack(">HHHB", *_QUEUE_DECLARE, 0, len(name)) + name + _PASSIVE + _NO_ARGUMENTS
     return struct.pack(">BHI", FRAME_METHOD, channel, len(method)) + method + FRAME_END_CHAR
+
+
+async def _opened(login: Login) -> Channel:
+    opened = await login.underlay.channel(publisher_confirms=False, frame_buffer_size=0)
+    assert isinstance(opened, Channel)
+    return opened
 
 
 async def _first(

@@ -58,6 +58,8 @@ class LogSettings(Part):
     """A replica that dies is replaced after this long. Larger: fewer needless rebalances; smaller: a shorter gap."""
     metadata_age: Annotated[Seconds, Field(ge=0.1, le=3600)] = 5.0
     """How soon moved leaders are noticed. Larger: fewer requests; smaller: a shorter stall after a broker is lost."""
+    answer_deadline: Annotated[Seconds, Field(ge=0.1, le=60)] = 2.0
+    """A broker that leaves a request unanswered for longer is silent. Larger: slow networks; smaller: shorter stall."""
     fetch_wait: Annotated[Seconds, Field(ge=0, le=5)] = 0.05
     """How long the log may hold back an empty answer. Larger: less CPU; smaller: quicker resume."""
     fetch_bytes: Annotated[Bytes, Field(ge=1024, le=1024**3)] = 4 * 1024**2

@@ -14,7 +14,9 @@ from random import Random
 
 from proxy.errors import LogError
 from proxy.model import Event, Partition
-from proxy.simulation.memory_group import Committed, Group
+from proxy.positions.identity import Committed
+from proxy.positions.port import Membership
+from proxy.simulation.memory_group import Group
 
 
 @dataclass(slots=True)
@@ -70,6 +72,8 @@ class MemoryCluster:
         """Called with every commit that is taken, before it counts."""
         self.refuses_commits = 0.0
         """Share of commits that are refused."""
+        self.leaves_out = 0.0
+        """Share of the partitions of a commit that the coordinator says it doesn't know, for want of fresh metadata."""
         self.loses_answers = 0.0
         """Share of commits that are taken without an answer."""
         self.slowness = 0.0
@@ -196,22 +200,28 @@ class MemoryCluster:
         return not self.is_down and member not in self._cut_off
 
     async def commit(
-        self, group: Group, member: str, generation: int, offsets: Mapping[Partition, Committed]
+        self, group: Group, membership: Membership, offsets: Mapping[Partition, Committed]
     ) -> frozenset[Partition]:
         """Let a commit pass and be answered; it may be refused, or its answer may never come.
 
-        Returns whose offsets the group took.
-
+        Returns what was taken: what is gone, or not known to the coordinator now, is left out. If nothing is left, it
+        is answered without a look at who asks, as Kafka does.
         Raises `AssignmentLostError` if the group has fenced the member, `LogError` if the log refuses.
         """
+        generation, member = membership
         await self.round_trip(member)
         if self.chance.random() < self.refuses_commits:
             raise LogError("the log refused a commit")
-        taken = group.commit(member, generation, offsets)
+        known = {at: said for at, said in offsets.items() if self.exists(at) and not self._leaves_out()}
+        if known:
+            group.commit(member, generation, known)
         if self.chance.random() < self.loses_answers:
             await asyncio.get_running_loop().create_future()
         await self.answer(member)
-        return taken
+        return frozenset(known)
+
+    def _leaves_out(self) -> bool:
+        return self.leaves_out > 0 and self.chance.random() < self.leaves_out
 
     async def answer(self, member: str) -> None:
         """Let an answer pass from the log to the member; one that is lost does not come at all."""

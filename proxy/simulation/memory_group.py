@@ -4,21 +4,14 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from contextvars import Context
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from proxy.errors import AssignmentLostError
 from proxy.model import Partition
+from proxy.positions.identity import Committed
 
 COORDINATOR = Context()
 """In which the group's own timers run: they belong to no member."""
-
-
-class Committed(NamedTuple):
-    """What a group remembers of a partition."""
-
-    offset: int
-    topic_id: str
-    """Of the topic that the offset belongs to."""
 
 
 class GroupHost(Protocol):
@@ -29,10 +22,6 @@ class GroupHost(Protocol):
 
     def partitions(self, topics: Collection[str]) -> list[Partition]:
         """Return all partitions of the topics, sorted."""
-        ...
-
-    def exists(self, partition: Partition) -> bool:
-        """Tell whether there is such a partition."""
         ...
 
 
@@ -94,8 +83,8 @@ class Group:
         self._renew(self.members[name])
         return self._is_rebalancing
 
-    def commit(self, name: str, generation: int, offsets: Mapping[Partition, Committed]) -> frozenset[Partition]:
-        """Take the offsets, but for partitions that are no more; renew the member's session, as Kafka does.
+    def commit(self, name: str, generation: int, offsets: Mapping[Partition, Committed]) -> None:
+        """Take the offsets; renew the member's session, as Kafka does.
 
         Returns whose it took.
 
@@ -105,9 +94,7 @@ class Group:
         if self.members[name].joining is None:
             self._renew(self.members[name])
         self._cluster.on_commit(name, offsets)
-        taken = {at: offset for at, offset in offsets.items() if self._cluster.exists(at)}
-        self.committed |= taken
-        return frozenset(taken)
+        self.committed |= offsets
 
     def rebalance(self) -> None:
         """Have all members join again."""

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from proxy.bridge.broker import Batch, QueueInsight, QueueState
+from proxy.bridge.broker import Batch, QueueInsight, QueueKind, QueueState
 from proxy.errors import BrokerError
 from proxy.model import Event, Partition
 from proxy.publish_lane import PublishLane
@@ -214,7 +214,7 @@ class ModelMonitor:
             queue = broker.queues.get(name)
             if queue is not None:
                 queue.advance(now)
-            states[name] = None if queue is None else QueueState(queue.ready, queue.consumers.count)
+            states[name] = None if queue is None else QueueState(queue.ready, queue.consumers.count, QueueKind.CLASSIC)
         return states
 
     async def close(self) -> None:

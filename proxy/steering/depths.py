@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from proxy.bridge.broker import DepthMonitor, QueueState
+from proxy.bridge.broker import DepthMonitor, QueueKind, QueueState
 from proxy.errors import BrokerError
 from proxy.steering.rota import Rota
 
@@ -14,6 +14,11 @@ _say = structlog.get_logger("tidegate.depths")
 
 RETRY = 1.0
 """Seconds before a monitor that failed is asked again."""
+DOUBT = 1.0
+"""Seconds for which a queue that had messages or consumers must be told to have neither before it is believed.
+
+RabbitMQ answers 0 and 0 for a quorum queue whose leader is missing or does not answer in time, as if it were empty.
+"""
 POLLS = 1_000
 """Questions a second in all, unless told otherwise."""
 
@@ -39,21 +44,28 @@ class Depths:
         self._interval = interval
         self._rota = Rota(queues, interval, polls)
         self._seen: dict[str, tuple[QueueState | None, float]] = {}
+        self._doubted: dict[str, float] = {}
+        """Since when a queue is told to be empty that was not."""
         self.is_blind = False
         """Whether the last poll failed."""
         self.on_polled: Callable[[], None] = lambda: None
         """Called after every poll, also after one that failed; to be set by whoever wants to act at once."""
 
     def of(self, queue: str) -> QueueState | None:
-        """Return the queue's last known state; None if it does not exist or the monitor is blind."""
+        """Return the queue's last known state; None if it does not exist, is a stream, or the monitor is blind."""
         state, _ = self._seen.get(queue, (None, 0.0))
-        return None if self.is_blind else state
+        return None if self.is_blind or _is_stream(state) else state
+
+    def steers(self, queue: str) -> bool:
+        """Return whether the queue's depth says how far behind its consumers are: not that of a stream."""
+        state, _ = self._seen.get(queue, (None, 0.0))
+        return not _is_stream(state)
 
     def known(self) -> dict[str, QueueState]:
-        """Return the last state of every queue that exists; empty while the monitor is blind."""
+        """Return the last state of every queue that exists and is no stream; empty while the monitor is blind."""
         if self.is_blind:
             return {}
-        return {queue: state for queue, (state, _) in self._seen.items() if state is not None}
+        return {q: state for q, (state, _) in self._seen.items() if state is not None and not _is_stream(state)}
 
     def seen(self, queue: str) -> Seen | None:
         """Return the last answer however old it is, while the monitor is blind too; None if there never was one."""
@@ -89,19 +101,46 @@ class Depths:
             return False
         now = asyncio.get_running_loop().time()
         for queue in asked:
-            if queue not in states:
-                continue
-            state = states[queue]
-            if state is None and (queue not in self._seen or self._seen[queue][0] is not None):
-                _say.warning(
-                    "queue_missing",
-                    queue=queue,
-                    effect="a route of class_budget that names it is blind: none of its rates grows",
-                    remedy="create it, or take it out of the route's queues",
-                )
-            self._seen[queue] = state, now
-            self._rota.tell(queue, now, is_deep=state is not None and state.ready > 0)
+            if queue in states and not self._doubts(queue, states[queue], now):
+                self._see(queue, states[queue], now)
         if self.is_blind:
             _say.info("monitor_sees_again")
         self.is_blind = False
         return True
+
+    def _doubts(self, queue: str, state: QueueState | None, now: float) -> bool:
+        """Return whether the answer is one that a quorum queue in trouble gives, and not yet old enough to be true."""
+        before, _ = self._seen.get(queue, (None, 0.0))
+        is_sudden = state is not None and before is not None and _is_idle(state) and not _is_idle(before)
+        if not is_sudden or (state is not None and state.kind is QueueKind.CLASSIC):
+            self._doubted.pop(queue, None)
+            return False
+        return now - self._doubted.setdefault(queue, now) < DOUBT
+
+    def _see(self, queue: str, state: QueueState | None, now: float) -> None:
+        known, (before, _) = queue in self._seen, self._seen.get(queue, (None, 0.0))
+        if state is None and (not known or before is not None):
+            _say.warning(
+                "queue_missing",
+                queue=queue,
+                effect="a route of class_budget that names it is blind: none of its rates grows",
+                remedy="create it, or take it out of the route's queues",
+            )
+        if _is_stream(state) and not _is_stream(before):
+            _say.error(
+                "queue_is_stream",
+                queue=queue,
+                effect="nothing is steered by it: a stream keeps what was read and knows no consumers",
+                remedy="take it out of the route's queues; where all readers read streams, set routes.*.cap",
+            )
+        self._doubted.pop(queue, None)
+        self._seen[queue] = state, now
+        self._rota.tell(queue, now, is_deep=state is not None and state.ready > 0 and not _is_stream(state))
+
+
+def _is_stream(state: QueueState | None) -> bool:
+    return state is not None and state.kind is QueueKind.STREAM
+
+
+def _is_idle(state: QueueState) -> bool:
+    return not state.ready and not state.consumers

@@ -58,7 +58,7 @@ class ControlledRoute:
         confirmed = tuple(self.statistics.confirmed)
         return Reading(
             at=now,
-            queues=tuple(_seen(queue, depths) for queue in self.queues),
+            queues=tuple(_seen(queue, depths) for queue in self.queues if depths.steers(queue)),
             confirmed=confirmed,
             failed=self.statistics.failed,
             others=self.others(),

@@ -18,6 +18,8 @@ from proxy.model import Event, Partition, Position
 from proxy.settings import Limits, LogSettings
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.memory_log import MemoryLog
+from tests.wire.kafka.cluster import ScriptedCluster
+from tests.wire.kafka.node import Node
 
 LIMITS = Limits(commit_deadline=5.0, drain_deadline=2.0)
 DEADLINE = 20.0
@@ -132,6 +134,38 @@ class MemoryWorld:
     async def fence(self, log: EventLog, group: str) -> None:
         assert isinstance(log, MemoryLog)
         self.cluster.group(group).leave(log._name)
+
+
+class ScriptedWorld(MemoryWorld):
+    """Kafka's client against a cluster of three brokers that is scripted."""
+
+    cluster: ScriptedCluster
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls) -> AsyncIterator[Self]:
+        world = cls()
+        cluster = world.cluster = ScriptedCluster(Random(7), [("127.0.0.1", 0)] * 3)
+        nodes = [Node(number, cluster) for number in cluster.addresses]
+        servers = [await asyncio.start_server(node.serve, "127.0.0.1", 0) for node in nodes]
+        for node, server in zip(nodes, servers, strict=True):
+            cluster.advertised[node.number] = server.sockets[0].getsockname()[:2]
+        try:
+            yield world
+        finally:
+            for node, server in zip(nodes, servers, strict=True):
+                server.close()
+                await node.close()
+            cluster.close()
+
+    def log(self, group: str, **settings: Any) -> EventLog:
+        hosts = [f"{host}:{port}" for host, port in self.cluster.advertised.values()]
+        chosen = {"hosts": hosts, "group": group, "session_timeout": 1.0, "metadata_age": 0.3} | settings
+        return KafkaLog(LogSettings.model_validate(chosen), LIMITS)
+
+    async def fence(self, log: EventLog, group: str) -> None:
+        assert isinstance(log, KafkaLog)
+        self.cluster.group(group).leave(log._consumer._coordinator.member_id)
 
 
 class KafkaWorld:

@@ -17,6 +17,7 @@ from tests.contract.log_adapters import (
     KafkaWorld,
     MemoryWorld,
     Owner,
+    ScriptedWorld,
     World,
     poll_until,
     receive,
@@ -242,15 +243,32 @@ class EventLogContract:
         stale = owner.received[partition][2].position
         owner.finish()
         await log.subscribe(frozenset())
-        await log.commit({partition: stale})
+        assert await log.commit({partition: stale}) == {}
         log.pause([partition])
         log.resume([partition])
-        assert await log.affirm()
+        assert not await log.affirm(), "nobody was asked, so nothing is proven"
         assert await log.poll(0.05) == {}
         await log.subscribe(frozenset({topic}))
         await world.produce(topic, numbered(1, first=10))
         await receive(log, owner, 11)
         assert owner.values(partition) == numbered(11)
+
+    async def test_a_commit_tells_what_was_taken_when_one_of_its_topics_is_gone(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        other = f"{topic}.other"
+        for name in (topic, other):
+            await world.create(name)
+            await world.produce(name, numbered(5))
+        log, owner = await join(topics=frozenset({topic, other}), metadata_age=30.0)
+        await receive(log, owner, 10)
+        assert set(await log.commit(owner.finish())) == {Partition(topic, 0), Partition(other, 0)}
+        await world.delete(other)
+
+        async def is_left_out() -> bool:
+            return set(await log.commit(owner.finish())) == {Partition(topic, 0)}
+
+        await until(is_left_out)
 
     async def test_topics_are_added_and_taken_away_when_the_subscription_changes(
         self, world: World, topic: str, join: Join
@@ -590,6 +608,13 @@ class TestMemoryLog(EventLogContract):
     @pytest.fixture
     def world(self) -> World:
         return MemoryWorld()
+
+
+class TestKafkaLogOnScriptedCluster(EventLogContract):
+    @pytest.fixture
+    async def world(self) -> AsyncIterator[World]:
+        async with ScriptedWorld.open() as world:
+            yield world
 
 
 class TestKafkaLog(EventLogContract):

@@ -337,6 +337,7 @@ class TestMemoryLane(LaneContract):
         return Bench(MemoryWorld())
 
 
+@pytest.mark.each_rabbitmq
 class TestRabbitLane(LaneContract):
     @pytest.fixture
     async def bench(self, stack: Stack) -> AsyncIterator[Bench]:

@@ -110,6 +110,9 @@ class FaultActions:
     async def _refuse_commits(self, fault: Fault) -> None:
         await self._set(fault, self._cluster, "refuses_commits", max(0.3, fault.amount))
 
+    async def _leave_out_commits(self, fault: Fault) -> None:
+        await self._set(fault, self._cluster, "leaves_out", max(0.3, fault.amount))
+
     async def _lose_answers(self, fault: Fault) -> None:
         await self._set(fault, self._cluster, "loses_answers", max(0.3, fault.amount))
 

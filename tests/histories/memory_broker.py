@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from proxy.bridge.broker import Address, Batch, QueueState
+from proxy.bridge.broker import Address, Batch, QueueKind, QueueState
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.model import Event, Partition
 from proxy.publish_lane import PublishLane
@@ -228,7 +228,9 @@ class MemoryMonitor:
             raise BrokerError("memory: no answer")
         known = self._broker.queues
         return {
-            name: QueueState(len(known[name].messages), known[name].consumers) if name in known else None
+            name: QueueState(len(known[name].messages), known[name].consumers, QueueKind.CLASSIC)
+            if name in known
+            else None
             for name in queues
         }
 

@@ -37,7 +37,7 @@ MAX_AGE = 3.0
 
 CONNECTIONS = ("reset", "reset_one", "block", "silence", "slow", "lose_confirms", "late_confirms", "broker_down")
 ANSWERS = ("nack", "unbind", "forbid", "no_consumer", "no_letters")
-LOG = ("rebalance", "refuse_commits", "lose_answers", "fence", "cut_off", "log_down", "stall_log")
+LOG = ("rebalance", "refuse_commits", "leave_out_commits", "lose_answers", "fence", "cut_off", "log_down", "stall_log")
 RECORDS = ("truncate", "compact", "recreate", "refetch", "grow")
 REFILL = "refill"
 """What every other `recreate` is: at once, and with more events than there were."""

@@ -94,7 +94,7 @@ class _WatchedOwner:
         self._owner.on_ended(taken)
 
     def on_truncated(self, partition: Partition, lost: int, first: int) -> None:
-        self._witness.on_truncated(self._name, partition, lost)
+        self._witness.on_truncated(self._name, partition, lost, first)
         self._owner.on_truncated(partition, lost, first)
 
 

@@ -10,10 +10,10 @@ from hashlib import sha256
 from proxy.bridge.broker import Batch
 from proxy.bridge.event_log import Beginning
 from proxy.model import Event, Outcome, Partition, Reason
+from proxy.positions.identity import Committed
 from proxy.publish_lane.wire import Sent
 from proxy.settings import Cap, Settings
 from proxy.simulation.memory_cluster import MemoryCluster
-from proxy.simulation.memory_group import Committed
 from proxy.simulation.virtual_time import PROCESS
 from tests.histories.epoch import Epoch
 from tests.histories.facts import Fact, Facts
@@ -123,9 +123,8 @@ class Witness:
                 self.holders[partition] = generation, ""
         self._pass("revoked")
 
-    def on_truncated(self, replica: str, partition: Partition, lost: int) -> None:
-        """Note that a replica was told of records that it can't read any more."""
-        first = self._cluster.tracks[partition].first
+    def on_truncated(self, replica: str, partition: Partition, lost: int, first: int) -> None:
+        """Note that a replica was told of records that it can't read any more, as the log begins at `first`."""
         self.told[replica].truncated += lost
         self.note(f"{replica} is told that {lost} of {partition} before {first} are lost")
         for fact in self.facts.tracks[partition].facts:

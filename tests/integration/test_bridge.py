@@ -17,6 +17,7 @@ def numbered(start: int, end: int) -> list[bytes]:
     return [b"%d" % number for number in range(start, end)]
 
 
+@pytest.mark.each_rabbitmq
 async def test_every_event_arrives_once_and_is_committed_when_nothing_goes_wrong(stack: Stack, tmp_path: Path) -> None:
     async with Ends.open(stack) as ends:
         topic, queue = await ends.topic(partitions=2), await ends.queue()

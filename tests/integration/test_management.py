@@ -14,7 +14,7 @@ from proxy.steering.depths import Depths
 from proxy.steering.insights import Insights
 from tests.contract.lane_adapters import until
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.timeout(180), pytest.mark.each_rabbitmq]
 
 RATE = 100
 """Messages a second."""

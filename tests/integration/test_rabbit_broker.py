@@ -13,9 +13,10 @@ from uuid import uuid4
 import aio_pika
 import aiormq
 import pytest
+from pydantic import SecretStr
 
 from load.stack import Stack
-from proxy.bridge.broker import LaneState, QueueState
+from proxy.bridge.broker import LaneState, QueueKind, QueueState
 from proxy.errors import BrokerError, RefusedLoginError, SettingsError
 from proxy.model import Event, Outcome, Reason
 from proxy.publish_lane import PublishLane
@@ -26,7 +27,7 @@ from proxy.steering.depths import Depths
 from tests.contract.lane_adapters import Bench, RabbitWorld, until
 from tests.support.recipient import Recorder
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.timeout(180), pytest.mark.each_rabbitmq]
 
 
 @pytest.fixture
@@ -356,8 +357,35 @@ async def test_a_queue_is_watched_when_its_name_is_one_that_the_client_refuses(w
         'false, false, [], none, <<"test">>).',
     )
     monitor = world.monitor()
-    assert await monitor.poll([name, f"{name}?"]) == {name: QueueState(0, 0), f"{name}?": None}
+    assert await monitor.poll([name, f"{name}?"]) == {name: QueueState(0, 0, QueueKind.CLASSIC), f"{name}?": None}
     await monitor.close()
+
+
+@pytest.mark.parametrize("kind", list(QueueKind))
+async def test_the_kind_of_a_queue_is_known_and_nothing_is_taken_from_it(
+    world: RabbitWorld, stack: Stack, kind: QueueKind
+) -> None:
+    name = f"kind.{uuid4().hex[:8]}"
+    queue = await world.channel.declare_queue(name, durable=True, arguments={"x-queue-type": kind.value})
+    for number in range(3):
+        await world.channel.default_exchange.publish(aio_pika.Message(str(number).encode()), name)
+    monitor, reader = world.monitor(), f"user-{uuid4().hex[:8]}"
+    async with asyncio.timeout(10):
+        while (state := (await monitor.poll([name]))[name]) != QueueState(3, 0, kind):
+            assert state is not None
+            assert (state.consumers, state.kind) == (0, kind)
+    await monitor.close()
+    if kind is not QueueKind.STREAM:
+        taken = await queue.get(no_ack=True)
+        assert (taken.body, taken.redelivered) == (b"0", False)
+    with user(stack, reader, "", ".*", ""):
+        settings = world.settings.model_copy(update={"username": reader, "password": SecretStr("secret")})
+        restricted = RabbitBroker(settings, {}, Limits()).monitor()
+        state = (await restricted.poll([name]))[name]
+        await restricted.close()
+    assert state is not None
+    assert state.kind is None
+    await world.channel.queue_delete(name)
 
 
 async def test_a_queue_in_use_is_seen_at_once_when_many_others_do_not_exist(world: RabbitWorld) -> None:
@@ -368,7 +396,7 @@ async def test_a_queue_in_use_is_seen_at_once_when_many_others_do_not_exist(worl
     async with asyncio.timeout(20):
         while len(seen) < 201:
             states = await monitor.poll([*absent, queue] if queue not in seen else [*absent[::-1], queue])
-            assert queue not in seen or states[queue] == QueueState(0, 0)
+            assert queue not in seen or states[queue] == QueueState(0, 0, QueueKind.CLASSIC)
             seen |= states
     assert {name for name, state in seen.items() if state} == {queue}
     await world.channel.declare_queue(absent[0], auto_delete=True)

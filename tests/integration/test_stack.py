@@ -23,7 +23,7 @@ from load.stack.disk import filesystem
 from load.stack.errors import AlreadyUpError
 from load.stack.ports import is_free
 from load.stack.processes import identity, is_running, marked
-from load.stack.state import PROJECT, State, home_of
+from load.stack.state import PROJECT, State, home_of, homes
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -33,6 +33,9 @@ COMMAND_LINE = [sys.executable, "-m", "load.stack"]
 KILLED_AT = """
 import os, signal, sys
 from load.stack.__main__ import main
+from load.stack import guardian
+if os.environ.get("UNGUARDED"):
+    guardian.start = lambda home, owner: owner
 event, name, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
 def look(frame, what, function):
     global times
@@ -58,13 +61,24 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND_LINE, *arguments], cwd=PROJECT, check=False, capture_output=True, text=True)
 
 
-def killed_at(event: str, function: str, times: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+def killed_at(
+    event: str, function: str, times: int, *arguments: str, guarded: bool = True
+) -> subprocess.CompletedProcess[str]:
     command_line = [sys.executable, "-c", KILLED_AT, event, function, str(times), *arguments]
-    return subprocess.run(command_line, cwd=PROJECT, check=False, capture_output=True, text=True)
+    environment = os.environ | ({} if guarded else {"UNGUARDED": "yes"})
+    return subprocess.run(command_line, cwd=PROJECT, env=environment, check=False, capture_output=True, text=True)
 
 
+GUARDIAN_SECONDS = 30.0
 PORTS_SECONDS = 10.0
 """What is under way to a process that was killed holds its port until the other side has heard of it."""
+
+
+def await_gone(home: Path) -> None:
+    """Wait until the guardian has done its work."""
+    waited, deadline = threading.Event(), time.monotonic() + GUARDIAN_SECONDS
+    while (home.exists() or marked(home)) and time.monotonic() < deadline:
+        waited.wait(0.05)
 
 
 def assert_nothing_is_left(home: Path, ports: dict[str, int]) -> None:
@@ -286,27 +300,40 @@ def test_each_node_is_told_apart_when_status_is_asked_for(stack: Stack) -> None:
 
 
 KILL_POINTS = [
-    ("return", "save", 1),  # only the first words are written
-    ("c_return", "posix_spawn", 1),  # RabbitMQ has been started, its pid is not known to the script
-    ("return", "save", 2),
+    ("c_return", "posix_spawn", 1),  # the guardian has been started
+    ("c_return", "posix_spawn", 2),  # RabbitMQ has been started, its pid is not known to the script
+    ("return", "save", 3),
     ("c_return", "fork_exec", 2),  # Kafka's storage is being formatted; the first was to ask Java's version
-    ("c_return", "posix_spawn", 2),  # Kafka has been started
+    ("c_return", "posix_spawn", 3),  # Kafka has been started
     ("return", "grant", 1),
-    ("call", "_describe", 1),  # all is up
+    ("return", "await_ready", 2),  # all is up
 ]
 
 
-@pytest.mark.parametrize("point", KILL_POINTS, ids=lambda point: "-".join(map(str, point)))
-def test_down_leaves_nothing_when_the_script_was_killed(name: str, point: tuple[str, str, int]) -> None:
+def point_id(point: tuple[str, str, int]) -> str:
+    return "-".join(map(str, point))
+
+
+@pytest.mark.parametrize("point", KILL_POINTS, ids=point_id)
+def test_the_guardian_leaves_nothing_when_the_script_was_killed(name: str, point: tuple[str, str, int]) -> None:
     killed = killed_at(*point, "up", "--name", name, "--heap", "512m")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    home = home_of(name)
-    ports = State.load(home / "state.json").ports if (home / "state.json").exists() else {}
+
+    await_gone(home_of(name))
+
+    assert_nothing_is_left(home_of(name), {})
+
+
+@pytest.mark.parametrize("point", [("return", "save", 1), ("c_return", "posix_spawn", 2)], ids=point_id)
+def test_down_leaves_nothing_when_script_and_guardian_were_killed(name: str, point: tuple[str, str, int]) -> None:
+    killed = killed_at(*point, "up", "--name", name, "--heap", "512m", guarded=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    ports = State.load(home_of(name) / "state.json").ports
 
     done = command("down", "--name", name)
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert_nothing_is_left(home, ports)
+    assert_nothing_is_left(home_of(name), ports)
 
 
 def test_a_stale_pid_in_the_state_is_not_killed_when_somebody_else_has_it_now(name: str) -> None:
@@ -368,23 +395,34 @@ def test_nothing_is_left_when_up_is_interrupted(name: str) -> None:
     assert_nothing_is_left(home_of(name), ports)
 
 
-def test_the_next_up_cleans_when_earlier_scripts_were_killed(stack: Stack, name: str) -> None:
+def test_nothing_is_left_when_run_and_its_command_are_killed() -> None:
     shell = 'echo "$TIDEGATE_STACK"; exec sleep 60'
     with subprocess.Popen([*COMMAND_LINE, "run", "--", "sh", "-c", shell], cwd=PROJECT, stdout=-1, stderr=-1) as run:
         assert run.stdout is not None
         path = Path(run.stdout.readline().decode().strip())
-        abandoned = State.load(path)
+        state = State.load(path)
         sleeper = int(Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()[-1])
         run.kill()
         os.kill(sleeper, signal.SIGKILL)
-    assert all(map(is_running, abandoned.processes.values()))
-    half_started = killed_at("c_return", "posix_spawn", 2, "up", "--name", name)
+
+    await_gone(state.home)
+
+    assert_nothing_is_left(state.home, state.ports)
+
+
+def test_the_next_up_cleans_when_scripts_and_guardians_were_killed(stack: Stack, name: str) -> None:
+    half_started = killed_at("c_return", "posix_spawn", 2, "run", "--", "true", guarded=False)
     assert half_started.returncode == -signal.SIGKILL
-    stale = marked(home_of(name))
-    assert stale
+    abandoned = [State.load(home / "state.json") for home in homes() if home.name.startswith("own-")]
+    abandoned = [state for state in abandoned if state.is_abandoned()]
+    same_name = killed_at("c_return", "posix_spawn", 2, "up", "--name", name, guarded=False)
+    assert same_name.returncode == -signal.SIGKILL
+    stale = [*marked(home_of(name)), *(process for state in abandoned for process in marked(state.home))]
+    assert len(abandoned) == 1
+    assert all(map(is_running, stale))
 
     with Stack.up(name) as one:
-        assert_nothing_is_left(abandoned.home, abandoned.ports)
+        assert_nothing_is_left(abandoned[0].home, abandoned[0].ports)
         assert not any(map(is_running, stale))
         assert one.answers() == stack.answers() == {"kafka": True, "rabbitmq": True}
 

@@ -32,14 +32,15 @@ INBOX = "proxy/bridge/inbox.py"
 OFFSETS = "proxy/bridge/offsets.py"
 BUDGETED = "proxy/steering/budgeted.py"
 RECORDER = "proxy/recording/recorder.py"
-TALLY = "proxy/bridge/tally.py"
+TALLY = "proxy/recording/tally.py"
+BOOKS = "proxy/recording/books.py"
+SHARE = "proxy/positions/share.py"
 LEDGER = "proxy/publish_lane/ledger.py"
 SESSION = "proxy/publish_lane/session.py"
 LANE = "proxy/publish_lane/lane.py"
 LINE = "proxy/publish_lane/line.py"
 OUTCOMES = "proxy/publish_lane/outcomes.py"
-SHARE = "proxy/simulation/memory_share.py"
-"""Of the log in memory, which does what `proxy/positions/placing.py` does."""
+PLACING = "proxy/positions/placing.py"
 QUARANTINE = "proxy/publish_lane/quarantine.py"
 
 MUTATIONS = (
@@ -65,8 +66,8 @@ MUTATIONS = (
     Mutation(
         "final commit ahead of the confirms",
         FLOW,
-        "        if outcome is Outcome.CONFIRMED:\n            self.watermark",
-        "        if outcome is Outcome.CONFIRMED or self.closing:\n            self.watermark",
+        "        if outcome is Outcome.CONFIRMED:\n            self._resolve",
+        "        if outcome is Outcome.CONFIRMED or self.closing:\n            self._resolve",
     ),
     Mutation(
         "nack taken as ack",
@@ -216,8 +217,8 @@ MUTATIONS = (
     Mutation(
         "fencing ignored",
         COMMITTER,
-        "            self._lease.end()\n            return",
-        "            self._lease.renew(started)\n            return",
+        "                self._lease.end()\n",
+        "                self._lease.renew(asyncio.get_running_loop().time())\n",
     ),
     Mutation(
         "epoch ignored: flows outlive their revocation",
@@ -341,21 +342,82 @@ MUTATIONS = (
         "\n    def _record_routes_and_classes(",
     ),
     Mutation(
+        "what the log left out of a commit counts as committed",
+        COMMITTER,
+        "            if flow.partition in taken:\n",
+        "            flow.watermark.committed = max(flow.watermark.committed, resolved)\n"
+        "            if flow.partition in taken:\n",
+    ),
+    Mutation(
+        "what the log left out of a commit is forgotten",
+        COMMITTER,
+        "            self._stake.put_back([flow for flow in due if flow.partition not in taken], 0)\n",
+        "",
+    ),
+    Mutation(
+        "what a failed commit held is forgotten",
+        COMMITTER,
+        "                if not is_taken:\n",
+        "                if False:\n",
+    ),
+    Mutation(
+        "commits go back when records are handed out again",
+        SHARE,
+        "            self.done = max(self.done, offset + 1)",
+        "            self.done = offset + 1",
+    ),
+    Mutation(
+        "the last commit of an epoch is not booked",
+        ASSIGNMENT,
+        "                self._account.on_committed(flow, resolved, taken[flow.partition])\n",
+        "                pass\n",
+    ),
+    Mutation(
+        "a committed range begins where it ends",
+        BOOKS,
+        "                first=epoch.end,\n",
+        "                first=end,\n",
+    ),
+    Mutation(
+        "dead letters are booked as delivered",
+        BOOKS,
+        "    told.delivered -= count\n",
+        "",
+    ),
+    Mutation(
+        "dead letters are booked a commit too early",
+        BOOKS,
+        "        while epoch.letters and epoch.letters[0][0] <= resolved:\n",
+        "        while epoch.letters:\n",
+    ),
+    Mutation(
+        "delivered events are booked again with every commit",
+        BOOKS,
+        "        epoch.committed = resolved\n",
+        "",
+    ),
+    Mutation(
+        "the last ranges are not written",
+        RECORDER,
+        "        self.books.write()\n",
+        "",
+    ),
+    Mutation(
         "truncation untold",
         ASSIGNMENT,
-        '        self._incident("truncated", topic=partition.topic, partition=partition.number, count=lost)\n',
+        "        self._account.on_truncated(partition, lost, first)\n",
         "        return\n",
     ),
     Mutation(
         "the id of the topic is ignored",
-        SHARE,
-        "        if self.topic_id == track.topic_id:\n",
-        "        if self.next <= track.end:\n",
+        PLACING,
+        "        if told == share.topic_id:\n",
+        "        if told == share.topic_id or share.began is not None:\n",
     ),
     Mutation(
         "an offset committed for a topic that is gone is trusted",
-        SHARE,
-        "        return offset if topic_id == track.topic_id else track.first\n",
-        "        return offset\n",
+        PLACING,
+        "            share.topic_id, share.next = committed.topic_id, committed.offset\n",
+        "            share.next = committed.offset\n",
     ),
 )

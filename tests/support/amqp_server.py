@@ -26,6 +26,14 @@ class AmqpServer:
         """Said instead of `open-ok`."""
         self.acks = False
         """Whether what is published is confirmed, one by one."""
+        self.refuse_consumer: str | None = "PRECONDITION_FAILED - of queue type rabbit_classic_queue"
+        """How a consumer is refused; None: it is let in."""
+        self.depths: dict[str, tuple[int, int]] = {}
+        """What a passive declare tells: messages and consumers; others do not exist."""
+        self.is_mute_to_consumers = False
+        self.hangs_up_on_consumers = False
+        self.accepted = 0
+        """Connections so far."""
         self._tags: Counter[int] = Counter()
         self._writer: asyncio.StreamWriter
 
@@ -61,6 +69,7 @@ class AmqpServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
+        self.accepted += 1
         self._tags.clear()
         try:
             await reader.readexactly(8)
@@ -77,7 +86,7 @@ class AmqpServer:
         finally:
             writer.close()
 
-    def _answer(self, channel: int, value: Any) -> None:
+    def _answer(self, channel: int, value: Any) -> None:  # noqa: C901 -- a table
         match value:
             case commands.Connection.StartOk():
                 self.say(self.refuse or commands.Connection.Tune(2047, 131_072, 5), 0)
@@ -89,7 +98,27 @@ class AmqpServer:
                 self.say(commands.Channel.OpenOk(), channel)
             case commands.Confirm.Select():
                 self.say(commands.Confirm.SelectOk(), channel)
+            case commands.Channel.Close():
+                self.say(commands.Channel.CloseOk(), channel)
+            case commands.Queue.Declare():
+                self._tell_depth(channel, value.queue)
+            case commands.Basic.Consume():
+                self._meet_consumer(channel)
             case commands.Basic.Publish():
                 self._tags[channel] += 1
                 if self.acks:
                     self.say(commands.Basic.Ack(self._tags[channel]), channel)
+
+    def _tell_depth(self, channel: int, queue: str) -> None:
+        if queue in self.depths:
+            self.say(commands.Queue.DeclareOk(queue, *self.depths[queue]), channel)
+        else:
+            self.say(commands.Channel.Close(404, f"NOT_FOUND - no queue '{queue}'", 50, 10), channel)
+
+    def _meet_consumer(self, channel: int) -> None:
+        if self.hangs_up_on_consumers:
+            self.hang_up()
+        elif self.refuse_consumer is not None and not self.is_mute_to_consumers:
+            self.say(commands.Channel.Close(406, self.refuse_consumer, 60, 20), channel)
+        elif not self.is_mute_to_consumers:
+            self.say(commands.Basic.ConsumeOk("c"), channel)

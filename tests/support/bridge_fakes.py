@@ -159,7 +159,7 @@ class ScriptedLog:
         self.affirmed += 1
         if isinstance(self.failure, AssignmentLostError):
             raise self.failure
-        return self.failure is None
+        return self.failure is None and not self.owns_nothing
 
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         self._fail()

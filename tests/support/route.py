@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Self
 
-from proxy.bridge.broker import LaneState, QueueState
+from proxy.bridge.broker import LaneState, QueueKind, QueueState
 from proxy.congestion.class_budget import BudgetVerdict, RouteBudget
 from proxy.congestion.collector import RouteStatistics
 from proxy.congestion.divider import Divider
@@ -30,6 +30,11 @@ class ScriptedRoute:
         self.depth = 0.0
         self.least_seen = 0
         """The monitor sees so many messages at least, for as long as this stands."""
+        self.lies = 0
+        """So many of the monitor's answers in a row say 0 and 0; then comes a true one."""
+        self.told = 0
+        """Answers so far."""
+        self.is_stream = False
         self.bound = inf
         """Events beyond it are nacked."""
         self.state = LaneState.OPEN
@@ -119,6 +124,11 @@ class _States(Mapping[str, QueueState | None]):
 
     def __getitem__(self, queue: str) -> QueueState:
         route = self._by_queue[queue]
+        route.told += 1
+        if route.is_stream:
+            return QueueState(route.admitted[0] + 1_000_000, 0, QueueKind.STREAM)
+        if route.told % (route.lies + 1):
+            return QueueState(0, 0)
         return QueueState(max(int(route.depth), route.least_seen), 1)
 
     def __iter__(self) -> Iterator[str]:

@@ -275,6 +275,7 @@ def test_metrics_tell_routes_queues_classes_and_types_of_now() -> None:
             for family in process.app.status.families()
             for sample in family.samples
         }
+        assert told.pop(("tidegate_memory_blocks",)) > 0
         expected: dict[tuple[str, ...], float] = {
             ("tidegate_tasks",): len(asyncio.all_tasks()),
             ("tidegate_in_flight_events", "r"): 0,

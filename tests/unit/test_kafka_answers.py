@@ -47,6 +47,9 @@ class Client:
             raise answer
         return answer
 
+    async def ask_any(self, request: Any) -> Any:
+        return await self.send(1, request)
+
     async def set_topics(self, topics: set[str]) -> None: ...
 
     async def coordinator_lookup(self, _kind: Any, _group: str) -> int:
@@ -63,14 +66,6 @@ def inquiry(client: Client) -> Inquiry:
 
 def offsets(*answers: tuple[Partition, int, int]) -> Any:
     return SimpleNamespace(topics=[("orders", [(at.number, error, -1, offset) for at, error, offset in answers])])
-
-
-async def test_the_next_broker_is_asked_when_one_does_not_answer() -> None:
-    topics = SimpleNamespace(API_VERSION=8, topics=[(0, "orders", False, [], 1 << 3)])
-    client = Client(lambda node: errors.NodeNotReadyError() if node == 1 else topics)
-    survey = await inquiry(client).survey(["orders"])
-    assert survey.readable == {"orders"}
-    assert client.asked == [1, 2]
 
 
 async def test_the_question_fails_when_no_broker_answers() -> None:
@@ -139,6 +134,14 @@ async def test_a_commit_is_a_log_error_when_it_is_refused_or_takes_too_long() ->
         await coordinator(lambda _: errors.CoordinatorNotAvailableError(), 0.02).commit(
             membership, {ONE: Committed(5, "")}
         )
+
+
+async def test_a_commit_counts_for_what_the_answer_says_when_a_topic_is_unknown_or_refused() -> None:
+    unknown, refused = errors.UnknownTopicOrPartitionError.errno, errors.TopicAuthorizationFailedError.errno
+    answer = SimpleNamespace(topics=[("orders", [(0, 0), (1, unknown)]), ("secret", [(0, refused)])])
+    wanted = {ONE: Committed(5, ""), TWO: Committed(5, ""), Partition("secret", 0): Committed(5, "")}
+    taken = await coordinator(lambda _: answer).commit(Membership(1, "me"), wanted)
+    assert taken == (frozenset({ONE}), frozenset({"secret"}))
 
 
 async def test_nothing_is_asked_when_the_log_has_been_left() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
+from structlog.testing import capture_logs
 
 from proxy.bridge.event_log import Beginning
 from proxy.errors import AssignmentLostError
@@ -52,19 +53,23 @@ class _Coordinator:
 
     def __init__(self) -> None:
         self.commits: list[tuple[Membership, dict[Partition, Committed]]] = []
+        self.unknown: set[Partition] = set()
+        """Of topics that it does not know (now)."""
         self.open = asyncio.Event()
         self.open.set()
-        self.leaves_out = False
         self.failure: Exception | None = None
+        self.asked = 0
 
     async def commit(self, membership: Membership, offsets: Mapping[Partition, Committed]) -> Taken:
+        self.asked += 1
         await self.open.wait()
         if self.failure is not None:
             raise self.failure
         self.commits.append((membership, dict(offsets)))
-        return Taken(frozenset() if self.leaves_out else frozenset(offsets), frozenset())
+        return Taken(frozenset(offsets) - self.unknown)
 
     async def affirm(self, _: Membership) -> None:
+        self.asked += 1
         await self.open.wait()
         if self.failure is not None:
             raise self.failure
@@ -75,11 +80,15 @@ class _Owner:
         self.final = final
         self.ended: list[Mapping[Partition, int]] = []
         self.failure: Exception | None = None
+        self.draining = asyncio.Event()
+        """Set once everything sent has its outcome."""
+        self.draining.set()
 
     def on_assigned(self, _: Collection[Partition]) -> Collection[Partition]:
         return ()
 
     async def on_revoked(self, _: Collection[Partition]) -> Mapping[Partition, Position]:
+        await self.draining.wait()
         if self.failure is not None:
             raise self.failure
         return self.final
@@ -95,7 +104,8 @@ class _Owner:
 def _epoch(owner: _Owner) -> tuple[Epoch, _Coordinator]:
     placing: Any = _Placing()
     coordinator: Any = _Coordinator()
-    epoch = Epoch(coordinator, placing, owner, on_refused=lambda _: None, is_urgent=lambda _: True)
+    fetches: Any = SimpleNamespace(offset_of=lambda position: position)
+    epoch = Epoch(fetches, coordinator, placing, owner, on_refused=lambda _: None, is_urgent=lambda _: True)
     epoch.begin([AT], ME)
     return epoch, coordinator
 
@@ -129,7 +139,7 @@ async def test_the_owner_is_told_how_far_the_last_commit_has_come_when_an_epoch_
 
 async def test_a_position_is_not_said_to_be_taken_when_the_group_left_it_out() -> None:
     epoch, coordinator = _epoch(_Owner({}))
-    coordinator.leaves_out = True
+    coordinator.unknown = {AT}
     assert await epoch.commit({AT: 109}) == {}
 
 
@@ -173,3 +183,41 @@ async def test_the_rebalance_goes_on_when_the_final_commit_is_fenced_or_the_owne
     owner.failure = ZeroDivisionError()
     await rebalances.on_partitions_revoked(set())
     assert failures == [owner.failure]
+
+
+async def test_nothing_counts_as_committed_or_pinned_when_the_group_leaves_it_out() -> None:
+    epoch, coordinator = _epoch(_Owner({}))
+    coordinator.unknown = {AT}
+    with capture_logs() as said:
+        assert await epoch.commit({AT: 109}) == {}
+        await epoch.pin(list(epoch.shares.values()))
+        assert not epoch.shares[AT].is_pinned
+        coordinator.unknown = set()
+        assert await epoch.commit({AT: 109}) == {AT}
+        await epoch.pin(list(epoch.shares.values()))
+        assert epoch.shares[AT].is_pinned
+    assert [entry["event"] for entry in said] == ["commit_left_out"]
+
+
+async def test_nothing_is_proven_when_nothing_is_owned() -> None:
+    epoch, coordinator = _epoch(_Owner({AT: 149}))
+    epoch.shares = {}
+    assert await epoch.commit({AT: 109}) == {}
+    assert not await epoch.affirm()
+    assert coordinator.asked == 0
+
+
+async def test_the_group_is_asked_who_we_are_when_an_epoch_is_draining() -> None:
+    owner = _Owner({AT: 149})
+    owner.draining.clear()
+    epoch, coordinator = _epoch(owner)
+    ending = asyncio.ensure_future(epoch.end())
+    await asyncio.sleep(0)
+    assert await epoch.affirm()
+    coordinator.failure = AssignmentLostError("fenced")
+    with pytest.raises(AssignmentLostError):
+        await epoch.affirm()
+    owner.draining.set()
+    await ending
+    assert not await epoch.affirm()
+    assert coordinator.asked == 3

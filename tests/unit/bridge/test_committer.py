@@ -136,3 +136,21 @@ def test_the_first_event_waits_for_one_answer_only_when_a_partition_is_assigned(
         assert world.written == ["p0"]
 
     lived(story)
+
+
+def test_nothing_counts_as_committed_and_the_lease_ends_when_the_log_takes_nothing_of_a_commit() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 2))
+        await asyncio.sleep(0.1)  # the assignment is affirmed
+        world.log.owns_nothing = True
+        world.lane.finish()
+        await asyncio.sleep(SESSION / 2)
+        [flow] = world.assignment.flows()
+        assert flow.watermark.uncommitted
+        assert world.lease.left(asyncio.get_running_loop().time()) <= 0
+        world.log.owns_nothing = False
+        await asyncio.sleep(1)
+        assert not flow.watermark.uncommitted
+        assert world.lease.left(asyncio.get_running_loop().time()) > 0
+
+    lived(story)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from load.growth import Sample, growth, lives
+from load.growth import Sample, growth, lives, steadiness
 
 MB = 1_000_000
 
@@ -60,3 +60,38 @@ def test_a_new_process_is_a_new_life() -> None:
     first, second = Sample(0, 1, 7, 1, 1, 1), Sample(2, 1, 8, 1, 1, 1)
 
     assert lives([first, second]) == {(1, 7): [first], (1, 8): [second]}
+
+
+def calm(*, bytes_a_look: int = 0, blocks_a_look: int = 0, files: int = 0, warm: int = 0) -> list[Sample]:
+    """An hour of looks, one each 10 s; within the first ten minutes `warm` bytes come at each."""
+    return [
+        Sample(
+            10.0 * at, 0, 7, 80 * MB + bytes_a_look * at + warm * min(at, 60), 40 + files * (at > 200), 3, 30,
+            500_000 + blocks_a_look * at,
+        )
+        for at in range(361)
+    ]  # fmt: skip
+
+
+def test_nothing_has_grown_when_only_the_warm_up_took_memory() -> None:
+    found = steadiness(calm(warm=100_000), 0)
+
+    assert not found.is_broken
+    assert abs(found.slope) < 1
+
+
+def test_memory_is_told_when_it_rises_by_two_megabytes_an_hour() -> None:
+    found = steadiness(calm(bytes_a_look=2 * MB // 360), 0)
+
+    assert found.is_broken
+    assert "+2.00 MB an hour" in found.words
+
+
+@pytest.mark.parametrize("grown", [calm(blocks_a_look=20), calm(files=1)])
+def test_blocks_and_descriptors_are_told_when_they_grow(grown: list[Sample]) -> None:
+    assert steadiness(grown, 0).is_broken
+
+
+def test_no_verdict_is_given_when_there_are_few_looks() -> None:
+    with pytest.raises(ValueError, match="looks at replica 0"):
+        steadiness(calm()[:15], 0)

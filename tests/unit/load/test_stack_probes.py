@@ -54,7 +54,7 @@ def test_the_clusters_id_is_read_when_a_broker_is_registered(serve: Serve) -> No
 
 
 def test_kafka_is_not_ready_when_no_broker_is_registered(serve: Serve) -> None:
-    with pytest.raises(NotReadyError, match="not registered"):
+    with pytest.raises(NotReadyError, match="0 of 1 brokers are registered"):
         probes.kafka_cluster(serve(kafka_answer(metadata(0, "our-cluster"))))
 
 

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
+import pytest
 from structlog.testing import capture_logs
 
-from proxy.bridge.broker import QueueState
+from proxy.bridge.broker import QueueKind, QueueState
 from proxy.errors import BrokerError
 from proxy.simulation import virtual_time
 from proxy.steering.depths import Depths
@@ -157,3 +159,69 @@ def test_the_monitor_is_left_alone_when_no_queue_is_watched() -> None:
         return monitor.polls
 
     assert virtual_time.run(live()) == 0
+
+
+def answering(depths: Depths, monitor: ScriptedMonitor, state: QueueState | None) -> Callable[[], Awaitable[float]]:
+    """Return what lets the monitor tell this of `a` for a tenth of a second, then says how old the known depth is."""
+
+    async def live() -> float:
+        monitor.states = {"a": state, "b": QueueState(0, 0)}
+        await asyncio.sleep(0.1)
+        seen = depths.seen("a")
+        assert seen is not None
+        return asyncio.get_running_loop().time() - seen.at
+
+    return live
+
+
+@pytest.mark.parametrize("before", [QueueState(7, 1), QueueState(0, 1), QueueState(7, 0)])
+@pytest.mark.parametrize("kind", [QueueKind.QUORUM, None])
+def test_an_empty_queue_without_consumers_is_not_believed_for_a_second_when_it_had_either(
+    before: QueueState, kind: QueueKind | None
+) -> None:
+    async def story(monitor: ScriptedMonitor, depths: Depths) -> None:
+        before_it = replace(before, kind=kind)
+        assert await answering(depths, monitor, before_it)() < 0.1
+        empty = answering(depths, monitor, QueueState(0, 0, kind))
+        for tenths in range(1, 10):
+            age = await empty()
+            assert depths.of("a") == before_it
+            assert tenths / 10 - 0.05 < age < tenths / 10 + 0.1
+        for _ in range(2):
+            await empty()
+        assert await empty() < 0.1
+        assert depths.of("a") == QueueState(0, 0, kind)
+
+    assert watched(story) == []
+
+
+def test_a_lie_every_other_time_never_empties_a_queue() -> None:
+    async def story(monitor: ScriptedMonitor, depths: Depths) -> None:
+        for depth in range(1, 40):
+            assert await answering(depths, monitor, QueueState(depth, 1, QueueKind.QUORUM))() < 0.1
+            for _ in range(3):
+                await answering(depths, monitor, QueueState(0, 0, QueueKind.QUORUM))()
+                assert depths.of("a") == QueueState(depth, 1, QueueKind.QUORUM)
+
+    watched(story)
+
+
+def test_a_classic_queue_is_believed_at_once_when_it_is_empty_and_its_consumers_are_gone() -> None:
+    async def story(monitor: ScriptedMonitor, depths: Depths) -> None:
+        await answering(depths, monitor, QueueState(7, 1, QueueKind.CLASSIC))()
+        assert await answering(depths, monitor, QueueState(0, 0, QueueKind.CLASSIC))() < 0.1
+        assert depths.of("a") == QueueState(0, 0, QueueKind.CLASSIC)
+
+    watched(story)
+
+
+def test_a_stream_is_named_once_and_steers_nothing() -> None:
+    async def story(monitor: ScriptedMonitor, depths: Depths) -> None:
+        assert depths.steers("a")
+        for kind in (QueueKind.STREAM, QueueKind.CLASSIC, QueueKind.STREAM):
+            for number in range(20):
+                await answering(depths, monitor, QueueState(90 + number, 0, kind))()
+            assert depths.steers("a") is (kind is QueueKind.CLASSIC)
+            assert (depths.of("a") is None, "a" not in depths.known()) == 2 * (kind is QueueKind.STREAM,)
+
+    assert watched(story) == ["queue_is_stream:a", "queue_is_stream:a"]

@@ -230,3 +230,29 @@ def test_a_route_keeps_its_rate_when_another_is_stalled_blocked_or_its_queue_is_
         assert well.depth < 0.15 * CAPACITY
 
     lived(story, "well", "stalled", "blocked")
+
+
+def test_little_is_admitted_when_a_quorum_queue_seems_empty_while_its_consumers_stand_still() -> None:
+    """Three of four answers are what RabbitMQ says when the leader does not answer it in time."""
+
+    async def story(rig: Rig, route: ScriptedRoute) -> None:
+        await asyncio.sleep(10)
+        route.capacity = 0.0
+        route.lies = 3
+        before = sum(route.admitted)
+        await asyncio.sleep(10)
+        assert sum(route.admitted) - before < 1.5 * CAPACITY
+
+    lived(story)
+
+
+def test_a_stream_among_a_routes_queues_holds_nothing_back() -> None:
+    async def story(rig: Rig, route: ScriptedRoute) -> None:
+        route.is_stream = True
+        await asyncio.sleep(5)
+        assert route.last.cause is Sign.NONE
+        assert route.last.reading.queues == ()
+        assert route.nacked == 0
+        assert await rate_over(route, 5) > 3 * CAPACITY
+
+    lived(story)

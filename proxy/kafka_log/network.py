@@ -1,0 +1,293 @@
+"""The library's client with a bound of its own for every request, so that one silent node holds up nobody else.
+
+The library has one timeout for everything, which must be as long as its longest request, the join of a group; it
+connects to one node at a time; and it asks a node chosen by chance. Here
+
+- a request is answered within `Bounds.answer` seconds of the one before it on the same connection, beyond what the node
+  may hold it back: a fetch its wait, a join and a sync as long as the group takes to gather. Or its connection is given
+  up. A fetch that took too long is given twice the time, up to eight times: a slow node is no silent one;
+- a node that holds back a join is asked every second whether it is there, on another connection;
+- every node is connected to by itself, once for all who wait; they wait no longer than for an answer, and hardly at all
+  for a node known to be silent, while the attempt goes on;
+- who may ask any node asks one that answers, and another one every `ASK_ANOTHER` seconds.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from aiokafka import errors
+from aiokafka.client import AIOKafkaClient, ConnectionGroup
+from aiokafka.conn import AIOKafkaConnection, CloseReason, create_conn
+from aiokafka.protocol.admin import ApiVersionRequest
+from aiokafka.protocol.coordination import FindCoordinatorRequest
+from aiokafka.protocol.fetch import FetchRequest
+from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
+from aiokafka.protocol.metadata import MetadataRequest
+
+from proxy.kafka_log.nodes import CONNECT, Nodes
+
+ASK_ANOTHER = 1.0
+"""Seconds after which another node is asked, too; and between two questions to one that holds back a join."""
+KNOCK = 0.5
+"""Seconds for which a request waits for a connection to a node that is known to be silent."""
+_CONNECT_ANSWERS = 1.5
+"""One attempt to connect, login included, takes at most the time of so many answers."""
+_STRETCHES = 3
+"""How often the time for a fetch is doubled."""
+_METADATA_PAUSE = 0.1
+"""Seconds between two requests for metadata: partitions without a leader would have it asked for without end."""
+_KEEPALIVE = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
+"""A connection on which nothing is under way but a join is known to be dead after 8 s."""
+
+
+class Bounds(NamedTuple):
+    """Seconds that requests may take."""
+
+    answer: float
+    fetch_wait: float = 0.0
+    """How long a node may hold back an empty fetch."""
+    gather: float = 0.0
+    """How long a node may hold back a join or a sync."""
+
+
+class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is untyped
+    """One that gives each request its own time, and takes a closed transport for a lost connection."""
+
+    patience: Callable[[Any], float] | None = None
+    """Seconds for a request beyond those before it; None: as constructed, which bounds the login."""
+    _due = 0.0
+
+    async def connect(self) -> Any:
+        """Connect and log in; the kernel notices a peer that is gone without a word."""
+        connected = await super().connect()
+        opened = self._writer.get_extra_info("socket") if self._writer is not None else None
+        if opened is not None:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for name, seconds in _KEEPALIVE.items():
+                if option := getattr(socket, name, None):
+                    opened.setsockopt(socket.IPPROTO_TCP, option, seconds)
+        return connected
+
+    def send(self, request: Any, expect_response: bool = True) -> Any:  # as the library has it
+        """Send a request and return what its answer is awaited by. Raises `KafkaConnectionError`."""
+        self._give_up_what_is_lost()
+        if self.patience is not None:
+            now = self._loop.time()
+            self._due = max(now, self._due if self._requests else now) + self.patience(request)
+            self._request_timeout = self._due - now
+        return super().send(request, expect_response)
+
+    def _send_sasl_token(self, payload: bytes, expect_response: bool = True) -> Any:
+        self._give_up_what_is_lost()
+        return super()._send_sasl_token(payload, expect_response)
+
+    def _give_up_what_is_lost(self) -> None:
+        if self._writer is not None and self._writer.is_closing():
+            self.close(reason=CloseReason.CONNECTION_BROKEN)
+
+
+class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
+    """Who asks the nodes of the log. `bounds` and `nodes` are to be set before it is used."""
+
+    bounds: Bounds
+    nodes: Nodes
+
+    def __init__(self, **wanted: Any) -> None:
+        super().__init__(**wanted)
+        seconds = self._request_timeout_ms / 1000
+        self.bounds = Bounds(seconds)
+        self.nodes = Nodes(self._loop.time)
+        self._attempts: dict[tuple[object, ConnectionGroup], asyncio.Task[Any]] = {}
+        self._stretch: dict[object, int] = {}
+        self._metadata_at = 0.0
+        self._is_closing = False
+
+    async def close(self) -> None:
+        """Close all connections, and give up those under way."""
+        self._is_closing = True
+        attempts = list(self._attempts.values())
+        for attempt in attempts:
+            attempt.cancel()
+        if attempts:
+            await asyncio.wait(attempts)
+        await super().close()
+
+    async def send(self, node_id: Any, request: Any, *, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> Any:
+        """Send a request to a node and return its answer. Raises `KafkaError`."""
+        kind = type(request).__name__.removesuffix("Request")
+        try:
+            if isinstance(request, JoinGroupRequest | SyncGroupRequest):
+                async with self._watched(node_id, group):
+                    response = await super().send(node_id, request, group=group)
+            else:
+                response = await super().send(node_id, request, group=group)
+        except (errors.RequestTimedOutError, errors.KafkaConnectionError) as error:
+            if isinstance(request, FetchRequest) and isinstance(error, errors.RequestTimedOutError):
+                self._stretch[node_id] = min(self._stretch.get(node_id, 0) + 1, _STRETCHES)
+            self._failed(node_id, kind, f"{kind}: {_text(error)}")
+            raise
+        if isinstance(request, FetchRequest):
+            self._stretch.pop(node_id, None)
+        self.nodes.answered(node_id, self._host(node_id), kind)
+        return response
+
+    async def ask_any(self, request: Any) -> Any:
+        """Ask the nodes in turn, another one every second, until one answers. Raises `KafkaError` if none does."""
+        waiting = self.nodes.in_turn([broker.nodeId for broker in self.cluster.brokers()])
+        if ("bootstrap", ConnectionGroup.DEFAULT) in self._conns:
+            waiting.append("bootstrap")
+        failure: errors.KafkaError = errors.NodeNotReadyError("no node is known")
+        asked: dict[asyncio.Task[Any], object] = {}
+        try:
+            while waiting or asked:
+                if waiting:
+                    node = waiting.pop(0)
+                    self.nodes.ask(node)
+                    asked[asyncio.create_task(self.send(node, request), name="kafka-question")] = node
+                done, _ = await asyncio.wait(
+                    asked, timeout=ASK_ANOTHER if waiting else None, return_when=asyncio.FIRST_COMPLETED
+                )
+                for question in done:
+                    del asked[question]
+                    try:
+                        return question.result()
+                    except errors.KafkaError as error:
+                        failure = error
+                if not done:
+                    self.nodes.late(node)
+            raise failure
+        finally:
+            for question in asked:
+                question.cancel()
+
+    async def coordinator_lookup(self, coordinator_type: int, coordinator_key: str) -> Any:
+        """Return the node that coordinates the group. Raises `KafkaError`."""
+        response = await self.ask_any(FindCoordinatorRequest(coordinator_key, coordinator_type))
+        if response.error_code:
+            raise errors.for_code(response.error_code)
+        return response.coordinator_id
+
+    async def _metadata_update(self, cluster_metadata: Any, topics: Any) -> bool:
+        await asyncio.sleep(max(0.0, self._metadata_at + _METADATA_PAUSE - self._loop.time()))
+        try:
+            answer = await self.ask_any(
+                MetadataRequest(list(topics) if topics else None, allow_auto_topic_creation=False)
+            )
+        except errors.KafkaError as error:
+            cluster_metadata.failed_update(error)
+            return False
+        finally:
+            self._metadata_at = self._loop.time()
+        if not answer.brokers:
+            return False  # it knows of no node yet
+        cluster_metadata.update_metadata(answer)
+        bootstrap = self._conns.pop(("bootstrap", ConnectionGroup.DEFAULT), None)
+        if bootstrap is not None:
+            bootstrap.close()
+        return True
+
+    async def _get_conn(
+        self, node_id: Any, *, group: ConnectionGroup = ConnectionGroup.DEFAULT, no_hint: bool = False
+    ) -> Any:
+        """Return a connection to the node, or None if there is none in time."""
+        del no_hint
+        at = (node_id, group)
+        connection = self._conns.get(at)
+        if connection is not None and connection.connected():
+            return connection
+        attempt = self._attempts.get(at)
+        if attempt is None:
+            attempt = self._attempts[at] = asyncio.create_task(self._connect(node_id, group), name="kafka-connect")
+            attempt.add_done_callback(lambda _: self._attempts.pop(at))
+        patience = self.bounds.answer if self.nodes.why(node_id) is None else min(KNOCK, self.bounds.answer)
+        done, _ = await asyncio.wait({attempt}, timeout=patience)
+        if not done:
+            if self.nodes.why(node_id) is None:
+                self._failed(node_id, CONNECT, f"no connection within {patience:g} s")
+            self.force_metadata_update()
+            return None
+        return None if attempt.cancelled() else attempt.result()
+
+    async def _connect(self, node_id: Any, group: ConnectionGroup) -> Any:
+        """Return a new connection, or None if the node takes none."""
+        await asyncio.sleep(self.nodes.pause(node_id))
+        broker = self.cluster.broker_metadata(node_id)
+        if broker is None:  # a leader or coordinator of which the metadata say nothing yet
+            self.force_metadata_update()
+            return None
+        seconds = _CONNECT_ANSWERS * self.bounds.answer
+        try:
+            async with asyncio.timeout(seconds):
+                connection = await self._open(broker, seconds)
+        except (OSError, errors.KafkaError) as error:
+            self._failed(node_id, CONNECT, _text(error) or f"no connection within {seconds:g} s")
+            self.force_metadata_update()
+            return None
+        connection.patience = lambda request: self._patience(node_id, request)
+        self._conns[node_id, group] = connection
+        self.nodes.answered(node_id, self._host(node_id), CONNECT)
+        return connection
+
+    async def _open(self, broker: Any, seconds: float) -> Any:
+        return await create_conn(
+            broker.host,
+            broker.port,
+            client_id=self._client_id,
+            request_timeout_ms=round(seconds * 1000),
+            ssl_context=self._ssl_context,
+            security_protocol=self._security_protocol,
+            on_close=self._on_connection_closed,
+            max_idle_ms=self._connections_max_idle_ms,
+            sasl_mechanism=self._sasl_mechanism,
+            sasl_plain_username=self._sasl_plain_username,
+            sasl_plain_password=self._sasl_plain_password,
+            sasl_kerberos_service_name=self._sasl_kerberos_service_name,
+            sasl_kerberos_domain_name=self._sasl_kerberos_domain_name,
+            sasl_oauth_token_provider=self._sasl_oauth_token_provider,
+        )
+
+    def _patience(self, node_id: Any, request: Any) -> float:
+        answer, fetch_wait, gather = self.bounds
+        match request:
+            case FetchRequest():
+                return fetch_wait + answer * (1 << self._stretch.get(node_id, 0))
+            case JoinGroupRequest() | SyncGroupRequest():
+                return gather + answer
+            case _:
+                return answer
+
+    @asynccontextmanager
+    async def _watched(self, node_id: Any, group: ConnectionGroup) -> AsyncIterator[None]:
+        watch = asyncio.create_task(self._watch(node_id, group), name="kafka-watch")
+        try:
+            yield
+        finally:
+            watch.cancel()
+
+    async def _watch(self, node_id: Any, group: ConnectionGroup) -> None:
+        """Give the node's connection up once it no longer answers on another."""
+        while True:
+            await asyncio.sleep(ASK_ANOTHER)
+            try:
+                await super().send(node_id, ApiVersionRequest())
+            except errors.KafkaError as error:
+                if connection := self._conns.get((node_id, group)):
+                    connection.close(reason=CloseReason.CONNECTION_TIMEOUT, exc=error)
+                return
+
+    def _failed(self, node_id: Any, kind: str, why: str) -> None:
+        if not self._is_closing:
+            self.nodes.failed(node_id, self._host(node_id), kind, why)
+
+    def _host(self, node_id: Any) -> str:
+        broker = self.cluster.broker_metadata(node_id)
+        return f"{broker.host}:{broker.port}" if broker is not None else "an unknown host"
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, errors.RequestTimedOutError):
+        return "no answer in time"
+    return str(error) or type(error).__name__

@@ -1,0 +1,105 @@
+"""Which nodes of the log answer, and the pauses before one that does not is tried again.
+
+A node that is silent is no longer asked first by whoever may ask any; who must ask it learns quickly that it is silent
+still. Every change is said once, with the node's name, however many requests notice it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import structlog
+
+_say = structlog.get_logger("tidegate.kafka")
+
+REMEMBERED = 10.0
+"""Seconds for which a failure counts. Larger: a silent node is asked later; smaller: more requests wait for it."""
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 1.0
+"""Seconds from one attempt to connect to a node to the next: the first pause, doubled up to the longest."""
+CONNECT = "connect"
+"""The kind of request that a connection is, login included."""
+
+
+@dataclass(slots=True)
+class _Failing:
+    since: float
+    why: str
+    kinds: dict[str, float] = field(default_factory=dict)
+    """When each kind of request failed last."""
+    pause: float = FIRST_PAUSE
+    next_at: float = 0.0
+    """When it may be connected to again."""
+
+
+class Nodes:
+    """Remembers failures of nodes, by their number; times come from `clock`, in seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._failing: dict[object, _Failing] = {}
+        self._late: dict[object, float] = {}
+        """Until when a node that was slow once is not asked first."""
+        self._asked: dict[object, int] = {}
+        self._turns = 0
+
+    def failed(self, node: object, host: str, kind: str, why: str) -> None:
+        """Note that a request of this kind failed or stayed unanswered; said if the node answered before."""
+        now = self._clock()
+        failing = self._failing.get(node)
+        if failing is None:
+            failing = self._failing[node] = _Failing(now, why)
+            _say.warning(
+                "node_unavailable",
+                node=f"{node} at {host}",
+                why=why,
+                effect="partitions that it leads stand still until it answers or another leads them",
+            )
+        failing.why = why
+        failing.kinds[kind] = now
+
+    def answered(self, node: object, host: str, kind: str) -> None:
+        """Note that a request of this kind was answered; said if that was the last thing missing."""
+        failing = self._failing.get(node)
+        if failing is None:
+            return
+        now = self._clock()
+        failing.kinds.pop(kind, None)
+        if all(now - at > REMEMBERED for at in failing.kinds.values()):
+            del self._failing[node]
+            _say.info("node_available", node=f"{node} at {host}", after_s=round(now - failing.since, 1))
+
+    def late(self, node: object) -> None:
+        """Note that another node is asked because this one takes its time."""
+        self._late[node] = self._clock() + REMEMBERED
+
+    def why(self, node: object) -> str | None:
+        """Return why the node failed last; None if it answers."""
+        failing = self._failing.get(node)
+        return failing.why if failing is not None else None
+
+    def pause(self, node: object) -> float:
+        """Return how many seconds to wait before connecting to the node, which is then done."""
+        failing = self._failing.get(node)
+        if failing is None:
+            return 0.0
+        now = self._clock()
+        wait = max(0.0, failing.next_at - now)
+        failing.next_at = now + wait + failing.pause
+        failing.pause = min(2 * failing.pause, LONGEST_PAUSE)
+        return wait
+
+    def in_turn(self, nodes: Iterable[object]) -> list[object]:
+        """Return the nodes in the order in which to ask any of them: answering ones first, then who was asked least."""
+        now = self._clock()
+
+        def place(node: object) -> tuple[bool, int]:
+            failing = self._failing.get(node)
+            is_silent = failing is not None and any(now - at <= REMEMBERED for at in failing.kinds.values())
+            return is_silent or self._late.get(node, 0.0) > now, self._asked.get(node, 0)
+
+        return sorted(nodes, key=place)
+
+    def ask(self, node: object) -> None:
+        """Note that the node is asked now because it was its turn."""
+        self._turns += 1
+        self._asked[node] = self._turns

@@ -1,0 +1,109 @@
+"""The monitor's seam to aiormq, and what it asks of a broker beside depths."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from pamqp import commands
+
+from proxy.bridge.broker import QueueKind, QueueState
+from proxy.rabbitmq.login import Logins
+from proxy.rabbitmq.monitor import KINDS_PER_POLL, RabbitMonitor
+from proxy.settings import BrokerSettings
+from tests.support.amqp_server import AmqpServer
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[AmqpServer]:
+    async with AmqpServer.open() as server:
+        server.depths = {"q": (3, 1)}
+        yield server
+
+
+@pytest.fixture
+async def monitor(server: AmqpServer) -> AsyncIterator[RabbitMonitor]:
+    monitor = RabbitMonitor(Logins(BrokerSettings(hosts=[server.host], heartbeat=60)))
+    yield monitor
+    await monitor.close()
+
+
+def asked_for_kind(server: AmqpServer) -> list[str]:
+    return [value.queue for _, value in server.heard if isinstance(value, commands.Basic.Consume)]
+
+
+def observers(monitor: RabbitMonitor) -> int:
+    """Return how many wait for the end of channel and connection."""
+    assert monitor._channel is not None
+    assert monitor._login is not None
+    ends = (monitor._channel._closing, monitor._login.underlay._closing)
+    return sum(len(end._callbacks or ()) for end in ends)
+
+
+async def test_observers_stay_as_many_when_polled_a_thousand_times(server: AmqpServer, monitor: RabbitMonitor) -> None:
+    await monitor.poll(["q"])
+    await monitor.poll(["q"])
+    before, tasks = observers(monitor), len(asyncio.all_tasks())
+    for _ in range(1_000):
+        assert await monitor.poll(["q"]) == {"q": QueueState(3, 1, QueueKind.CLASSIC)}
+    assert observers(monitor) == before
+    assert len(asyncio.all_tasks()) == tasks
+    assert server.accepted == 1
+
+
+@pytest.mark.parametrize("kind", list(QueueKind))
+async def test_the_kind_is_what_the_refusal_names_and_asked_for_once(
+    server: AmqpServer, monitor: RabbitMonitor, kind: QueueKind
+) -> None:
+    server.refuse_consumer = f"PRECONDITION_FAILED - invalid arg 'x' for queue 'q' of queue type rabbit_{kind}_queue"
+    for _ in range(3):
+        assert await monitor.poll(["q"]) == {"q": QueueState(3, 1, kind)}
+    assert asked_for_kind(server) == ["q"]
+
+
+async def test_the_kind_is_not_known_when_the_user_may_not_read(server: AmqpServer, monitor: RabbitMonitor) -> None:
+    server.refuse_consumer = "ACCESS_REFUSED - read access to queue 'q' in vhost '/' refused for user 'u'"
+    for _ in range(3):
+        assert await monitor.poll(["q"]) == {"q": QueueState(3, 1)}
+    assert asked_for_kind(server) == ["q"]
+
+
+async def test_the_connection_ends_at_once_when_a_consumer_is_let_in(
+    server: AmqpServer, monitor: RabbitMonitor
+) -> None:
+    server.refuse_consumer = None
+    for _ in range(3):
+        assert await monitor.poll(["q"]) == {"q": QueueState(3, 1)}
+    assert asked_for_kind(server) == ["q"]
+    assert server.accepted == 2
+
+
+async def test_a_queue_made_anew_is_asked_for_its_kind_again(
+    server: AmqpServer, monitor: RabbitMonitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.rabbitmq.monitor.MISSING_INTERVAL", 0.0)
+    await monitor.poll(["q"])
+    server.depths = {}
+    assert await monitor.poll(["q"]) == {"q": None}
+    server.depths = {"q": (9, 0)}
+    server.refuse_consumer = "PRECONDITION_FAILED - of queue type rabbit_stream_queue"
+    assert await monitor.poll(["q"]) == {"q": QueueState(9, 0, QueueKind.STREAM)}
+
+
+async def test_few_queues_are_asked_for_their_kind_in_one_poll(server: AmqpServer, monitor: RabbitMonitor) -> None:
+    names = [f"q{number}" for number in range(3 * KINDS_PER_POLL)]
+    server.depths = dict.fromkeys(names, (1, 1))
+    for poll in range(1, 4):
+        states = await monitor.poll(names)
+        assert sum(state is not None and state.kind is not None for state in states.values()) == poll * KINDS_PER_POLL
+    assert sorted(asked_for_kind(server)) == sorted(names)
+
+
+@pytest.mark.parametrize("trouble", ["is_mute_to_consumers", "hangs_up_on_consumers"])
+async def test_depths_come_all_the_same_when_the_kind_is_not_answered(
+    server: AmqpServer, monitor: RabbitMonitor, trouble: str
+) -> None:
+    setattr(server, trouble, True)
+    for _ in range(3):
+        assert await monitor.poll(["q"]) == {"q": QueueState(3, 1)}
+    assert asked_for_kind(server) == ["q"]
+    assert server.accepted == 2

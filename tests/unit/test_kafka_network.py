@@ -1,0 +1,184 @@
+"""The library's client among nodes of which one is silent, slow, or not where it is said to be."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiokafka import errors
+from aiokafka.client import ConnectionGroup
+from aiokafka.protocol.coordination import FindCoordinatorResponse_v0
+from aiokafka.protocol.fetch import FetchRequest, FetchResponse_v4
+from aiokafka.protocol.group import HeartbeatRequest, HeartbeatResponse_v0, JoinGroupRequest
+from structlog.testing import capture_logs
+
+from proxy.kafka_log.client import teach_manners
+from proxy.kafka_log.network import Bounds, Network
+from proxy.kafka_log.nodes import CONNECT, REMEMBERED, Nodes
+from tests.support.scripted_kafka import ScriptedKafka, scripted_kafka
+
+ANSWER = 0.1
+"""Seconds a node has for its answers here."""
+ENOUGH = 10.0
+"""Seconds in which everything ends that ends at all; the library's own timeouts are longer."""
+HEARTBEAT = HeartbeatRequest("group", 1, "member")
+FETCH = FetchRequest(0, 1, 1024, 0, [("orders", [(0, 0, 1024)])])
+
+
+@pytest.fixture(autouse=True)
+def another_is_asked_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proxy.kafka_log.network.ASK_ANOTHER", 0.05)
+
+
+@asynccontextmanager
+async def network(kafka: ScriptedKafka, *, gather: float = 60.0) -> AsyncIterator[Network]:
+    """A client of the cluster, with the library's usual patience where ours is not asked."""
+    teach_manners()
+    client = Network(bootstrap_servers=kafka.hosts, request_timeout_ms=round(1000 * ENOUGH))
+    client.bounds = Bounds(ANSWER, gather=gather)
+    try:
+        async with asyncio.timeout(ENOUGH):
+            await client.bootstrap()
+            yield client
+    finally:
+        await client.close()
+
+
+def named(said: Any, event: str) -> list[str]:
+    return [entry["node"].split()[0] for entry in said if entry["event"] == event]
+
+
+async def test_the_others_are_asked_when_one_node_is_silent() -> None:
+    async with scripted_kafka() as kafka, network(kafka) as client:
+        kafka.nodes[0].is_silent = True
+        for _ in range(9):
+            await client.force_metadata_update()
+        assert kafka.nodes[0].asked["MetadataRequest"] <= 1 + 1, "the bootstrap may have asked it, too"
+        assert all(node.asked["MetadataRequest"] >= 4 for node in kafka.nodes[1:])
+
+
+async def test_any_question_is_answered_when_two_of_three_nodes_are_silent() -> None:
+    asked: list[None] = []
+
+    def third(_: Any) -> FindCoordinatorResponse_v0 | None:
+        asked.append(None)
+        return FindCoordinatorResponse_v0(0, 1, "127.0.0.1", 1) if len(asked) == 3 else None
+
+    async with scripted_kafka() as kafka:
+        for node in kafka.nodes:
+            node.answers["FindCoordinatorRequest"] = third
+        async with network(kafka) as client:
+            client.bounds = Bounds(ENOUGH)
+            assert await client.coordinator_lookup(0, "group") == 1
+            assert [node.asked["FindCoordinatorRequest"] for node in kafka.nodes] == [1, 1, 1]
+
+
+async def test_a_connection_is_made_when_one_to_another_node_is_not_answered() -> None:
+    async with scripted_kafka() as kafka:
+        kafka.nodes[1].answers["HeartbeatRequest"] = lambda _: HeartbeatResponse_v0(0)
+        async with network(kafka) as client:
+            client.bounds = Bounds(ENOUGH)
+            kafka.nodes[0].is_silent = True
+            silent = asyncio.ensure_future(client.send(1, HEARTBEAT))
+            await kafka.nodes[0].hears("ApiVersionRequest")
+            assert (await client.send(2, HEARTBEAT)).error_code == 0
+            assert not silent.done()
+            silent.cancel()
+
+
+async def test_a_silent_node_is_named_once_when_it_falls_silent_and_when_it_answers_again() -> None:
+    async with scripted_kafka() as kafka, network(kafka) as client:
+        heartbeats = {"HeartbeatRequest": lambda _: HeartbeatResponse_v0(0)}
+        kafka.nodes[1].answers |= heartbeats
+        await client.send(2, HEARTBEAT)
+        with capture_logs() as said:
+            kafka.nodes[1].is_silent = True
+            for _ in range(5):
+                with pytest.raises((errors.RequestTimedOutError, errors.NodeNotReadyError)):
+                    await client.send(2, HEARTBEAT)
+            assert named(said, "node_unavailable") == ["2"]
+            assert f"127.0.0.1:{kafka.nodes[1].port}" in said[0]["node"]
+            kafka.nodes[1].is_silent = False
+            answered = None
+            while answered is None:
+                try:
+                    answered = await client.send(2, HEARTBEAT)
+                except errors.KafkaError:
+                    await asyncio.sleep(0.01)
+            await client.send(2, HEARTBEAT)
+        assert [named(said, event) for event in ("node_unavailable", "node_available")] == [["2"], ["2"]]
+
+
+async def test_a_join_ends_when_its_coordinator_falls_silent_and_lasts_while_it_only_waits() -> None:
+    join = JoinGroupRequest("group", 6000, 60_000, "", None, "consumer", [("roundrobin", b"")])
+    async with scripted_kafka() as kafka, network(kafka) as client:
+        node = kafka.nodes[0]
+        node.answers["JoinGroupRequest"] = lambda _: None
+        joining = asyncio.ensure_future(client.send(1, join, group=ConnectionGroup.COORDINATION))
+        await node.hears("ApiVersionRequest", 4)  # two connections, then questions
+        assert not joining.done()
+        node.is_silent = True
+        with pytest.raises(errors.KafkaConnectionError):
+            await joining
+
+
+async def test_a_fetch_is_answered_in_the_end_when_its_node_is_slower_than_silence() -> None:
+    async with scripted_kafka() as kafka:
+        node = kafka.nodes[0]
+        node.delays["FetchRequest"] = 3 * ANSWER
+        node.answers["FetchRequest"] = lambda _: FetchResponse_v4(0, [])
+        async with network(kafka) as client:
+            for _ in range(2):
+                with pytest.raises(errors.RequestTimedOutError):
+                    await client.send(1, FETCH)
+            assert (await client.send(1, FETCH)).topics == []
+
+
+async def test_a_question_behind_a_slow_fetch_waits_for_it_when_they_share_a_connection() -> None:
+    async with scripted_kafka() as kafka:
+        node = kafka.nodes[0]
+        node.delays["FetchRequest"] = 3 * ANSWER
+        node.answers["FetchRequest"] = lambda _: FetchResponse_v4(0, [])
+        node.answers["HeartbeatRequest"] = lambda _: HeartbeatResponse_v0(0)
+        async with network(kafka) as client:
+            client.bounds = Bounds(ANSWER, fetch_wait=5 * ANSWER)
+            fetch = asyncio.ensure_future(client.send(1, FETCH))
+            await node.hears("FetchRequest")
+            assert (await client.send(1, HEARTBEAT)).error_code == 0
+            assert (await fetch).topics == []
+
+
+def test_attempts_to_connect_come_at_ever_longer_pauses_when_a_node_refuses_them() -> None:
+    now = 0.0
+    nodes = Nodes(lambda: now)
+    assert nodes.pause(2) == 0.0
+    waits = []
+    for _ in range(7):
+        nodes.failed(2, "kafka-2:9092", CONNECT, "refused")
+        waits.append(round(nodes.pause(2), 1))
+        now += waits[-1]
+    assert waits == [0.0, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+    nodes.answered(2, "kafka-2:9092", CONNECT)
+    assert nodes.pause(2) == 0.0
+
+
+def test_a_node_is_asked_last_for_a_short_while_when_it_was_silent() -> None:
+    now = 0.0
+    nodes = Nodes(lambda: now)
+    nodes.failed(1, "kafka-1:9092", "Fetch", "no answer in time")
+    nodes.late(2)
+    assert nodes.in_turn([1, 2, 3]) == [3, 1, 2]
+    now += REMEMBERED + 1
+    assert nodes.in_turn([1, 2, 3]) == [1, 2, 3]
+    assert nodes.why(1) == "no answer in time", "it has not answered since"
+
+
+def test_a_node_is_available_again_when_what_failed_succeeds() -> None:
+    now = 0.0
+    nodes = Nodes(lambda: now)
+    nodes.failed(1, "kafka-1:9092", "Fetch", "no answer in time")
+    nodes.answered(1, "kafka-1:9092", "Metadata")
+    assert nodes.why(1) is not None
+    nodes.answered(1, "kafka-1:9092", "Fetch")
+    assert nodes.why(1) is None
