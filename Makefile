@@ -98,6 +98,11 @@ control: setup ## control off, the seed's loop and class_budget in a dozen scena
 faults: setup ## every real fault once: brokers, network, rights, replicas; nothing may be lost (6 minutes)
 	@$(BIN)/python -m load.faults --json out/faults.json
 
+# Interrupted, it goes on with `python -m load.faults --cluster --json out/clusters.json --resume`.
+.PHONY: clusters
+clusters: setup ## every real fault once on three nodes of each broker: some killed, silent, cut off (40 minutes)
+	@$(BIN)/python -m load.faults --cluster --json out/clusters.json
+
 # MINUTES of calm, as many of real faults, then SEEDS simulated histories.
 MINUTES ?= 60
 SEEDS ?= 0..99999

@@ -19,7 +19,8 @@ POLL_SECONDS = 0.1
 class KafkaView:
     """An administrator's connection, as a context manager. Every method raises KafkaError."""
 
-    def __init__(self, kafka: str) -> None:
+    def __init__(self, kafka: str, replication: int = 1) -> None:
+        self._replication = replication
         # Its warnings tell of a coordinator in the making or a broker being restarted: both are expected here.
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
         self._admin = AIOKafkaAdminClient(
@@ -42,8 +43,8 @@ class KafkaView:
         await self._admin.close()
 
     async def create(self, topic: str, partitions: int) -> None:
-        """Create a topic of one replica. Raises TopicAlreadyExistsError if there is one."""
-        answer = await self._admin.create_topics([NewTopic(topic, partitions, 1)])
+        """Create a topic, on as many nodes as was said. Raises TopicAlreadyExistsError if there is one."""
+        answer = await self._admin.create_topics([NewTopic(topic, partitions, self._replication)])
         for _, code, message in answer.topic_errors:
             if code:
                 error = for_code(code)
@@ -65,6 +66,15 @@ class KafkaView:
         await self._admin.delete_records(
             {TopicPartition(topic, number): RecordsToDelete(offset) for number, offset in before.items()}
         )
+
+    async def leaders(self, topic: str) -> dict[int, tuple[int, list[int], list[int]]]:
+        """Return for each partition its leader, the nodes that keep it, and those in sync; nodes by their ids."""
+        (found,) = await self._admin.describe_topics([topic])
+        return {one["partition"]: (one["leader"], one["replicas"], one["isr"]) for one in found["partitions"]}
+
+    async def coordinator(self, group: str) -> int:
+        """Return the id of the node that coordinates a group."""
+        return int(await self._admin.find_coordinator(group))
 
     async def committed(self, group: str) -> dict[tuple[str, int], int]:
         """Return the committed offset of each partition that the group has committed."""

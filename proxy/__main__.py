@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -105,7 +106,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check(options: argparse.Namespace) -> int:
-    settings = config.load(options.config, os.environ)
+    from proxy.access.commands import run_command
+
+    def run(command: Sequence[str], seconds: float) -> bytes:
+        return asyncio.run(run_command(command, seconds))
+
+    settings = config.load(options.config, os.environ, config.Inspection(time.time(), run))
     print(config.as_json(settings) if options.json else config.describe(settings))
     for warning in config.warnings(settings):
         print(f"warning: {warning}", file=sys.stderr)
@@ -132,7 +138,7 @@ def _health(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    settings = config.load(options.config, os.environ)
+    settings = config.load(options.config, os.environ, config.Inspection(time.time()))
     _log_to_stderr()
     say = structlog.get_logger("tidegate")
     for warning in config.warnings(settings):

@@ -4,13 +4,15 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any
 
 import structlog
 from croniter import croniter
+from prometheus_client.metrics_core import Metric
 
 from proxy import __version__, config
+from proxy.access import log_access
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.broker import DepthMonitor, Lane, QueueInsights
 from proxy.bridge.catalog import Catalog
@@ -23,6 +25,7 @@ from proxy.bridge.observer import UNOBSERVED, Observer
 from proxy.bridge.pump import Pump
 from proxy.bridge.stake import Stake
 from proxy.congestion.loop import ControlLoop
+from proxy.operations.access import access_families
 from proxy.operations.admin import Admin
 from proxy.operations.status import Status
 from proxy.recording.recorder import Recorder
@@ -246,10 +249,11 @@ async def serve(settings: Settings, stopping: Callable[[Callable[[], None]], Non
 
     instance = f"{socket.gethostname()}-{os.getpid()}-{int(time.time())}"
     metric_log = MetricLog(settings.metric_log, wall=time.time, instance=instance)
+    log_login = log_access(settings.log.security)
     broker = RabbitBroker(settings.broker, settings.routes, settings.limits)
     app = App(
         settings,
-        KafkaLog(settings.log, settings.limits, is_urgent=lambda topic: _is_urgent(settings, topic)),
+        KafkaLog(settings.log, settings.limits, is_urgent=lambda topic: _is_urgent(settings, topic), access=log_login),
         {name: broker.lane(name) for name in settings.routes},
         broker.dead_letter_lane(),
         broker.monitor(),
@@ -258,11 +262,18 @@ async def serve(settings: Settings, stopping: Callable[[Callable[[], None]], Non
         insights=broker.insights(),
     )
     stopping(app.stop)
-    admin = Admin(settings.admin, status=app.status.ready, families=app.status.families)
+
+    def families() -> Iterator[Metric]:
+        yield from app.status.families()
+        yield from access_families([log_login, broker.access])
+
+    admin = Admin(settings.admin, status=app.status.ready, families=families)
     async with asyncio.TaskGroup() as side_tasks:
         beside = [
             side_tasks.create_task(metric_log.run(), name="metric log"),
             side_tasks.create_task(admin.run(), name="admin"),
+            side_tasks.create_task(log_login.run(), name="log access"),
+            side_tasks.create_task(broker.keep_access(), name="broker access"),
         ]
         try:
             await app.run()

@@ -5,7 +5,8 @@
     ├── LogError         the log refused or could not be asked
     │   └── AssignmentLostError   the partition belongs to another replica now
     ├── BrokerError      the broker refused or could not be asked
-    └── RefusedLoginError   log or broker refused the credentials; exit code 2 at start
+    ├── RefusedLoginError   log or broker refused the credentials; exit code 2 at start
+    └── SecretError      a certificate, password or token can't be had for now
 
 Overload is no error: it is an `Outcome` (see `model`).
 """
@@ -37,3 +38,7 @@ class BrokerError(TidegateError):
 
 class RefusedLoginError(TidegateError):
     """Log or broker refused the credentials; waiting will not help."""
+
+
+class SecretError(TidegateError):
+    """A certificate, a password or a token can't be had for now; the message quotes none."""

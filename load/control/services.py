@@ -5,26 +5,21 @@ They share one connection, each with a prefetch of its own; frames are taken apa
 
 import asyncio
 import random
-import struct
 import time
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
-from pamqp import base, commands, frame
+from pamqp import commands
 
 from load.control.hands import Hand
 from load.control.payload import Mark, decode
-from load.wire import CHANNEL, Wire, WireError
+from load.deliveries import Delivered, Deliveries
+from load.wire import Wire, WireError
 from proxy.simulation.scenario import Queue
 
-_FRAME = struct.Struct(">BHI")
-_SIZE = struct.Struct(">Q")
-_METHOD, _HEADER, _BODY = 1, 2, 3
-_DELIVER, _DECLARED = b"\x00\x3c\x00\x3c", b"\x00\x32\x00\x0b"
-_CLOSES = (b"\x00\x0a\x00\x32", b"\x00\x14\x00\x28")
-_ACK = struct.Struct(">BHIHHQBB")
+_DECLARED = b"\x00\x32\x00\x0b"
 
 
 class Work(NamedTuple):
@@ -35,7 +30,7 @@ class Work(NamedTuple):
     """None: published by others."""
 
 
-class Services(asyncio.Protocol):
+class Services(Deliveries):
     """The consumers of one queue. Instants are seconds of the monotonic clock."""
 
     def __init__(
@@ -48,6 +43,7 @@ class Services(asyncio.Protocol):
         on_stored: Callable[[Mark | None], None],
         on_begun: Callable[[float, Mark | None], None],
     ) -> None:
+        super().__init__()
         self._port = port
         self._name = name
         self._queue = queue
@@ -61,12 +57,7 @@ class Services(asyncio.Protocol):
         self._wanted = queue.consumers
         self._gone_drawn = self._gone_expected = 0.0
         self._asked: deque[asyncio.Future[int]] = deque()
-        self._buffer = b""
-        self._delivery: tuple[int, int, bool] | None = None
-        self._missing = 0
-        self._body: list[bytes] = []
         self._came_back: set[Mark] = set()
-        self._transport: asyncio.Transport | None = None
         self.delivered = 0
         """Messages of Tidegate's or of others' that came for the first time."""
 
@@ -77,15 +68,15 @@ class Services(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to consume."""
-        self._transport = cast("asyncio.Transport", transport)
-        self._send(commands.Basic.Qos(prefetch_count=self._queue.prefetch_each))
+        super().connection_made(transport)
+        self.send(commands.Basic.Qos(prefetch_count=self._queue.prefetch_each))
         wanted, self._wanted = self._wanted, 0
         self.set_consumers(wanted)
 
     @property
     def is_connected(self) -> bool:
         """Whether there is a connection."""
-        return self._transport is not None
+        return self.transport is not None
 
     @property
     def capacity(self) -> float:
@@ -129,10 +120,10 @@ class Services(asyncio.Protocol):
             hand = Hand[Work](1 / self._pace if self._pace else 1.0, self._queue.service, chance)
             hand.is_stalled = not self._pace
             self._hands[number] = hand
-            self._send(commands.Basic.Consume(queue=self._name, consumer_tag=str(number), nowait=True))
+            self.send(commands.Basic.Consume(queue=self._name, consumer_tag=str(number), nowait=True))
         while len(self._hands) > count:
             number = max(self._hands)
-            self._send(commands.Basic.Cancel(consumer_tag=str(number), nowait=True))
+            self.send(commands.Basic.Cancel(consumer_tag=str(number), nowait=True))
             self._let_go(number, give_back=True)
         self._wanted = count
 
@@ -143,24 +134,24 @@ class Services(asyncio.Protocol):
 
     async def ready(self) -> int:
         """Return the messages ready in the queue. Raises WireError where there is no connection."""
-        if self._transport is None:
+        if self.transport is None:
             raise WireError("no connection")
         answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._asked.append(answer)
-        self._send(commands.Queue.Declare(queue=self._name, passive=True))
+        self.send(commands.Queue.Declare(queue=self._name, passive=True))
         return await answer
 
     def close(self) -> None:
         """Leave; what was not finished goes back into the queue."""
         for number in list(self._hands):
             self._let_go(number, give_back=False)
-        if self._transport is not None:
-            self._transport.close()
-            self._transport = None
+        if self.transport is not None:
+            self.transport.close()
+            self.transport = None
 
-    def connection_lost(self, _exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         """Forget what was held: the broker gives it out again."""
-        self._transport, self._buffer, self._delivery = None, b"", None
+        super().connection_lost(exc)
         for number in list(self._hands):
             self._let_go(number, give_back=False)
         for answer in self._asked:
@@ -168,51 +159,18 @@ class Services(asyncio.Protocol):
                 answer.set_exception(WireError("connection lost"))
         self._asked.clear()
 
-    def data_received(self, data: bytes) -> None:
-        """Take all frames that are whole."""
-        buffer, at = (self._buffer + data if self._buffer else data), 0
-        whole = len(buffer)
-        while whole - at >= 7:
-            kind, _, size = _FRAME.unpack_from(buffer, at)
-            if whole - at < size + 8:
-                break
-            self._on_frame(kind, buffer[at + 7 : at + 7 + size])
-            at += size + 8
-        self._buffer = buffer[at:]
-
-    def _on_frame(self, kind: int, payload: bytes) -> None:
-        if kind == _BODY and self._delivery is not None:
-            self._body.append(payload)
-            self._missing -= len(payload)
-            if self._missing <= 0:
-                self._on_delivery(b"".join(self._body) if len(self._body) > 1 else payload)
-        elif kind == _HEADER:
-            (self._missing,) = _SIZE.unpack_from(payload, 4)
-            self._body.clear()
-            if not self._missing:
-                self._on_delivery(b"")
-        elif kind == _METHOD:
-            self._on_method(payload)
-
-    def _on_method(self, payload: bytes) -> None:
-        name = payload[:4]
-        if name == _DELIVER:
-            end = 5 + payload[4]
-            (tag,) = _SIZE.unpack_from(payload, end)
-            self._delivery = int(payload[5:end]), tag, bool(payload[end + 8])
-        elif name == _DECLARED:
+    def on_method(self, payload: bytes) -> None:
+        """Take the answer to `ready`."""
+        if payload[:4] == _DECLARED:
             answer = self._asked.popleft()
             at = 5 + payload[4]
             if not answer.done():
                 answer.set_result(int.from_bytes(payload[at : at + 4], "big"))
-        elif name in _CLOSES and self._transport is not None:
-            self._transport.abort()
 
-    def _on_delivery(self, body: bytes) -> None:
+    def on_delivery(self, delivered: Delivered) -> None:
+        """Give a message to the consumer that it is for."""
         now = time.monotonic()
-        assert self._delivery is not None
-        number, tag, redelivered = self._delivery
-        self._delivery = None
+        number, tag, redelivered, body = delivered
         work = Work(tag, decode(body))
         if not redelivered and work.mark not in self._came_back:
             self.delivered += 1
@@ -221,7 +179,7 @@ class Services(asyncio.Protocol):
             self._came_back.discard(work.mark)
         hand = self._hands.get(number)
         if hand is None:  # cancelled while this was on its way
-            self._send(commands.Basic.Nack(delivery_tag=tag, requeue=True))
+            self.send(commands.Basic.Nack(delivery_tag=tag, requeue=True))
             return
         hand.take(work, now)
         if hand.at_work is None:
@@ -236,7 +194,7 @@ class Services(asyncio.Protocol):
         while True:
             done = hand.finish(now)
             if done is not None:
-                self._ack(done.tag)
+                self.ack(done.tag, multiple=False)
             begun = hand.begin()
             if begun is None:
                 break
@@ -256,17 +214,9 @@ class Services(asyncio.Protocol):
         if timer is not None:
             timer.cancel()
         for work in hand.give_back():
-            if give_back and self._transport is not None:
-                self._send(commands.Basic.Nack(delivery_tag=work.tag, requeue=True))
+            if give_back and self.transport is not None:
+                self.send(commands.Basic.Nack(delivery_tag=work.tag, requeue=True))
             if work.mark is not None:
                 self._came_back.add(work.mark)
         self._gone_drawn += hand.drawn
         self._gone_expected += hand.expected
-
-    def _ack(self, tag: int) -> None:
-        if self._transport is not None:
-            self._transport.write(_ACK.pack(_METHOD, CHANNEL, 13, 60, 80, tag, 0, 0xCE))
-
-    def _send(self, method: base.Frame) -> None:
-        if self._transport is not None:
-            self._transport.write(frame.marshal(method, CHANNEL))

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from load.faults import causes_kafka, causes_network, causes_rabbitmq, causes_replicas
+from load.faults import causes_cluster, causes_kafka, causes_network, causes_rabbitmq, causes_replicas
 from load.faults.world import Span, World
 
 CAUSES: dict[str, Callable[[World], Awaitable[Span]]] = {
@@ -32,4 +32,10 @@ CAUSES: dict[str, Callable[[World], Awaitable[Span]]] = {
     "replica-terminated": causes_replicas.terminate,
     "replica-stopped": causes_replicas.stop,
     "metric-disk-full": causes_replicas.fill_disk,
+    "producers-clock": causes_cluster.change_clocks,
+    "consumers-killed": causes_cluster.kill_consumers,
+    "kafka-node-hidden": causes_cluster.hide_node,
+    "kafka-rolling": causes_cluster.roll_kafka,
+    "rabbitmq-rolling": causes_cluster.roll_rabbitmq,
+    "partitions-reassigned": causes_cluster.reassign,
 }

@@ -33,7 +33,7 @@ async def hold_kafka(world: World) -> Span:
 async def cut_off(world: World) -> Span:
     """Let one replica alone not reach Kafka, until others have its partitions."""
     seconds = world.beyond_session()
-    return await _hold([world.replica().kafka], seconds)
+    return await _hold(world.replica().kafka, seconds)
 
 
 async def slow_rabbitmq(world: World) -> Span:

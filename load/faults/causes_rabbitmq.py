@@ -6,7 +6,7 @@ from functools import partial
 
 from load.faults.replicas import USER
 from load.faults.streams import DEAD, EXCHANGE, STREAMS
-from load.faults.world import Span, World
+from load.faults.world import Span, World, queue_arguments
 from load.wire import Wire, WireError
 
 HIGH_WATERMARK, NO_MEMORY = 0.4, 0.0001
@@ -49,22 +49,26 @@ async def delete_queue(world: World) -> Span:
     """Delete a queue when it is empty: what it had taken has come out, so that nothing confirmed goes with it."""
     _, stream = world.stream()
 
-    began = await asyncio.to_thread(_delete_when_empty, world.stack.amqp_port, stream.name)
+    is_quorum = bool(queue_arguments(world.stack))
+    delete = partial(_delete_when_empty, is_quorum=is_quorum)
+    began = await asyncio.to_thread(delete, world.stack.amqp_port, stream.name)
     await asyncio.sleep(world.seconds())
     await world.declare(stream)
     return began, time.monotonic()
 
 
-def _delete_when_empty(port: int, queue: str) -> float:
+def _delete_when_empty(port: int, queue: str, *, is_quorum: bool) -> float:
     deadline = time.monotonic() + EMPTY_SECONDS
     while True:
         try:
             with Wire(port) as wire:
-                wire.delete(queue, if_empty=True)
-                return time.monotonic()
-        except WireError:  # not empty
-            if time.monotonic() > deadline:
-                raise
+                if not wire.count(queue).ready:  # of a quorum queue RabbitMQ takes no `if-empty`
+                    wire.delete(queue, if_empty=not is_quorum)
+                    return time.monotonic()
+        except WireError:  # filled in between
+            pass
+        if time.monotonic() > deadline:
+            raise WireError(f"{queue} is never empty")
 
 
 async def delete_exchange(world: World) -> Span:
@@ -113,10 +117,10 @@ async def _for_a_while(world: World, cause: str, mend: str) -> Span:
     return began, await world.erlang(mend)
 
 
-def prepare(wire: Wire) -> None:
+def prepare(wire: Wire, arguments: dict[str, str]) -> None:
     """Declare exchange and queues."""
     wire.exchange(EXCHANGE)
     for stream in STREAMS:
-        wire.declare(stream.name)
+        wire.declare(stream.name, arguments)
         wire.bind(stream.name, EXCHANGE, stream.name)
-    wire.declare(DEAD)
+    wire.declare(DEAD, arguments)

@@ -23,7 +23,7 @@ async def flow_back(source: Source, since: float, seconds: float) -> tuple[float
     With the partition that was last; after `seconds` without the rest, None and those that are missing.
     Where Kafka had the event only later, because the source itself had to come back, it counts from then.
     """
-    marks = {key: ledger.sent for key, ledger in source.ledgers.items()}
+    marks = {key: ledger.sent for key, ledger in source.ledgers.items() if STREAMS[key[0]].rate}
     deadline = time.monotonic() + seconds
     worst, slowest = 0.0, ""
     while marks:
@@ -36,8 +36,14 @@ async def flow_back(source: Source, since: float, seconds: float) -> tuple[float
                 if took >= worst:
                     worst, slowest = took, name_of(key)
         if now > deadline and marks:
-            return None, ", ".join(map(name_of, marks))
+            return None, ", ".join(_standing(source, key, mark) for key, mark in marks.items())
     return worst, slowest
+
+
+def _standing(source: Source, key: Key, mark: int) -> str:
+    """Return a partition's name; and whether Kafka had no event to flow."""
+    has_any = any(number >= mark for number in source.kept_at[key])
+    return name_of(key) + ("" if has_any else " (of which Kafka took nothing)")
 
 
 def _took(source: Source, key: Key, mark: int, since: float, now: float) -> float | None:

@@ -85,16 +85,18 @@ class Ledger:
         self._settled = min(self._settled, first)
         self._add(kept=count)
 
-    def arrive(self, number: int) -> bool:
-        """Note an arrival; return whether it is the first. Raises IndexError for a number never sent."""
+    def arrive(self, number: int, *, in_turn: bool = True) -> bool:
+        """Note an arrival; return whether it is the first. Raises IndexError for a number never sent.
+
+        One that the broker had given out before, to a connection that broke, comes out of turn, and is never late.
+        """
         first = self._come(number, ARRIVED)
         if first:
             self._add(arrived=1)
-            if number < self._highest:
+            if number < self._highest and in_turn:
                 self._add(late=1)
                 self.reach = max(self.reach, self._highest - number)
-            else:
-                self._highest = number
+            self._highest = max(self._highest, number)
         return first
 
     def bury(self, number: int) -> bool:

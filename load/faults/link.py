@@ -7,6 +7,7 @@ import asyncio
 import random
 import socket
 import struct
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -48,6 +49,12 @@ def kafka_substitution(kafka_port: int, link_port: int) -> Substitution:
     return Substitution(_kafka_address(kafka_port), _kafka_address(link_port))
 
 
+def joined(links: Sequence["Link"]) -> None:
+    """Let the links to all nodes of a Kafka answer for each other: what one node says of another is changed, too."""
+    for link in links:
+        link.siblings = links
+
+
 def _kafka_address(port: int) -> bytes:
     return HOST.encode() + struct.pack(">i", port)
 
@@ -55,9 +62,10 @@ def _kafka_address(port: int) -> bytes:
 class Link(Door):
     """Listens on a port of 127.0.0.1 and passes on to another; a context manager."""
 
-    def __init__(self, port: int, *, seed: int, is_kafka: bool = False) -> None:
+    def __init__(self, port: int, *, seed: int) -> None:
         super().__init__(port)
-        self._is_kafka = is_kafka
+        self.siblings: Sequence[Link] = []
+        """A client is told of these instead of the nodes behind them; see `joined`."""
         self._chance = random.Random(seed)
         self._clear = asyncio.Event()
         self._clear.set()
@@ -82,14 +90,14 @@ class Link(Door):
         """Copy both directions, through all that the weather does, until one side has gone."""
         await self._clear.wait()
         async with self.through() as (out, into), asyncio.TaskGroup() as both:
-            both.create_task(self._one_way(reader, into, None))
-            both.create_task(self._one_way(out, writer, self._substitution()))
+            both.create_task(self._one_way(reader, into, ()))
+            both.create_task(self._one_way(out, writer, self._substitutions()))
 
-    def _substitution(self) -> Substitution | None:
-        return kafka_substitution(self.behind, self.port) if self._is_kafka else None
+    def _substitutions(self) -> list[Substitution]:
+        return [kafka_substitution(link.behind, link.port) for link in self.siblings]
 
     async def _one_way(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, change: Substitution | None
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, changes: Sequence[Substitution]
     ) -> None:
         """Pass on until one side has gone; then end the other direction too, by raising ConnectionError."""
         way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(WAITING_PIECES)
@@ -97,7 +105,7 @@ class Link(Door):
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._deliver(way, writer))
             latest = 0.0
-            while data := await _read(reader, change):
+            while data := await _read(reader, changes):
                 latest = max(latest, clock() + self._seconds(len(data)))
                 await way.put((latest, data))
             await way.put((latest, b""))
@@ -128,16 +136,18 @@ class Link(Door):
         return max(0.0, seconds)
 
 
-async def _read(reader: asyncio.StreamReader, change: Substitution | None) -> bytes:
+async def _read(reader: asyncio.StreamReader, changes: Sequence[Substitution]) -> bytes:
     """Return what came, nothing at the end; whole answers of Kafka where something in them must be changed."""
-    if change is None:
+    if not changes:
         return await reader.read(READ_BYTES)
     try:
         head = await reader.readexactly(4)
         answer = await reader.readexactly(int.from_bytes(head, "big"))
     except asyncio.IncompleteReadError:
         return b""
-    return head + answer.replace(*change)
+    for change in changes:
+        answer = answer.replace(*change)
+    return head + answer
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

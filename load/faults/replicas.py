@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -37,8 +38,9 @@ class Replica:
 
     number: int
     folder: Path
-    kafka: Link
-    rabbitmq: Link
+    kafka: Sequence[Link]
+    """To each node of Kafka, in their order."""
+    rabbitmq: Sequence[Link]
     admin: int
     """Port."""
     metrics: Path
@@ -50,6 +52,11 @@ class Replica:
     def __post_init__(self) -> None:
         """Follow its metric log."""
         self.tail = MetricTail(self.metrics)
+
+    def output(self) -> bytes:
+        """Return all that it has printed."""
+        file = self.folder / "tidegate.txt"
+        return file.read_bytes() if file.exists() else b""
 
 
 class Replicas:
@@ -71,7 +78,7 @@ class Replicas:
             if replica.worker is not None:
                 replica.worker.kill()
 
-    def add(self, kafka: Link, rabbitmq: Link, metrics: Path | None = None) -> Replica:
+    def add(self, kafka: Sequence[Link], rabbitmq: Sequence[Link], metrics: Path | None = None) -> Replica:
         """Prepare one more; its metric log goes into its own folder, or into this one."""
         number = len(self.every)
         folder = self._folder / f"replica-{number}"
@@ -102,6 +109,17 @@ class Replicas:
             replica.worker.kill()
             replica.worker = None
 
+    def said(self) -> list[int]:
+        """Return how much each has printed so far, in bytes; see `speakers`."""
+        return [len(replica.output()) for replica in self.every]
+
+    def speakers(self, before: Sequence[int], addresses: Sequence[str]) -> int:
+        """Return how many have named one of these addresses since, each the one that it knows the node by."""
+        return sum(
+            address.encode() in replica.output()[start:]
+            for replica, start, address in zip(self.every, before, addresses, strict=True)
+        )
+
     def check(self) -> None:
         """Raise WorkerError if one has ended by itself."""
         for replica in self.every:
@@ -129,12 +147,16 @@ def settings(replica: Replica) -> dict[str, Any]:
     """Return a replica's settings; what is not named is at its default."""
     return {
         "log": {
-            "hosts": [f"127.0.0.1:{replica.kafka.port}"],
+            "hosts": [f"127.0.0.1:{link.port}" for link in replica.kafka],
             "group": GROUP,
             "session_timeout": SESSION_SECONDS,
             "topic_check_interval": TOPIC_CHECK_SECONDS,
         },
-        "broker": {"hosts": [f"127.0.0.1:{replica.rabbitmq.port}"], "username": USER, "password": PASSWORD},
+        "broker": {
+            "hosts": [f"127.0.0.1:{link.port}" for link in replica.rabbitmq],
+            "username": USER,
+            "password": PASSWORD,
+        },
         "routes": {
             "main": {
                 "exchange": EXCHANGE,

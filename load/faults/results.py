@@ -1,17 +1,28 @@
 """Results as text and as JSON. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from load.faults.ledger import Counts
-from load.faults.plan import Kind
+from load.faults.plan import Kind, named
 from load.faults.replicas import IN_FLIGHT, SESSION_SECONDS, UNCOMMITTED
 from load.faults.verdicts import Round, broken, rows
 from load.tables import aligned
 
+
+@dataclass(frozen=True)
+class Past:
+    """What the JSON of an interrupted session tells."""
+
+    rounds: list[Round] = field(default_factory=list)
+    whole: Counts = field(default_factory=Counts)
+    returned: int = 0
+
+
 HEADING = [
-    "fault", "rounds", "flows after", "ready after", "caught up", "duplicates", "in a partition", "late",
+    "fault", "rounds", "plain client", "flows without", "flows after", "ready after", "caught up",
+    "duplicates", "in a partition", "late",
     "dead letters", "dropped", "lost",
 ]  # fmt: skip
 
@@ -19,7 +30,14 @@ HEADING = [
 def line(told: Round) -> str:
     """Return one round in a line."""
     words = "; ".join(broken(told)) or "as promised"
+    outage = [
+        f"{told.node} lost",
+        f"a plain client through after {_seconds(told.through)}",
+        f"flowed without it after {_seconds(told.during)}",
+        "none is connected with it" if told.said is None else f"named by {told.said}",
+    ]
     parts = [
+        *(outage if told.kind.is_outage else []),
         f"lasted {told.seconds:.1f} s",
         f"flows after {_seconds(told.flow)}",
         f"ready after {_seconds(told.ready)}",
@@ -44,6 +62,8 @@ def text(rounds: Sequence[Round], whole: Counts, returned: int) -> str:
         [
             row.kind.name,
             str(row.rounds),
+            _seconds(row.worst_through) if row.kind.is_outage else "",
+            _seconds(row.worst_during) if row.kind.is_outage else "",
             _seconds(row.worst_flow),
             _seconds(row.worst_ready),
             _seconds(row.worst_caught_up),
@@ -78,6 +98,17 @@ def record(rounds: Sequence[Round], whole: Counts, returned: int, seed: int) -> 
         "lost": sum(one.lost_count for one in rounds),
         "broken": [words for one in rounds for words in broken(one)],
     }
+
+
+def read(told: dict[str, Any]) -> Past:
+    """Return what a JSON file of `record` tells. Raises KeyError or TypeError if it is none."""
+    return Past([_round_of(one) for one in told["rounds"]], Counts(**told["whole"]), told["returned_by_rabbitmq"])
+
+
+def _round_of(told: dict[str, Any]) -> Round:
+    known = {one.name for one in fields(Round)}
+    kept = {name: value for name, value in told.items() if name in known}
+    return Round(**kept | {"kind": named(told["kind"]), "counts": Counts(**told["counts"])})
 
 
 def what(kinds: Sequence[Kind]) -> str:

@@ -5,29 +5,38 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import AsyncExitStack, suppress
 from functools import reduce
 from pathlib import Path
 
+from load import kafka_cluster
 from load.faults import causes_rabbitmq
 from load.faults.causes import CAUSES
+from load.faults.causes_cluster import in_sync
 from load.faults.flow import WATCH_SECONDS, Key, flow_back, name_of
 from load.faults.ledger import Counts
-from load.faults.link import Link
+from load.faults.link import Link, joined
+from load.faults.outages import OUTAGES
 from load.faults.plan import Kind
-from load.faults.replicas import COUNT, IN_FLIGHT, PASSWORD, USER, Replicas
+from load.faults.raw_client import RawClient
+from load.faults.replicas import COUNT, GROUP, IN_FLIGHT, PASSWORD, USER, Replicas
 from load.faults.sink import Sink
 from load.faults.source import Source
-from load.faults.streams import DEAD, PARTITIONS, STREAMS
+from load.faults.streams import DEAD, FLOWING, PARTITIONS, STREAMS, VOLUME, Stream
 from load.faults.verdicts import Round
-from load.faults.world import World
+from load.faults.world import Span, World, queue_arguments
 from load.kafka import KafkaView
 from load.stack import Stack
+from load.stack.kafka_settings import REPLICATION
 from load.terminal import say
 from load.wire import Wire
 from load.worker import WorkerError
 
+REQUEST_SECONDS = 2.5
+"""Of the source's producers, where there are other nodes to ask."""
+LEAST_OUTAGE_SECONDS = 12.0
+"""A node that is lost stays so, also where nobody misses it: long enough that its session with the cluster ends."""
 FLOW_SECONDS = 45.0
 """A flow that is not back so long after a fault's end does not come back unaided."""
 SETTLE_SECONDS = 30.0
@@ -35,6 +44,8 @@ SETTLE_SECONDS = 30.0
 CALM_SECONDS = 1.0
 """Between two rounds."""
 START_SECONDS = 60.0
+LEAST_RATE = 500.0
+"""What was poured in comes out with so many events a second at least, once all else is done."""
 METRIC_SECONDS = 2.2
 """A replica's metric log tells of an event type within so many seconds."""
 READY_SECONDS = 0.25
@@ -48,6 +59,7 @@ class Rounds:
         self.source, self.sink, self.replicas = world.source, world.sink, world.replicas
         self.every: list[Round] = []
         """All rounds so far, the present one included."""
+        self._raw = RawClient(world.stack, GROUP)
         self._slowest = ""
         """The partition that was last to flow."""
 
@@ -56,39 +68,58 @@ class Rounds:
         cls, stack: Stack, folder: Path, metric_disk: Path | None, seed: int, running: AsyncExitStack
     ) -> "Rounds":
         """Start everything; it ends with `running`."""
-        kafka = await running.enter_async_context(KafkaView(stack.kafka))
+        nodes = len(stack.kafka_ports)
+        kafka = await running.enter_async_context(KafkaView(stack.kafka, min(nodes, REPLICATION)))
         for stream in STREAMS:
             await kafka.create(stream.name, PARTITIONS)
         await asyncio.to_thread(_declare, stack)
-        source = Source(stack.kafka)
-        sink = Sink(stack.amqp_port, [*(stream.name for stream in STREAMS), DEAD], source.ledgers)
+        source = Source(stack.kafka, REQUEST_SECONDS) if nodes > 1 else Source(stack.kafka)
+        sink = Sink(stack.amqp_ports, [*(stream.name for stream in STREAMS), DEAD], source.ledgers)
         consuming = asyncio.create_task(sink.run(), name="sink")
         running.push_async_callback(_cancelled, consuming)
         replicas = running.enter_context(Replicas(folder))
-        kafka_port = int(stack.kafka.rpartition(":")[2])
         for number in range(COUNT):
-            to_kafka = await running.enter_async_context(Link(kafka_port, seed=seed + number, is_kafka=True))
-            to_rabbitmq = await running.enter_async_context(Link(stack.amqp_port, seed=seed + 100 + number))
+            ways = [
+                [Link(port, seed=seed + 100 * kind + 10 * number + at) for at, port in enumerate(ports)]
+                for kind, ports in enumerate((stack.kafka_ports, stack.amqp_ports))
+            ]
+            for link in (link for links in ways for link in links):
+                await running.enter_async_context(link)
+            to_kafka, to_rabbitmq = ways
+            joined(to_kafka)
             metrics = metric_disk if number == COUNT - 1 else None
             replicas.start(replicas.add(to_kafka, to_rabbitmq, metrics))
         running.push_async_callback(source.stop)
         await source.start()
-        world = World(stack, kafka, source, sink, replicas, metric_disk, random.Random(seed))
+        world = World(stack, kafka, source, sink, replicas, metric_disk, random.Random(seed), seed)
         self = cls(world)
+        if nodes > 1:
+            await self._raw.prepare(kafka)
         if await self._flow(time.monotonic(), START_SECONDS) is None or not await self._all_ready(START_SECONDS):
             raise WorkerError(f"nothing flows {START_SECONDS:.0f} s after the start: {self._slowest}")
         return self
 
-    async def run(self, kind: Kind) -> Round:
+    async def pour(self, count: int) -> None:
+        """Put so many events into the log at once, beside those that flow all the time."""
+        at = STREAMS.index(VOLUME)
+        for partition in self.source.of(at):
+            await self.source.fill(at, partition, count // PARTITIONS)
+
+    async def run(self, number: int, kind: Kind) -> Round:
         """Let one fault happen and see it through. Raises WorkerError if a replica ends by itself."""
-        told = Round(len(self.every) + 1, kind)
+        told = Round(number, kind)
         self.every.append(told)
+        world = self._world
+        world.chance = random.Random(f"{world.seed}:{number}")
         before, foreign = self._counts(), self.sink.foreign
         for ledger in self.source.ledgers.values():
             ledger.reach = 0
         self.replicas.read_metrics()
         reported = Counter(self.replicas.counted)
-        began, mended = await CAUSES[kind.name](self._world)
+        if kind.is_outage:
+            began, mended = await self._outlive(told)
+        else:
+            began, mended = await CAUSES[kind.name](world)
         told.seconds = mended - began
         told.flow = await self._flow(mended, FLOW_SECONDS)
         told.slowest = self._slowest
@@ -102,6 +133,28 @@ class Rounds:
         self.source.check()
         self.replicas.check()
         return told
+
+    async def _outlive(self, told: Round) -> Span:
+        """Lose a node and see how events flow without it, beside a plain client; then let it come back."""
+        world = self._world
+        await asyncio.to_thread(kafka_cluster.elect_preferred, world.stack.kafka_ports[0])
+        await in_sync(world)
+        await asyncio.to_thread(self._raw.place_queues)
+        printed = self.replicas.said()
+        connected = world.connected()
+        outage = await OUTAGES[told.kind.name](world)
+        told.node = outage.role
+        try:
+            through = asyncio.create_task(self._raw.through(outage.began, FLOW_SECONDS), name="raw client")
+            told.during = await self._flow(outage.began, FLOW_SECONDS)
+            told.through, told.slowest = await through, self._slowest
+            least = outage.began + LEAST_OUTAGE_SECONDS
+            await asyncio.sleep(max(0.0, least - time.monotonic()))
+            if outage.role in connected:
+                told.said = self.replicas.speakers(printed, world.addresses(outage.role))
+        finally:
+            await outage.mend()
+        return outage.began, time.monotonic()
 
     # -- recovery -----------------------------------------------------------------------------------------------------
 
@@ -142,19 +195,24 @@ class Rounds:
 
     # -- the reckoning ------------------------------------------------------------------------------------------------
 
-    async def _settled(self) -> dict[Key, list[int]]:
+    async def _settled(
+        self,
+        streams: Collection[Stream] = FLOWING,
+        seconds: float = SETTLE_SECONDS,
+        look_seconds: float = WATCH_SECONDS,
+    ) -> dict[Key, list[int]]:
         """Wait until every event sent before now has come; return what has not, after a while.
 
         What an earlier round has missed is left out.
         """
-        ends = {key: ledger.sent for key, ledger in self.source.ledgers.items()}
-        deadline = time.monotonic() + SETTLE_SECONDS
+        ends = {key: ledger.sent for key, ledger in self.source.ledgers.items() if STREAMS[key[0]] in streams}
+        deadline = time.monotonic() + seconds
         while True:
             found = {key: self._missing(key, end) for key, end in ends.items()}
             found = {key: numbers for key, numbers in found.items() if numbers}
             if not found or time.monotonic() > deadline:
                 return found
-            await asyncio.sleep(WATCH_SECONDS)
+            await asyncio.sleep(look_seconds)
 
     def _missing(self, key: Key, end: int) -> list[int]:
         known = {number for told in self.every for number in told.lost.get(name_of(key), ())}
@@ -194,6 +252,10 @@ class Rounds:
         told.with_queue = count
         return {}
 
+    def so_far(self) -> Counts:
+        """Return all counts until now."""
+        return sum_of(self._counts().values())
+
     def _counts(self) -> dict[Key, Counts]:
         return {key: ledger.counts for key, ledger in self.source.ledgers.items()}
 
@@ -203,7 +265,8 @@ class Rounds:
         What came after all is struck off the rounds' lists, and what is missing now stands on the last one's.
         """
         await self.source.stop()
-        left = await self._settled()
+        poured = sum(ledger.sent for ledger in self.source.of(STREAMS.index(VOLUME)).values())
+        left = await self._settled(STREAMS, SETTLE_SECONDS + poured / LEAST_RATE, READY_SECONDS)
         for replica in self.replicas.every:
             await self.replicas.terminate(replica)
         for key, numbers in left.items():
@@ -212,7 +275,7 @@ class Rounds:
             for key, ledger in self.source.ledgers.items():
                 lost = told.lost.get(name_of(key), [])
                 lost[:] = [number for number in lost if not ledger.is_done(number)]
-        return sum_of(self._counts().values())
+        return self.so_far()
 
 
 def sum_of(every: Iterable[Counts]) -> Counts:
@@ -224,7 +287,7 @@ def _declare(stack: Stack) -> None:
     stack.rabbitmqctl("add_user", USER, PASSWORD)
     stack.rabbitmqctl("set_permissions", USER, "", ".*", ".*")
     with Wire(stack.amqp_port) as wire:
-        causes_rabbitmq.prepare(wire)
+        causes_rabbitmq.prepare(wire, queue_arguments(stack))
 
 
 async def _cancelled(task: "asyncio.Task[None]") -> None:

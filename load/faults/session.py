@@ -35,7 +35,10 @@ class Session:
     disk: Path | None
     """A small file system to be filled; None where none can be mounted."""
     seed: int
+    past: results.Past = field(default_factory=results.Past)
+    """What an earlier session that this one resumes came to."""
     rounds: list[Round] = field(default_factory=list)
+    """Of this session."""
     whole: Counts = field(default_factory=Counts)
     returned: int = 0
     """Messages that RabbitMQ gave out again because the checker's connection had broken."""
@@ -47,21 +50,34 @@ class Session:
         say(f"{NEEDS_DISK} is left out: this user may not mount a small file system")
         return [kind for kind in kinds if kind.name != NEEDS_DISK]
 
-    async def run(
-        self, kinds: Iterable[Kind], watch: Callable[[Rounds], Coroutine[Any, Any, None]] | None = None
-    ) -> None:
-        """Let one fault after another happen, watched by a task of its own.
+    @property
+    def every(self) -> list[Round]:
+        """All rounds, those of earlier sessions first."""
+        return [*self.past.rounds, *self.rounds]
 
+    async def run(
+        self,
+        kinds: Iterable[Kind],
+        watch: Callable[[Rounds], Coroutine[Any, Any, None]] | None = None,
+        keep: Callable[[], None] = lambda: None,
+        volume: int = 0,
+    ) -> None:
+        """Let one fault after another happen, watched by a task of its own; `keep` is called after each.
+
+        So many events as `volume` says stand in the log when the first begins.
         Raises WorkerError, WireError, KafkaError or StackError if that fails.
         """
         async with AsyncExitStack() as running:
             faults = await Rounds.prepared(self.stack, self.folder, self.disk, self.seed, running)
             self.rounds = faults.every
+            await faults.pour(volume)
             watching = None if watch is None else asyncio.create_task(watch(faults), name="watch")
             try:
-                for number, kind in enumerate(kinds, 1):
+                for number, kind in enumerate(kinds, len(self.past.rounds) + 1):
                     say(f"round {number}: {kind.what}")
-                    say(results.line(await faults.run(kind)))
+                    say(results.line(await faults.run(number, kind)))
+                    self.whole, self.returned = faults.so_far(), faults.sink.returned
+                    keep()
             finally:
                 if watching is not None:
                     watching.cancel()
@@ -70,14 +86,19 @@ class Session:
 
 
 @contextmanager
-def session(file: Path, seed: int, rabbitmq_sbin: Path | None) -> Iterator[Session]:
-    """Bring up a stack and take it down; where a promise was broken, the replicas' logs are kept beside `file`."""
+def session(
+    file: Path, seed: int, rabbitmq_sbin: Path | None, nodes: int = 1, past: results.Past | None = None
+) -> Iterator[Session]:
+    """Bring up a stack of so many nodes of each kind and take it down.
+
+    Where a promise was broken, the replicas' logs are kept beside `file`.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="tidegate-faults-", ignore_cleanup_errors=True) as folder,
         small_disk.mounted(Path(folder) / "metric-disk") as disk,
-        Stack.up(rabbitmq_sbin=rabbitmq_sbin) as stack,
+        Stack.up(rabbitmq_sbin=rabbitmq_sbin, kafka_nodes=nodes, rabbitmq_nodes=nodes) as stack,
     ):
-        here = Session(stack, Path(folder), disk, seed)
+        here = Session(stack, Path(folder), disk, seed, past or results.Past())
         try:
             yield here
         except FAILURES:

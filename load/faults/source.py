@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -25,13 +26,18 @@ RETRY_SECONDS = 0.2
 KEPT_AGO = 60.0
 """Seconds for which the instants of Kafka's answers are remembered."""
 QUIET_SECONDS = 20.0
+REQUEST_SECONDS = 40.0
+"""After which a producer asks another node; aiokafka's default."""
 
 
 class Source:
     """One producer a stream, one task a partition. Instants are seconds of the monotonic clock."""
 
-    def __init__(self, kafka: str) -> None:
+    def __init__(self, kafka: str, request_seconds: float = REQUEST_SECONDS) -> None:
         self._kafka = kafka
+        self._request_ms = round(request_seconds * 1000)
+        self.skew_ms: Counter[int] = Counter()
+        """By how much a stream's producer's clock is ahead, by its place."""
         self.ledgers: dict[tuple[int, int], Ledger] = {}
         """By stream's place and partition."""
         self.kept_at: dict[tuple[int, int], dict[int, float]] = {}
@@ -102,6 +108,7 @@ class Source:
         producer = AIOKafkaProducer(
             bootstrap_servers=self._kafka, enable_idempotence=True, acks="all", linger_ms=0,
             max_batch_size=BATCH_BYTES, metadata_max_age_ms=round(METADATA_SECONDS * 1000),
+            request_timeout_ms=self._request_ms,
         )  # fmt: skip
         await producer.start()
         return producer
@@ -125,6 +132,7 @@ class Source:
             await asyncio.sleep(RETRY_SECONDS)
             return 0
         batch, count, now_ms = producer.create_batch(), 0, round(time.time() * 1000)
+        now_ms += self.skew_ms[stream]
         while count < most:
             value = PAYLOAD.value(place(stream, partition), ledger.sent + count)
             if batch.append(timestamp=now_ms, key=b"%d" % partition, value=value) is None:

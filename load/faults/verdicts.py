@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from load.faults.ledger import Counts
-from load.faults.plan import RECOVERY_SECONDS, Kind
+from load.faults.plan import OUTAGE_SECONDS, RAW_SECONDS, RECOVERY_SECONDS, Kind
 from load.faults.replicas import IN_FLIGHT, UNCOMMITTED
 from load.faults.streams import STREAMS
 from proxy.model import Order
@@ -18,6 +18,14 @@ class Round:
     kind: Kind
     seconds: float = 0.0
     """How long the fault lasted."""
+    node: str = ""
+    """That was lost."""
+    through: float | None = None
+    """Seconds from its loss until a plain client got through."""
+    during: float | None = None
+    """Seconds from its loss until every partition had delivered an event that was sent after it."""
+    said: int | None = None
+    """Replicas that had said by then which node it is; None if none was connected with it, and could know."""
     flow: float | None = None
     """Seconds from the fault's end until every partition had delivered an event that was sent after it."""
     slowest: str = ""
@@ -62,7 +70,7 @@ class Round:
 
 def broken(told: Round) -> list[str]:
     """Return, in words, every promise that the round broke."""
-    found = []
+    found = _in_outage(told) if told.kind.is_outage else []
     if told.flow is None:
         found.append(f"the flow of {told.slowest} did not come back unaided")
     elif told.flow > told.kind.goal:
@@ -81,6 +89,24 @@ def broken(told: Round) -> list[str]:
     if told.truncated is not None and told.truncated != told.counts.gone:
         found.append(f"{told.counts.gone} events were truncated, the replicas counted {told.truncated}")
     return found + _out_of_order(told)
+
+
+def _in_outage(told: Round) -> list[str]:
+    if told.through is None:
+        return [f"no plain client got through without {told.node}"]
+    if told.during is None:
+        return [f"{told.slowest} did not flow without {told.node}"]
+    found = []
+    if told.during > told.through + RAW_SECONDS:
+        words = f"{told.slowest} flowed {told.during:.1f} s after the loss of {told.node}"
+        found.append(f"{words}, a plain client got through after {told.through:.1f} s")
+    if told.during > OUTAGE_SECONDS:
+        found.append(
+            f"{told.slowest} flowed {told.during:.1f} s after the loss of {told.node}, at most {OUTAGE_SECONDS:.0f}"
+        )
+    if told.kind.is_silent and told.said == 0:
+        found.append(f"nobody said that {told.node} is silent")
+    return found
 
 
 def _out_of_order(told: Round) -> list[str]:
@@ -103,6 +129,9 @@ class Row:
 
     kind: Kind
     rounds: int
+    worst_through: float | None
+    worst_during: float | None
+    """Without the node; None if it did not flow once, or is no outage."""
     worst_flow: float | None
     """None if it did not come back once."""
     worst_ready: float | None
@@ -126,6 +155,8 @@ def _row(kind: Kind, rounds: list[Round]) -> Row:
     return Row(
         kind=kind,
         rounds=len(rounds),
+        worst_through=_worst([one.through for one in rounds]),
+        worst_during=_worst([one.during for one in rounds]),
         worst_flow=_worst([one.flow for one in rounds]),
         worst_ready=_worst([one.ready for one in rounds]),
         worst_caught_up=_worst([one.caught_up for one in rounds]),

@@ -11,7 +11,7 @@ from load.faults.link import Link
 from load.faults.replicas import SESSION_SECONDS, Replica, Replicas
 from load.faults.sink import Sink
 from load.faults.source import Source
-from load.faults.streams import EXCHANGE, STREAMS, Stream
+from load.faults.streams import EXCHANGE, FLOWING, Stream
 from load.kafka import KafkaView
 from load.stack import Stack
 from load.wire import Wire
@@ -23,6 +23,11 @@ SHORTEST, LONGEST = 1.0, 8.0
 MOST_BEYOND_SESSION = 3.0
 SURVIVOR = 0
 """The replica that is never ended, so that one lives through everything."""
+
+
+def queue_arguments(stack: Stack) -> dict[str, str]:
+    """Return how queues are declared: those of a cluster on all its nodes."""
+    return {"x-queue-type": "quorum"} if len(stack.amqp_ports) > 1 else {}
 
 
 @dataclass
@@ -37,6 +42,8 @@ class World:
     metric_disk: Path | None
     """A small file system below the metric log of the last replica; None where none can be mounted."""
     chance: random.Random
+    """Of this round alone, so that a round is the same whatever came before it."""
+    seed: int
 
     def seconds(self) -> float:
         """Draw how long a fault lasts."""
@@ -47,9 +54,9 @@ class World:
         return SESSION_SECONDS + self.chance.uniform(1.0, MOST_BEYOND_SESSION)
 
     def stream(self) -> tuple[int, Stream]:
-        """Draw one of the event types; with its place."""
-        at = self.chance.randrange(len(STREAMS))
-        return at, STREAMS[at]
+        """Draw one of the event types that flow; with its place."""
+        at = self.chance.randrange(len(FLOWING))
+        return at, FLOWING[at]
 
     def replica(self) -> Replica:
         """Draw one of the replicas."""
@@ -61,11 +68,39 @@ class World:
 
     def kafka_links(self) -> list[Link]:
         """Return all links to Kafka."""
-        return [one.kafka for one in self.replicas.every]
+        return [link for one in self.replicas.every for link in one.kafka]
 
     def rabbitmq_links(self) -> list[Link]:
         """Return all links to RabbitMQ."""
-        return [one.rabbitmq for one in self.replicas.every]
+        return [link for one in self.replicas.every for link in one.rabbitmq]
+
+    def link(self, replica: Replica, role: str) -> Link:
+        """Return a replica's link to a node."""
+        if role in self.stack.kafka_roles:
+            return replica.kafka[self.stack.kafka_roles.index(role)]
+        return replica.rabbitmq[self.stack.rabbitmq_roles.index(role)]
+
+    def connected(self) -> set[str]:
+        """Return the nodes that a replica is connected with: of others it can't tell whether they are silent."""
+        roles = (*self.stack.kafka_roles, *self.stack.rabbitmq_roles)
+        return {role for role in roles if any(self.link(replica, role).count for replica in self.replicas.every)}
+
+    def addresses(self, role: str) -> list[str]:
+        """Return by which address each replica knows a node."""
+        return [f"127.0.0.1:{self.link(replica, role).port}" for replica in self.replicas.every]
+
+    def avoid(self, role: str) -> None:
+        """Have the services behind RabbitMQ keep away from a node that is about to fall silent."""
+        if role in self.stack.rabbitmq_roles:
+            self.sink.avoid(self._amqp_port(role))
+
+    def return_to(self, role: str) -> None:
+        """Let them go there again."""
+        if role in self.stack.rabbitmq_roles:
+            self.sink.return_to(self._amqp_port(role))
+
+    def _amqp_port(self, role: str) -> int:
+        return self.stack.amqp_ports[self.stack.rabbitmq_roles.index(role)]
 
     async def away(self, stop: Callable[[], None], start: Callable[[], None]) -> Span:
         """Stop a broker, start it again after a while."""
@@ -85,7 +120,7 @@ class World:
 
         def work() -> None:
             with Wire(self.stack.amqp_port) as wire:
-                wire.declare(stream.name)
+                wire.declare(stream.name, queue_arguments(self.stack))
                 wire.bind(stream.name, EXCHANGE, stream.name)
 
         await asyncio.to_thread(work)

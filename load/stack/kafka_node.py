@@ -145,13 +145,15 @@ class KafkaNode:
     def _format(self) -> None:
         shutil.rmtree(self.data, ignore_errors=True)  # a format that was cut short
         (self.data / "scratch").mkdir(parents=True)
-        properties = kafka_settings.settings(self.ports, log_folder=str(self.data / "log"))
+        certificates = self.home / "certificates" if "kafka_tls" in self.ports else None
+        properties = kafka_settings.settings(self.ports, log_folder=str(self.data / "log"), certificates=certificates)
         properties |= self.cluster
         self._settings.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
         (self.data / "logging.properties").write_text(LOGGING.format(file=self.log))
         scram = [
-            f"--add-scram=SCRAM-SHA-256=[name={name},password={password}]"
+            f"--add-scram={mechanism}=[name={name},password={password}]"
             for name, password in kafka_settings.USERS.items()
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
         ]
         tool = [*self._java("-Xmx256m", "-XX:TieredStopAtLevel=1"), "kafka.tools.StorageTool", "format"]
         arguments = ["-t", self.cluster_id or random_id(), "-c", str(self._settings), *scram]

@@ -2,8 +2,9 @@
 
 import struct
 from collections.abc import Sequence
+from pathlib import Path
 
-from load.stack import probes
+from load.stack import probes, security
 from load.stack.errors import StackError
 
 USERS = {"admin": "admin-secret", "tidegate": "tidegate-secret", "reader": "reader-secret"}
@@ -21,14 +22,17 @@ REPLICATION, LEAST_IN_SYNC = 3, 2
 _LOGIN = "org.apache.kafka.common.security"
 
 
-def settings(ports: dict[str, int], *, log_folder: str, listen_on: str = "127.0.0.1") -> dict[str, str]:
+def settings(
+    ports: dict[str, int], *, log_folder: str, listen_on: str = "127.0.0.1", certificates: Path | None = None
+) -> dict[str, str]:
     """Return the server's properties: one small node, nothing created unasked, no wait before a group's first join.
 
-    A killed broker is let in again once its session has run out: 5 s here, to shorten what waits for its return.
+    With a folder of `certificates` the listeners of `security` are added. A killed broker is let in again once its
+    session has run out: 5 s here, to shorten what waits for its return.
     """
     plain, sasl, controller = (ports[name] for name in ("kafka", "kafka_sasl", "kafka_controller"))
     users = " ".join(f'user_{name}="{password}"' for name, password in USERS.items())
-    return {
+    found = {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",
@@ -65,6 +69,8 @@ def settings(ports: dict[str, int], *, log_folder: str, listen_on: str = "127.0.
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
     }
+    more = security.kafka_settings(ports, certificates, USERS, listen_on) if certificates else {}
+    return found | {key: found.get(key, "") + value for key, value in more.items()}
 
 
 def clustered(number: int, every: Sequence[dict[str, int]]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from load.stack import kafka_node, kafka_settings, network, rabbitmq_node
+from load.stack import kafka_node, kafka_settings, network, rabbitmq_node, security
 from load.stack.containers import ContainerNode
 from load.stack.kafka_node import KafkaNode
 from load.stack.node import Kafka, Rabbitmq
@@ -29,7 +29,10 @@ def kafka(state: State) -> dict[str, Kafka]:
     """Return Kafka's nodes by role."""
     if state.software is None:
         return {KAFKA: ContainerNode(state, KAFKA)}
-    every = [_ports(state, number, kafka_node.CLUSTER_PORTS) for number in range(1, state.kafka_nodes + 1)]
+    every = [
+        _ports(state, number, (*kafka_node.CLUSTER_PORTS, *security.PORTS))
+        for number in range(1, state.kafka_nodes + 1)
+    ]
     several = state.kafka_nodes > 1
     return {
         role: KafkaNode(
@@ -52,7 +55,7 @@ def rabbitmq(state: State) -> dict[str, Rabbitmq]:
     if state.software is None:
         return {RABBITMQ: ContainerNode(state, RABBITMQ)}
     names = [state.erlang_name(number) for number in range(1, state.rabbitmq_nodes + 1)]
-    wanted = (*rabbitmq_node.CLUSTER_PORTS, rabbitmq_node.MANAGEMENT)
+    wanted = (*rabbitmq_node.CLUSTER_PORTS, rabbitmq_node.MANAGEMENT, *security.PORTS)
     return {
         role: RabbitmqNode(
             state.home,

@@ -1,5 +1,6 @@
 """One RabbitMQ node with its own name, cookie, epmd, ports and folders, started by the scripts of any RabbitMQ."""
 
+import contextlib
 import os
 import secrets
 import signal
@@ -7,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from load.stack import probes
+from load.stack import probes, security
 from load.stack.errors import StackError
 from load.stack.processes import MARK, Identity, await_end, identity, is_running, kill_marked, send, spawn
 from load.stack.state import RABBITMQ
@@ -21,6 +22,9 @@ START_SECONDS = 120.0
 STOP_SECONDS = 60.0
 TOOL_SECONDS = 60.0
 MAX_SCHEDULERS = 4
+SILENT_SECONDS = 6
+"""A node of a cluster that says nothing for so long is down for the others. By default it is a minute (net_ticktime),
+and so long nobody, plain clients neither, gets a message into a queue which that node led."""
 NO_BUSY_WAIT = "+sbwt none +sbwtdcpu none +sbwtdio none"
 
 SETTINGS = """\
@@ -66,16 +70,17 @@ class RabbitmqNode:
         """Start the node and return the script that runs it; `await_ready` tells the node's own process."""
         for folder in ("home", "mnesia", "logs", "schema", "generated"):
             (self.data / folder).mkdir(parents=True, exist_ok=True)
-        managed = MANAGEMENT in self.ports
-        settings = SETTINGS + (MANAGEMENT_SETTINGS if managed else "")
+        managed, secured = MANAGEMENT in self.ports, "amqps" in self.ports
+        settings = SETTINGS + (MANAGEMENT_SETTINGS if managed else "") + (security.RABBITMQ_SETTINGS if secured else "")
         if self.members:
             settings += CLUSTER_SETTINGS.format(first=self.members[0])
             for number, member in enumerate(self.members, 1):
                 settings += f"cluster_formation.classic_config.nodes.{number} = {member}@localhost\n"
             self._share_cookie()
-        self._settings.write_text(settings.format(log=self.log, **self.ports))
-        (self.data / "advanced.config").write_text("[].\n")
-        (self.data / "plugins").write_text("[rabbitmq_management].\n" if managed else "[].\n")
+        self._settings.write_text(settings.format(log=self.log, folder=self.home / "certificates", **self.ports))
+        (self.data / "advanced.config").write_text(security.rabbitmq_keys() if secured else "[].\n")
+        plugins = [*(["rabbitmq_management"] if managed else []), *(security.PLUGINS if secured else [])]
+        (self.data / "plugins").write_text(f"[{','.join(plugins)}].\n")
         self._pid_file.unlink(missing_ok=True)
         return spawn([str(self.sbin / "rabbitmq-server")], env=self._env(), output=self.data / "output")
 
@@ -159,11 +164,16 @@ class RabbitmqNode:
     def _share_cookie(self) -> None:
         """Give the node the secret by which the nodes of a cluster know each other, made by the first that starts."""
         common, own = self.home / "erlang.cookie", self.data / "home" / ".erlang.cookie"
-        for path in (common, own):
-            if not path.exists():
-                text = secrets.token_hex(20) if path is common else common.read_text()
-                path.touch(0o600)  # before anything stands in it: Erlang refuses one that others may read
-                path.write_text(text)
+        if not common.exists():
+            drawn = self.data / "erlang.cookie"
+            drawn.touch(0o600)  # before anything stands in it: Erlang refuses one that others may read
+            drawn.write_text(secrets.token_hex(20))
+            with contextlib.suppress(FileExistsError):  # whole or not at all, and the first wins
+                os.link(drawn, common)
+            drawn.unlink()
+        if not own.exists():
+            own.touch(0o600)
+            own.write_text(common.read_text())
 
     @property
     def _settings(self) -> Path:
@@ -175,6 +185,7 @@ class RabbitmqNode:
 
     def _env(self) -> dict[str, str]:
         """Return all that the scripts look at: nothing set on the machine or by the user reaches this node."""
+        ticks = f" -kernel net_ticktime {SILENT_SECONDS}" if self.members else ""
         schedulers = 1 if self.members else min(os.cpu_count() or 1, MAX_SCHEDULERS)
         return {
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
@@ -196,7 +207,7 @@ class RabbitmqNode:
             "RABBITMQ_PID_FILE": str(self._pid_file),
             "RABBITMQ_SCHEMA_DIR": str(self.data / "schema"),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": (
-                f"-kernel inet_dist_use_interface {{127,0,0,1}} +S {schedulers}:{schedulers} {NO_BUSY_WAIT}"
+                f"-kernel inet_dist_use_interface {{127,0,0,1}} +S {schedulers}:{schedulers} {NO_BUSY_WAIT}{ticks}"
             ),
             MARK: f"{self.home}:{self.role}",
         }

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from load.stack import nodes, rabbitmq_node
+from load.stack import nodes, rabbitmq_node, security
+from load.stack.authority import Authority
 from load.stack.errors import StackError
 from load.stack.state import State, numbered
 
@@ -82,6 +83,18 @@ class Reach:
         if port is None:
             raise StackError(f"stack {self.name} has no management API; bring it up with management=True")
         return f"http://127.0.0.1:{port}"
+
+    @property
+    def secured(self) -> dict[str, str]:
+        """The addresses of `security.PORTS`, HOST:PORT. Raises StackError if the stack was brought up without them."""
+        if not set(security.PORTS) <= set(self._state.ports):
+            raise StackError(f"stack {self.name} has plain listeners only; bring it up with secured=True")
+        return {name: f"localhost:{self._state.ports[name]}" for name in security.PORTS}
+
+    @property
+    def authority(self) -> Authority:
+        """Who vouches for the certificates of a secured stack."""
+        return Authority(self._state.home / "certificates")
 
     @property
     def versions(self) -> dict[str, str]:

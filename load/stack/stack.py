@@ -12,7 +12,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from load.stack import containers, guardian, kafka_node, network, nodes, packages, ports, probes, rabbitmq_node
+from load.stack import (
+    containers,
+    guardian,
+    kafka_node,
+    network,
+    nodes,
+    packages,
+    ports,
+    probes,
+    rabbitmq_node,
+    security,
+)
 from load.stack.errors import AlreadyUpError, SetupError, StackError
 from load.stack.leftovers import clear, clear_abandoned, is_up
 from load.stack.node import Kafka, Node, Rabbitmq
@@ -46,6 +57,7 @@ class Stack(Reach):
         *,
         owned: bool | None = None,
         management: bool = False,
+        secured: bool = False,
         kafka_nodes: int = 1,
         rabbitmq_nodes: int = 1,
     ) -> Self:
@@ -53,8 +65,9 @@ class Stack(Reach):
 
         Without a name it gets one of its own and belongs to this process: should that end without `down`, a guardian
         takes it down (`owned` says otherwise). `data` is a folder, new or empty. `heap` is that of each node of Kafka,
-        such as 512m. `management` adds RabbitMQ's HTTP API, on its first node. What an earlier stack of this name left
-        behind is removed first.
+        such as 512m. `management` adds RabbitMQ's HTTP API, on its first node, `secured` the listeners of
+        `load.stack.security`, where there is one node each. What an earlier stack of this name left behind is removed
+        first.
         Raises AlreadyUpError when one runs, SetupError when the machine lacks something, StackError when a node fails.
         """
         this = identity(os.getpid())
@@ -62,8 +75,9 @@ class Stack(Reach):
         home = home_of(name or f"own-{os.getpid()}-{secrets.token_hex(3)}")
         single = (kafka_nodes, rabbitmq_nodes) == (1, 1)
         in_containers = packages.lacks_java_for_good() and containers.engine_answers()
-        if in_containers and (management or not single):
-            raise SetupError("in containers there is one node each and no management API; install a Java")
+        if in_containers and (management or secured or not single):
+            raise SetupError("in containers there is one node each, plain and without management API; install a Java")
+        assert single or not secured, "a cluster has plain listeners only"
         software = None if in_containers else packages.provide(Path(rabbitmq_sbin) if rabbitmq_sbin else None)
         clear_abandoned()
         with locked(home):
@@ -76,7 +90,10 @@ class Stack(Reach):
                 home.name, home, folder, {}, software, owner=this, heap=heap, kafka_nodes=kafka_nodes,
                 rabbitmq_nodes=rabbitmq_nodes, cluster_id="" if kafka_nodes == 1 else kafka_node.random_id(),
             )  # fmt: skip
-            state = cls._started(state, (rabbitmq_node.MANAGEMENT,) if management else ())
+            if secured:
+                security.certificates(home / "certificates")
+            more_ports = (*([rabbitmq_node.MANAGEMENT] if management else []), *(security.PORTS if secured else []))
+            state = cls._started(state, more_ports)
             if not stays_owned:
                 state = replace(state, owner=None)
                 state.save()

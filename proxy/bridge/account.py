@@ -54,8 +54,8 @@ class Account(Protocol):
         """Be told that epochs have ended; nothing more is committed of them."""
         ...
 
-    def on_truncated(self, partition: Partition, lost: int, first: int) -> None:
-        """Be told that the log dropped `lost` records unread, all before the position `first`."""
+    def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
+        """Be told that the log dropped records unread, so many at most, all before the position `first`."""
         ...
 
     def on_assignment_lost(self, why: str) -> None:

@@ -78,9 +78,9 @@ class Assignment:
                 self._account.on_committed(flow, resolved, taken[flow.partition])
         self._account.on_ended([flow for flow, _ in ending])
 
-    def on_truncated(self, partition: Partition, lost: int, first: int) -> None:
+    def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
         """See `PartitionOwner.on_truncated`."""
-        self._account.on_truncated(partition, lost, first)
+        self._account.on_truncated(partition, at_most, first)
 
     def close(self) -> None:
         """Begin nothing from partitions that are assigned from now on."""

@@ -9,12 +9,13 @@ well as anything else. It waits, one is tried now and then in place of all, and 
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
 from proxy.bridge.broker import Address, Batch, Lane
 from proxy.bridge.flow import LONGEST_PAUSE, PartitionFlow
+from proxy.bridge.letter_slots import LetterSlots
 from proxy.model import Event, Outcome, Reason
 from proxy.settings import EventType, RoutingKey
 
@@ -36,6 +37,7 @@ class DeadLetters:
         event_type: EventType,
         rank: int,
         lane: Lane,
+        slots: LetterSlots,
         *,
         on_outcome: Callable[[PartitionFlow, Batch, int, int, Outcome, Reason], None],
         on_done: Callable[[PartitionFlow, int, Sequence[Event], Reason], None],
@@ -46,11 +48,16 @@ class DeadLetters:
         self._type = event_type
         self._rank = rank
         self._lane = lane
+        self._slots = slots
+        self._out = 0
+        self._out_bytes = 0
+        """Of those handed to the lane and without an outcome."""
         self._see = on_outcome
         self._on_done = on_done
         self._on_impossible = on_impossible
         self._on_refused = on_refused
         self._wake = wake
+        self._changed = asyncio.Event()
         self._waiting: deque[tuple[PartitionFlow, Batch]] = deque()
         self._sending: list[Batch] = []
         self._open = 0
@@ -75,6 +82,7 @@ class DeadLetters:
         self._open += len(events)
         letter = _DeadLetter(self, flow, reason)
         self._waiting.append((flow, Batch(flow.partition, events, first, address, self._rank, letter)))
+        self._changed.set()
 
     @property
     def open(self) -> int:
@@ -95,20 +103,46 @@ class DeadLetters:
         )
 
     def due(self, now: float) -> float | None:
-        """Return when the next one may be sent, `now` or later; None if none waits."""
-        return max(now, self._not_before) if self._waiting else None
+        """Return when the next one may be sent, `now` or later; None if none waits, or those under way must end."""
+        if not self._waiting:
+            return None
+        flow, batch = self._waiting[0]
+        events, size = self._slots.room(self._out, self._out_bytes)
+        is_free = flow.closing or not self._out or (events > 0 and batch.events[0].size <= size)
+        return max(now, self._not_before) if is_free else None
 
-    async def send(self) -> None:
-        """Write all that waits, or one if the destination refuses; outcomes come later."""
-        batches = [batch for flow, batch in self._waiting if not flow.closing]
-        given_up = sum(len(batch.events) for flow, batch in self._waiting if flow.closing)
-        self._open -= given_up
-        self._waiting.clear()
-        if self._is_refused and batches:
-            self._not_before = asyncio.get_running_loop().time() + REFUSED_PAUSE
-            batches = self._probe(batches)
+    async def run(self, admit: Callable[[int, int], Awaitable[None]]) -> None:
+        """Send until cancelled; `admit` waits until so many letters of so many bytes may go."""
+        loop = asyncio.get_running_loop()
+        while True:
+            self._changed.clear()
+            due = self.due(loop.time())
+            if due is not None and due <= loop.time():
+                await self._send(admit)
+                continue
+            timer = None if due is None else loop.call_at(due, self._changed.set)
+            try:
+                await self._changed.wait()
+            finally:
+                if timer is not None:
+                    timer.cancel()
+
+    async def _send(self, admit: Callable[[int, int], Awaitable[None]]) -> None:
+        """Write what may go now, one if the destination refuses; outcomes come later."""
+        self._forget_given_up()
+        picked = self._pick()
+        if not picked:
+            return
+        try:
+            await admit(_count(picked), _size(picked))
+        except BaseException:
+            self._waiting.extendleft((_letter_of(batch).flow, batch) for batch in reversed(picked))
+            raise
+        batches = [batch for batch in picked if not _letter_of(batch).flow.closing]
+        self._open -= _count(picked) - _count(batches)
         for batch in batches:
             _letter_of(batch).flow.letters_out += len(batch.events)
+        self._take(batches)
         self._sending = batches
         try:
             await self._lane.publish(batches)
@@ -117,15 +151,56 @@ class DeadLetters:
             for batch in batches:
                 if batch.done < len(batch.events):
                     _letter_of(batch).flow.letters_out -= len(batch.events) - batch.done
+                    self._give(batch, batch.done, len(batch.events))
                     self._again(batch, batch.done, len(batch.events))
 
-    def _probe(self, batches: list[Batch]) -> list[Batch]:
-        """Let all but the first dead letter wait; return that one."""
-        first, *others = batches
-        for batch, start in (first, 1), *((other, 0) for other in others):
-            if start < len(batch.events):
-                self._waiting.append((_letter_of(batch).flow, _part(batch, start, len(batch.events))))
-        return [_part(first, 0, 1)]
+    def _forget_given_up(self) -> None:
+        """Drop the letters of flows that were let go: the log has their events."""
+        given_up = sum(len(batch.events) for flow, batch in self._waiting if flow.closing)
+        if given_up:
+            self._open -= given_up
+            self._waiting = deque(one for one in self._waiting if not one[0].closing)
+            self._wake()
+
+    def _pick(self) -> list[Batch]:
+        """Take from the front what the type's share of the lane has room for."""
+        events, size = self._slots.room(self._out, self._out_bytes)
+        if self._is_refused and self._waiting:
+            self._not_before = asyncio.get_running_loop().time() + REFUSED_PAUSE
+            events = min(events, 1)
+        picked: list[Batch] = []
+        alone = not self._out
+        while self._waiting and events:
+            flow, batch = self._waiting[0]
+            count = 0
+            for event in batch.events[:events]:
+                if event.size > size and not alone:
+                    break
+                alone = False
+                size -= event.size
+                count += 1
+            if not count:
+                break
+            self._waiting.popleft()
+            picked.append(_part(batch, 0, count))
+            events -= count
+            if count < len(batch.events):
+                self._waiting.appendleft((flow, _part(batch, count, len(batch.events))))
+        return picked
+
+    def _take(self, batches: Sequence[Batch]) -> None:
+        count, size = _count(batches), _size(batches)
+        self._out += count
+        self._out_bytes += size
+        self._slots.take(count, size)
+
+    def _give(self, batch: Batch, start: int, end: int) -> None:
+        size = sum(event.size for event in batch.events[start:end])
+        self._out -= end - start
+        self._out_bytes -= size
+        self._slots.give(end - start, size)
+        self._changed.set()
+        self._wake()
 
     def withdraw(self, flow: PartitionFlow) -> None:
         """Write no more dead letters of the flow."""
@@ -136,11 +211,12 @@ class DeadLetters:
         letter = _letter_of(batch)
         self._see(letter.flow, batch, start, end, outcome, letter.reason)
         letter.flow.letters_out -= end - start
+        self._give(batch, start, end)
         if outcome is Outcome.CONFIRMED:
             self._open -= end - start
             if self._is_refused:
                 self._is_refused, self._not_before = False, 0.0
-                self._wake()
+                self._changed.set()
             first, events = batch.first + start, batch.events[start:end]
             self._on_done(letter.flow, first, events, letter.reason)
             letter.flow.park_done(first, events)
@@ -171,7 +247,7 @@ class DeadLetters:
     def _again(self, batch: Batch, start: int, end: int, pause: float = LONGEST_PAUSE) -> None:
         self._waiting.append((_letter_of(batch).flow, _part(batch, start, end)))
         self._not_before = asyncio.get_running_loop().time() + pause
-        self._wake()
+        self._changed.set()
 
 
 class _DeadLetter:
@@ -204,6 +280,14 @@ class _DeadLetter:
 def _part(batch: Batch, start: int, end: int) -> Batch:
     events = batch.events[start:end]
     return Batch(batch.partition, events, batch.first + start, batch.address, batch.rank, batch.recipient)
+
+
+def _count(batches: Sequence[Batch]) -> int:
+    return sum(len(batch.events) for batch in batches)
+
+
+def _size(batches: Sequence[Batch]) -> int:
+    return sum(event.size for batch in batches for event in batch.events)
 
 
 def _letter_of(batch: Batch) -> _DeadLetter:

@@ -58,8 +58,11 @@ class PartitionOwner(Protocol):
         """Be told what the log took of what `on_revoked` returned, as `EventLog.commit` returns it; perhaps nothing."""
         ...
 
-    def on_truncated(self, partition: Partition, lost: int, first: int) -> None:
-        """Be told that the log dropped `lost` records of the partition, all before `first`, before they were read."""
+    def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
+        """Be told that the log dropped records before they could be read: so many at most, all before `first`.
+
+        Positions are counted; how many of them were gaps (compaction, ends of transactions) can't be told any more.
+        """
         ...
 
 
@@ -127,8 +130,8 @@ class EventLog(Protocol):
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """Return for each partition how many positions its end is ahead of `done`.
 
-        None: nothing is done with since the assignment, so count from where it began. Gaps left by compaction count
-        too. Partitions the log can't tell of are left out.
+        None: nothing is done with since the assignment, so count from where it began. Gaps left by compaction count,
+        and what a transaction that has not ended holds back. Partitions the log can't tell of are left out.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -13,6 +13,7 @@ from proxy.bridge.event_log import EventLog
 from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.inbox import Budget, Inbox
 from proxy.bridge.lease import Lease
+from proxy.bridge.letter_slots import LetterSlots
 from proxy.bridge.observer import Observer
 from proxy.bridge.stake import Stake
 from proxy.bridge.throttle import Throttle
@@ -41,6 +42,7 @@ class Shared:
     """Seconds since 1970; for the age of events only."""
     account: Account
     observer: Observer
+    letter_slots: LetterSlots = field(default_factory=LetterSlots)
 
 
 class Listener:
@@ -82,6 +84,7 @@ class Listener:
             event_type,
             rank,
             around.dead_letter_lane,
+            around.letter_slots,
             on_outcome=around.observer.on_letter_outcome,
             on_done=self._on_letter_done,
             on_impossible=self._stop,
@@ -116,23 +119,28 @@ class Listener:
 
     async def run(self) -> None:
         """Send until cancelled; what was written by then stays written, the rest stays in the log."""
+        async with asyncio.TaskGroup() as tasks:
+            # In a task of its own: what goes well doesn't wait for what could not be delivered.
+            tasks.create_task(
+                self.dead_letters.run(self._admit_letters), name=f"dead letters of {self.event_type.name}"
+            )
+            await self._send_events()
+
+    async def _send_events(self) -> None:
         clock = asyncio.get_running_loop().time
         while True:
             self._wake.clear()
             now = clock()
-            letters_due = self.dead_letters.due(now)
-            if letters_due is not None and letters_due <= now and not self.is_stopped:
-                letters, size = self.dead_letters.waiting
-                await self.throttle.admit_letters(letters, size=size / letters)
-                self._around.observer.on_used(letters, size)
-                await self.dead_letters.send()
-                continue
             want = 0 if self.is_stopped or self.dead_letters.is_full else min(self.inbox.ready(now), self._most)
             if not want:
-                await self._idle(now, letters_due)
+                await self._idle(now)
                 continue
             again = self.inbox.sends_again(now)
             await self._send(await self.throttle.admit(want, size=self.inbox.mean_size, again=again))
+
+    async def _admit_letters(self, letters: int, size: int) -> None:
+        await self.throttle.admit_letters(letters, size=size / letters)
+        self._around.observer.on_used(letters, size)
 
     async def _send(self, granted: int) -> None:
         batches: list[Batch] = []
@@ -153,9 +161,11 @@ class Listener:
             self._around.observer.on_used(len(written), size)
             self.inbox.settle(batches)
 
-    async def _idle(self, now: float, letters_due: float | None) -> None:
-        times = [time for time in (letters_due, self.inbox.next_ready(now)) if time is not None and time > now]
-        timer = asyncio.get_running_loop().call_at(min(times), self._wake.set) if times else None
+    async def _idle(self, now: float) -> None:
+        ready = self.inbox.next_ready(now)
+        timer = None
+        if ready is not None and ready > now:
+            timer = asyncio.get_running_loop().call_at(ready, self._wake.set)
         try:
             await self._wake.wait()
         finally:

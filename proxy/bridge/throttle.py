@@ -14,7 +14,7 @@ _CARRY = 1 - 1e-9
 
 
 class Throttle(Protocol):
-    """Admits events of one event type; its listener is the only caller, one call at a time."""
+    """Admits events of one event type; its listener is the only caller, one call of each kind at a time."""
 
     @property
     def batch_size(self) -> float | None:

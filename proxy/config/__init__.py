@@ -1,7 +1,8 @@
 """Settings files -> frozen settings, or every mistake in them at once, each with its place and what is allowed.
 
     files ─► yaml_file (items that know their line) ─► event_types (inheritance) ─► words (pydantic, in our words)
-                                                                                  └► checks (across the parts)
+                                                                                  ├► checks (across the parts)
+                                                                                  └► access_checks (files, tokens)
 
 The form of the files is described key by key in `config/tidegate.yaml`.
 """
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from proxy.config.access_checks import Inspection, check_access
 from proxy.config.checks import check
 from proxy.config.event_types import resolve
 from proxy.config.files import gather
@@ -22,7 +24,7 @@ from proxy.errors import SettingsError
 from proxy.settings import DEFAULT_CLASSES, EventType, Part, PriorityClass, Route, Settings
 from proxy.settings.parts import Name
 
-__all__ = ["as_json", "describe", "event_type_for", "load", "warnings"]
+__all__ = ["Inspection", "as_json", "describe", "event_type_for", "load", "warnings"]
 
 P = TypeVar("P", bound=Part)
 
@@ -35,11 +37,11 @@ _PARTS: dict[str, Any] = {
 _KEYS = ("include", *(name for name in Settings.model_fields if name != "patterns"), "defaults")
 
 
-def load(path: Path, environ: Mapping[str, str]) -> Settings:
+def load(path: Path, environ: Mapping[str, str], inspection: Inspection | None = None) -> Settings:
     """Return the settings that the file, and what it includes, describes.
 
-    `environ` fills `${NAME}` in. Raises `SettingsError` with every mistake, one line each, and nothing else,
-    whatever the files hold.
+    `environ` fills `${NAME}` in; certificates, keys and tokens are looked into only with an `inspection`.
+    Raises `SettingsError` with every mistake, one line each, and nothing else, whatever the files hold.
     """
     mistakes = Mistakes()
     root = gather(path, environ, mistakes)
@@ -53,6 +55,8 @@ def load(path: Path, environ: Mapping[str, str]) -> Settings:
     classes = _named(_with_default_classes(root), "classes", PriorityClass, mistakes)
     resolved = resolve(root, mistakes)
     check(root, parts, routes, mistakes)
+    if inspection is not None:
+        check_access(root, parts, inspection, mistakes)
     found = mistakes.listed()
     if found:
         raise SettingsError(found)

@@ -3,14 +3,18 @@
 from collections.abc import Mapping
 from pathlib import Path as FilePath
 
+from proxy.access.files import password_in, read_file, read_or_say
 from proxy.config.items import Item, Mistakes, find, listing
-from proxy.config.yaml_file import UnreadableError, read, read_text
+from proxy.config.yaml_file import read
+from proxy.errors import SecretError
 
 INCLUDED_KEYS = ("routes", "classes", "event_types")
 """What an included file may add to."""
 INCLUDED_FILES = 1_000
 SECRETS = (("broker", "password"), ("broker", "management", "password"), ("log", "security", "password"))
 """Settings that may be given as `{file: PATH}` and are never quoted."""
+TOKENS = (("broker", "token"), ("log", "security", "token"))
+"""Settings with a `file` that is relative to the settings file, as those of the secrets are."""
 
 
 def gather(file: FilePath, environ: Mapping[str, str], mistakes: Mistakes) -> Item | None:
@@ -25,6 +29,8 @@ def gather(file: FilePath, environ: Mapping[str, str], mistakes: Mistakes) -> It
     include = given.pop("include", None)
     for secret in SECRETS:
         _fill_secret(root.at(given), secret, file.parent, mistakes)
+    for token in TOKENS:
+        _place_file(root.at(given), token, file.parent)
     if include is not None:
         for part in _included(include, file.parent, mistakes):
             addition = read(part, environ, mistakes)
@@ -80,23 +86,28 @@ def _fill_secret(root: Item, secret: tuple[str, ...], folder: FilePath, mistakes
         return
     value = entry.value
     if isinstance(value, dict) and set(value) == {"file"}:
-        value = _secret_of(entry, value["file"].value, folder, mistakes)
-    elif not isinstance(value, str):
+        _check_secret(entry, value["file"].value, folder, mistakes)
+        _place_file(root, secret, folder)
+    elif isinstance(value, str):
+        holder.mapping[secret[-1]] = entry.at(value)
+    else:
         mistakes.add(entry, "must be a text (a number in quotes), ${NAME} or {file: PATH}")
-        value = ""
-    holder.mapping[secret[-1]] = entry.at(value)
+        holder.mapping[secret[-1]] = entry.at("")
 
 
-def _secret_of(entry: Item, name: object, folder: FilePath, mistakes: Mistakes) -> str:
+def _check_secret(entry: Item, name: object, folder: FilePath, mistakes: Mistakes) -> None:
     if not isinstance(name, str) or not name:
         mistakes.add(entry, "has no file; allowed: {file: PATH}, the path relative to this file")
-        return ""
+        return
     try:
-        text = read_text(folder / name)
-    except UnreadableError as error:
+        password_in(read_or_say(read_file, str(folder / name)))
+    except SecretError as error:
         mistakes.add(entry, f"the secret's file {error}")
-        return ""
-    secret = text.removesuffix("\n").removesuffix("\r")
-    if not secret:
-        mistakes.add(entry, "the secret's file is empty")
-    return secret
+
+
+def _place_file(root: Item, path: tuple[str, ...], folder: FilePath) -> None:
+    """Make the path of a secret's file independent of where this process runs; a bad one is left for the models."""
+    holder, left = find(root, (*path, "file"))
+    if not left and isinstance(holder.value, str) and holder.value:
+        entry, _ = find(root, path)
+        entry.mapping["file"] = holder.at(str(folder / holder.value))

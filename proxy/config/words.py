@@ -6,12 +6,13 @@ from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import AwareDatetime, BaseModel, SecretStr, ValidationError
+from pydantic import AwareDatetime, BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from proxy.config.items import Item, Mistakes, find, listing, plain, quoted
 from proxy.settings.events import Traits
 from proxy.settings.parts import Allowed, Part, Unit, duration_text, size_text
+from proxy.settings.secrets import Secret
 
 P = TypeVar("P", bound=Part)
 
@@ -41,7 +42,7 @@ _KINDS: dict[type, str] = {
 }
 _SIMPLE: dict[object, str] = {
     bool: "true or false",
-    SecretStr: "a text, ${NAME} or {file: PATH}",
+    Secret: "a text, ${NAME} or {file: PATH}",
     AwareDatetime: "a date and time with its zone, like 2026-01-31T12:00:00Z",
 }
 _INHERITED = " here, in the class's `events` and in `defaults`"

@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import logging
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -15,8 +14,9 @@ from aiokafka import errors
 from aiokafka.conn import create_conn, get_ip_port_afi
 from aiokafka.protocol.metadata import MetadataRequest
 
-from proxy.errors import RefusedLoginError, SettingsError
-from proxy.kafka_log.network import Connection, Network
+from proxy.errors import RefusedLoginError
+from proxy.kafka_log.login import Credentials, SecuredConnection, refusal
+from proxy.kafka_log.network import Network
 from proxy.settings import LogSettings
 
 _say = structlog.get_logger("tidegate.kafka")
@@ -24,14 +24,6 @@ _say = structlog.get_logger("tidegate.kafka")
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 2.0
 """Seconds between attempts to reach an absent log: the first pause, doubled up to the longest."""
-
-_REFUSALS = (
-    errors.AuthenticationFailedError,
-    errors.SaslAuthenticationFailed,
-    errors.UnsupportedSaslMechanismError,
-    errors.IllegalSaslStateError,
-    ssl.SSLCertVerificationError,
-)
 
 
 class Reach:
@@ -62,11 +54,8 @@ class Reach:
                 _say.info("log_available", after_s=round(asyncio.get_running_loop().time() - self._since, 1))
 
 
-def options(settings: LogSettings, *, request_seconds: float) -> dict[str, Any]:
-    """Return what every client of the library is constructed with.
-
-    Raises `SettingsError` if a file of `log.security` can't be used.
-    """
+def options(settings: LogSettings, credentials: Credentials, *, request_seconds: float) -> dict[str, Any]:
+    """Return what every client of the library is made with; its connections ask `credentials` for the secrets."""
     security = settings.security
     return {
         "bootstrap_servers": settings.hosts,
@@ -74,22 +63,12 @@ def options(settings: LogSettings, *, request_seconds: float) -> dict[str, Any]:
         "request_timeout_ms": round(request_seconds * 1000),
         "metadata_max_age_ms": round(settings.metadata_age * 1000),
         "security_protocol": security.protocol,
-        "ssl_context": _tls(settings) if security.protocol.endswith("SSL") else None,
+        "ssl_context": credentials.access.context,
         "sasl_mechanism": security.mechanism,
         "sasl_plain_username": security.username,
-        "sasl_plain_password": security.password.get_secret_value() if security.password else None,
+        "sasl_plain_password": "",
+        "sasl_oauth_token_provider": credentials,
     }
-
-
-def _tls(settings: LogSettings) -> ssl.SSLContext:
-    security = settings.security
-    try:
-        context = ssl.create_default_context(cafile=security.ca_file)
-        if security.certificate_file is not None:
-            context.load_cert_chain(security.certificate_file, security.key_file)
-    except (OSError, ssl.SSLError) as error:
-        raise SettingsError([f"log.security: the certificate files can't be used: {error}"]) from error
-    return context
 
 
 def teach_manners() -> None:
@@ -100,10 +79,11 @@ def teach_manners() -> None:
       is read would return at once, empty and with the broker's default settings. The default of the request is turned.
     - Between a reset and its notice of it, it writes to a transport that is closed already. asyncio's lets that pass,
       uvloop's raises RuntimeError, which is no failure of Kafka's to anyone: it would end the process.
+    - It logs in once, with what it was told at the beginning; see `login`.
     - It logs every failed attempt of every connection. `Reach` and the adapter say the same once per change of state.
       Whoever gives the logger a level of its own keeps it.
     """
-    aiokafka.conn.AIOKafkaConnection = Connection
+    aiokafka.conn.AIOKafkaConnection = SecuredConnection
     aiokafka.consumer.consumer.AIOKafkaClient = Network
     aiokafka.client.MetadataRequest = functools.partial(MetadataRequest, allow_auto_topic_creation=False)
     library = logging.getLogger("aiokafka")
@@ -138,9 +118,10 @@ async def log_in(settings: LogSettings, client: Mapping[str, Any]) -> None:
         name, port, _ = get_ip_port_afi(host)
         try:
             connection = await create_conn(name, port, **wanted)
-        except _REFUSALS as error:
-            raise RefusedLoginError(f"log host {host} refuses the login; see log.security: {error}") from error
         except (OSError, errors.KafkaError) as error:
+            why = refusal(error)
+            if why is not None:
+                raise RefusedLoginError(f"log host {host} refuses the login; see log.security: {why}") from error
             failure = error
         else:
             await connection.close()

@@ -6,6 +6,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from proxy.kafka_log.client import options
+from proxy.kafka_log.login import Credentials
 from proxy.kafka_log.network import Bounds
 from proxy.kafka_log.nodes import Nodes
 from proxy.settings import Limits, LogSettings
@@ -19,12 +20,12 @@ _MOST_SHARE = 1024**2
 """... within these bounds in bytes. The memory is bounded by the answer as a whole, `log.fetch_bytes` per broker."""
 
 
-def new_consumer(settings: LogSettings, limits: Limits, nodes: Nodes) -> Any:
+def new_consumer(settings: LogSettings, limits: Limits, nodes: Nodes, credentials: Credentials) -> Any:
     """Return a consumer that is not started yet; `teach_manners` comes before."""
     rebalance_seconds = settings.session_timeout + limits.drain_deadline + 2 * limits.commit_deadline
     share = min(max(settings.fetch_bytes // _SHARES_PER_ANSWER, _LEAST_SHARE), _MOST_SHARE)
     consumer = AIOKafkaConsumer(
-        **options(settings, request_seconds=settings.answer_deadline),
+        **options(settings, credentials, request_seconds=settings.answer_deadline),
         group_id=settings.group,
         group_instance_id=settings.group_instance_id,
         partition_assignment_strategy=(RoundRobinPartitionAssignor,),

@@ -7,6 +7,7 @@ from typing import Any
 import structlog
 from aiokafka import errors
 
+from proxy.access import Access, log_access
 from proxy.bridge.event_log import PartitionOwner, Survey
 from proxy.errors import LogError
 from proxy.kafka_log.client import Reach, log_in, options, persist, teach_manners
@@ -14,6 +15,7 @@ from proxy.kafka_log.consumer import new_consumer
 from proxy.kafka_log.fetches import ConsumerFetches
 from proxy.kafka_log.group import GroupCoordinator
 from proxy.kafka_log.inquiry import Inquiry
+from proxy.kafka_log.login import Credentials
 from proxy.kafka_log.network import Network
 from proxy.kafka_log.nodes import Nodes
 from proxy.kafka_log.reader import Reader
@@ -35,9 +37,18 @@ class KafkaLog:
     """A consumer group's view of Kafka, 2.3 or newer; see `EventLog` for what each method promises."""
 
     def __init__(
-        self, settings: LogSettings, limits: Limits, *, is_urgent: Callable[[str], bool] = lambda _topic: True
+        self,
+        settings: LogSettings,
+        limits: Limits,
+        *,
+        is_urgent: Callable[[str], bool] = lambda _topic: True,
+        access: Access | None = None,
     ) -> None:
-        """Make one; topics that are not urgent may be looked at once a second while they are empty."""
+        """Make one; topics that are not urgent may be looked at once a second while they are empty.
+
+        Without `access` it logs in with what `settings.security` names.
+        """
+        self._access = access
         self._is_urgent = is_urgent
         self._settings = settings
         self._limits = limits
@@ -196,14 +207,15 @@ class KafkaLog:
 
     async def _connect(self) -> None:
         settings, limits = self._settings, self._limits
-        login = options(settings, request_seconds=limits.connect_deadline)
+        credentials = Credentials(self._access or log_access(settings.security))
+        login = options(settings, credentials, request_seconds=limits.connect_deadline)
         await persist(lambda: log_in(settings, login), self._reach)
         nodes = Nodes(asyncio.get_running_loop().time)
         seconds = min(settings.answer_deadline, limits.commit_deadline / _REQUESTS_PER_DEADLINE)
-        self._client = Network(**options(settings, request_seconds=seconds))
+        self._client = Network(**options(settings, credentials, request_seconds=seconds))
         self._client.nodes = nodes
         await persist(self._client.bootstrap, self._reach)
-        self._consumer = new_consumer(settings, limits, nodes)
+        self._consumer = new_consumer(settings, limits, nodes, credentials)
         await persist(self._consumer.start, self._reach)
 
     async def _join_with(self, topics: frozenset[str]) -> None:

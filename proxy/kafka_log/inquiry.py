@@ -22,6 +22,8 @@ _ANSWER_SECONDS = 5.0
 """One question with all its requests."""
 _CLIENT = -1
 _NOWHERE = -1
+_UNCOMMITTED, _COMMITTED = 0, 1
+"""Up to where an end is asked for: the high watermark, or the last offset before an open transaction."""
 
 
 class Inquiry:
@@ -32,7 +34,7 @@ class Inquiry:
 
     def __init__(self, client: Network, settings: LogSettings, reach: Reach) -> None:
         self._client = client
-        self._isolation = int(settings.isolation_level == "read_committed")
+        self._isolation = _COMMITTED if settings.isolation_level == "read_committed" else _UNCOMMITTED
         self._reach = reach
         self._topics: set[str] = set()
 
@@ -65,11 +67,16 @@ class Inquiry:
         A partition with nothing at or after its time gets its end. Those that the log can't tell of now are left out.
         """
         async with self._answer("offsets"):
-            found = await self._offsets(times)
+            found = await self._offsets(times, self._isolation)
             if beyond := [partition for partition, offset in found.items() if offset == _NOWHERE]:
-                ends = await self._offsets(dict.fromkeys(beyond, LATEST))
+                ends = await self._offsets(dict.fromkeys(beyond, LATEST), self._isolation)
                 found = {at: offset for at, offset in found.items() if offset != _NOWHERE} | ends
         return found
+
+    async def ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """Return the high watermarks. Those that the log can't tell of now are left out."""
+        async with self._answer("offsets"):
+            return await self._offsets(dict.fromkeys(partitions, LATEST), _UNCOMMITTED)
 
     @contextlib.asynccontextmanager
     async def _answer(self, subject: str) -> AsyncIterator[None]:
@@ -82,7 +89,7 @@ class Inquiry:
             raise LogError(f"the log does not tell its {subject}: {why}") from error
         self._reach.found("inquiry")
 
-    async def _offsets(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
+    async def _offsets(self, times: Mapping[Partition, int], isolation: int) -> dict[Partition, int]:
         """Send one request to each leader; raise only if none of them answers."""
         await self._know({partition.topic for partition in times})
         by_leader: dict[Any, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
@@ -93,7 +100,7 @@ class Inquiry:
             else:
                 by_leader[leader][partition.topic].append((partition.number, time))
         requests = [
-            self._client.send(leader, OffsetRequest(_CLIENT, self._isolation, list(topics.items())))
+            self._client.send(leader, OffsetRequest(_CLIENT, isolation, list(topics.items())))
             for leader, topics in by_leader.items()
         ]
         responses = await asyncio.gather(*requests, return_exceptions=True)

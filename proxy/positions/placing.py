@@ -153,8 +153,9 @@ class Placing:
         wanted = [share.partition for share in shares]
         if not wanted:
             return {}
+        # To the true end: an offset behind a transaction that is open has not gone astray.
         first, end = await asyncio.gather(
-            self._offsets.offsets(dict.fromkeys(wanted, EARLIEST)), self._offsets.offsets(dict.fromkeys(wanted, LATEST))
+            self._offsets.offsets(dict.fromkeys(wanted, EARLIEST)), self._offsets.ends(wanted)
         )
         return {at: (first[at], end[at]) for at in wanted if at in first and at in end}
 
@@ -187,7 +188,8 @@ class Placing:
             where = {"partition": str(share.partition), "wanted": wanted, "first": first, "end": end}
             if share.skip(first):
                 share.is_pinned = False
-            _say.error("log_truncated", lost=first - wanted, **where)
+            # Offsets, not records: whether compaction or a transaction's end had left gaps there, nobody can tell now.
+            _say.error("log_truncated", lost_at_most=first - wanted, **where)
             self._owner.on_truncated(share.partition, first - wanted, first)
         elif wanted > end:
             self._restart(share, wanted, first, end)

@@ -60,8 +60,13 @@ class Offsets(Protocol):
     async def offsets(self, times: Mapping[Partition, int]) -> Mapping[Partition, int]:
         """Return the first offset at or after a time (milliseconds since 1970, `EARLIEST` or `LATEST`), one each.
 
-        A partition with nothing at or after its time gets its end.
+        A partition with nothing at or after its time gets its end. `LATEST` and that end are where reading could go on
+        now: before the first transaction that has not ended, if only what is committed is read.
         """
+        ...
+
+    async def ends(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
+        """Return where each partition ends, counting what a transaction that has not ended holds back."""
         ...
 
 

@@ -10,7 +10,7 @@ from proxy.model import Partition, Position
 from proxy.positions.epoch import Epoch
 from proxy.positions.identity import LOOK_SECONDS
 from proxy.positions.placing import Placing
-from proxy.positions.port import LATEST, Fetches, Group, Membership, Offsets
+from proxy.positions.port import Fetches, Group, Membership, Offsets
 from proxy.positions.share import Share, Shares
 from proxy.settings import LogSettings
 
@@ -110,7 +110,7 @@ class Positions:
             if head is not None:
                 heads[partition] = head
         try:
-            ends = await self._offsets.offsets(dict.fromkeys(heads, LATEST))
+            ends = await self._offsets.ends(heads)
         except LogError:
             return {}
         return {at: max(0, end - heads[at]) for at, end in ends.items()}

@@ -16,6 +16,7 @@ from proxy.bridge.broker import Batch, LaneState
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.publish_lane.line import Line, Request, Window
 from proxy.publish_lane.outcomes import Outcomes
+from proxy.publish_lane.patience import Patience
 from proxy.publish_lane.quarantine import Quarantine
 from proxy.publish_lane.session import Session
 from proxy.publish_lane.wire import Connector, Wire
@@ -53,8 +54,9 @@ class PublishLane:
         self._limits = limits
         self._backoff = backoff
         self._backoff_limit = backoff_limit
+        self._patience = Patience(limits.confirm_deadline)
         self._window = Window(window_events, window_bytes)
-        self._quarantine = Quarantine(Line())
+        self._quarantine = Quarantine(Line(window_events))
         self._outcomes = Outcomes(self._window, self._quarantine)
         self._requests: dict[Batch, Request] = {}
         self._is_running = False
@@ -130,7 +132,7 @@ class PublishLane:
 
     async def _connect_once(self) -> None:
         """Try one host and stay with it as long as it lasts."""
-        session = Session(self._outcomes, self._limits, stir=self._stir, lost=self._on_lost)
+        session = Session(self._outcomes, self._limits, self._patience, stir=self._stir, lost=self._on_lost)
         wire: Wire | None = None
         try:
             async with asyncio.timeout(self._limits.connect_deadline):
@@ -178,6 +180,7 @@ class PublishLane:
         self._follow_block(wire)
         overdue = session.overdue(asyncio.get_running_loop().time(), self._unblocked)
         if overdue is not None and self._state is LaneState.OPEN:
+            self._patience.lose(asyncio.get_running_loop().time())
             session.on_lost(f"{wire.host}: {overdue}", refused=False)
 
     def _follow_block(self, wire: Wire) -> None:
@@ -202,7 +205,10 @@ class PublishLane:
             if session is not None and session.wire is not None and not session.over and self._failure is None:
                 self._follow_block(session.wire)
                 if self._state is LaneState.OPEN:
+                    self._quarantine.line.turn()
                     session.write()
+                    if self._quarantine.line.keeps:
+                        self._stir()
         except Exception as error:  # noqa: BLE001 -- a recipient's fault must end `run`, not the client's reader
             self._failure = error
             self._wake.set()

@@ -46,6 +46,8 @@ class Ledger:
     _open: list[Slice] = field(default_factory=list)
     _returned: dict[int, str] = field(default_factory=dict)
     """Open tags whose message came back, and why."""
+    _looked: int = 0
+    """Up to this tag it is known whose messages came back: the broker returns in the order of publishing."""
 
     def __iter__(self) -> Iterator[Slice]:
         """Yield the open slices, the oldest first."""
@@ -78,14 +80,25 @@ class Ledger:
         """Mark the open message of that id as come back, its confirm follows; return whether there is one.
 
         Of two with the same id the earlier is meant, for the broker returns in the order of publishing; unless the
-        earlier one only waits for its confirm, see `_resolve`.
+        earlier one only waits for its confirm, see `_resolve`. In that order no message is looked at twice.
         """
-        for piece in self._open:
-            for tag, event in enumerate(piece.events, piece.first_tag):
-                if tag not in self._returned and message_id(piece.batch.partition, event) == returned:
-                    self._returned[tag] = why
-                    return True
-        return False
+        tag = self._find(returned, self._looked + 1) or self._find(returned, 1)
+        if tag is not None:
+            self._looked = max(self._looked, tag)
+            self._returned[tag] = why
+        return tag is not None
+
+    def _find(self, wanted: bytes, first: int) -> int | None:
+        """Return the open tag from `first` on, not known to have come back, whose message has that id."""
+        begin = max(bisect_right(self._open, first, key=_first_tag) - 1, 0)
+        for place in range(begin, len(self._open)):
+            piece = self._open[place]
+            shift = piece.start - piece.first_tag
+            for tag in range(max(first, piece.first_tag), piece.end - shift):
+                event = piece.batch.events[tag + shift]
+                if tag not in self._returned and message_id(piece.batch.partition, event) == wanted:
+                    return tag
+        return None
 
     def abandon(self, outcome: Outcome, reason: Reason | None = None, detail: str = "") -> list[Resolved]:
         """Resolve everything open in one way, without a time; nothing is left open."""
@@ -125,12 +138,16 @@ class Ledger:
             begin = piece.start
             seconds = now - piece.written
             for index in range(piece.start, piece.end) if self._returned else ():
-                why = self._returned.pop(piece.first_tag + index - piece.start, None)
+                tag = piece.first_tag + index - piece.start
+                why = self._returned.pop(tag, None)
                 if why is None:
                     continue
                 if not acked:
                     # What came back is acked. So it was a later one of the same id, sent in another epoch.
-                    self.on_return(message_id(piece.batch.partition, piece.batch.events[index]), why)
+                    later = self._find(message_id(piece.batch.partition, piece.batch.events[index]), tag + 1)
+                    if later is not None:
+                        self._returned[later] = why
+                        self._looked = max(self._looked, later)
                     continue
                 if begin < index:
                     resolved.append(Resolved(piece.batch, begin, index, outcome, seconds))

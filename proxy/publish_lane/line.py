@@ -1,6 +1,7 @@
 """Who waits for in-flight slots, in which order, and how many slots there are.
 
-Pure: the lane asks, nothing here waits. The smallest rank goes first, within it who came first.
+Pure: the lane asks, nothing here waits. The smallest rank goes first, within it who came first; but what goes ahead of
+others owes them a share of the slots, so that no class waits for ever. See docs/design/0013-window-by-class.md.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,6 +11,16 @@ from proxy.bridge.broker import Batch
 
 _SERVED_SHARE = 4
 """A waiter is served when a quarter of the window is free: many slots at once make few, large writes."""
+LOWEST_SHARE = 0.025
+"""Slots owed to the lowest class that waits for each one that a class above it takes; as the class budget's trickle."""
+BETWEEN_SHARE = 0.004
+"""Likewise to all other waiting classes together."""
+GRACE = 3
+"""Turns of the lane for which slots are kept from the classes below one that was just served to the end.
+
+Its event type hands on the next events one or two turns later; without, whoever waits below would take the whole window
+meanwhile, and again and again.
+"""
 
 
 @dataclass(slots=True)
@@ -82,18 +93,76 @@ class Request:
 
 @dataclass(slots=True)
 class Line:
-    """The waiting requests."""
+    """The waiting requests; `slots` is how many the window has."""
 
+    slots: int
     _ranks: dict[int, dict[Request, None]] = field(default_factory=dict)
+    _owed: dict[int, float] = field(default_factory=dict)
+    """Slots that each rank which was ever here may take ahead of those above it."""
+
+    _left: int | None = None
+    """The rank that may come back first."""
+    _kept: int = 0
+    """Turns for which others were kept waiting since slots were last short."""
 
     @property
     def first(self) -> Request | None:
-        """Who is next."""
-        return next(iter(self._ranks[min(self._ranks)])) if self._ranks else None
+        """Who is next: the first of the smallest rank that is owed a slot, else of the smallest; None: nobody now."""
+        ranks = self._ranks
+        if not ranks:
+            return None
+        top = min(ranks)
+        if len(ranks) > 1 or self.keeps:
+            owed = min((one for one in ranks if self._owed[one] >= 1 and (one != top or self.keeps)), default=None)
+            if owed is not None:
+                return next(iter(ranks[owed]))
+        return None if self.keeps else next(iter(ranks[top]))
+
+    @property
+    def keeps(self) -> bool:
+        """Whether all who wait let one above them come back first: but for what they are owed."""
+        return self._left is not None and bool(self._ranks) and min(self._ranks) > self._left
+
+    def most(self, request: Request) -> int | None:
+        """Return how many events of the first request may be written before `first` is asked again; None: all."""
+        is_free = request.rank == min(self._ranks) and not self.keeps
+        return None if is_free else int(self._owed[request.rank])
+
+    def turn(self) -> None:
+        """Begin a turn of the lane."""
+        if self.keeps:
+            self._kept += 1
+        if not self.keeps or self._kept > GRACE:
+            self._left = None
+            self._kept = self._kept if self._kept <= GRACE else 0
+
+    def end(self, request: Request) -> None:
+        """Take out a request of which nothing is left to write, and end its wait."""
+        self.remove(request)
+        self._left = request.rank if self._left is None else min(self._left, request.rank)
+        request.end()
+
+    def fall_short(self) -> None:
+        """Note that slots were missing: those who were served to the end were not all that wanted some."""
+        self._kept = 0
+
+    def wrote(self, rank: int, events: int) -> None:
+        """Count written events of a rank: it is owed as much less, and whoever waits below it is owed more."""
+        owed = self._owed
+        owed[rank] = max(0.0, owed.get(rank, 0.0) - events)
+        below = [one for one in self._ranks if one > rank]
+        lowest = max(below, default=max(owed))
+        for one in below:
+            share = LOWEST_SHARE if one == lowest else BETWEEN_SHARE / (len(below) - 1)
+            owed[one] = min(1.0 + LOWEST_SHARE * self.slots, owed[one] + share * events)
+        if not below and lowest > rank and owed[lowest] < 1:
+            # Who leaves between two requests, as a class of few event types does, finds one slot on coming back.
+            owed[lowest] = min(1.0, owed[lowest] + LOWEST_SHARE * events)
 
     def add(self, request: Request) -> None:
         """Put a request at the end of its rank."""
         self._ranks.setdefault(request.rank, {})[request] = None
+        self._owed.setdefault(request.rank, 0.0)
 
     def remove(self, request: Request) -> None:
         """Take a request out; one that is not in is passed over."""

@@ -7,40 +7,21 @@ cancellation can come between the two. A session that is over ignores whatever s
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from proxy.bridge.broker import Batch
 from proxy.errors import BrokerError
-from proxy.model import Outcome, Partition, Reason
+from proxy.model import Outcome, Reason
 from proxy.publish_lane.frames import PIECE_BYTES, Envelope, cut, without_channel
 from proxy.publish_lane.headers import UnfitError
-from proxy.publish_lane.ledger import Ledger
 from proxy.publish_lane.outcomes import Outcomes, Resolved
+from proxy.publish_lane.patience import Patience
+from proxy.publish_lane.pieces import Channel, Piece
 from proxy.publish_lane.quarantine import blames_exchange
 from proxy.publish_lane.wire import Sent, Wire
 from proxy.settings import Limits
 
 _ENVELOPES = 4_096
 """Envelopes kept per channel; beyond it they are made anew."""
-_PER_MESSAGE = 512
-"""Guess at what a message takes beside the event's own bytes; a longer piece is cut."""
-
-
-@dataclass(slots=True)
-class _Channel:
-    number: int
-    ledger: Ledger = field(default_factory=Ledger)
-    envelopes: dict[tuple[int, Partition], Envelope] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Piece:
-    parts: list[bytes] = field(default_factory=list)
-    sent: list[Sent] = field(default_factory=list)
-    size: int = 0
-
-    def has_room(self, size: int) -> bool:
-        return not self.size or self.size + size + _PER_MESSAGE <= PIECE_BYTES
 
 
 class Session:
@@ -50,7 +31,13 @@ class Session:
     """
 
     def __init__(
-        self, outcomes: Outcomes, limits: Limits, *, stir: Callable[[], None], lost: Callable[[str], None]
+        self,
+        outcomes: Outcomes,
+        limits: Limits,
+        patience: Patience,
+        *,
+        stir: Callable[[], None],
+        lost: Callable[[str], None],
     ) -> None:
         self.wire: Wire | None = None
         self.over = False
@@ -58,11 +45,13 @@ class Session:
         self._window = outcomes.window
         self._quarantine = outcomes.quarantine
         self._limits = limits
+        self._patience = patience
+        self._opened = 0.0
         self._stir = stir
         self._lost = lost
         self._now = asyncio.get_running_loop().time
-        self._main: _Channel | None = None
-        self._second: _Channel | None = None
+        self._main: Channel | None = None
+        self._second: Channel | None = None
         self._channel_wanted = asyncio.Event()
         self._rest: deque[bytes] = deque()
         self._writing_since: float | None = None
@@ -77,7 +66,8 @@ class Session:
     async def start(self, wire: Wire) -> None:
         """Begin to use a wire. Raises `BrokerError` if it opens no channel."""
         self.wire = wire
-        self._main = _Channel(await wire.open_channel())
+        self._main = Channel(await wire.open_channel())
+        self._opened = self._now()
 
     async def keep_channels(self) -> None:
         """Open the channels that are missing, whenever one is."""
@@ -94,9 +84,9 @@ class Session:
     async def _open_missing(self) -> None:
         wire = self.wire
         if wire is not None and self._main is None and not self.over:
-            self._main = _Channel(await wire.open_channel())
+            self._main = Channel(await wire.open_channel())
         if wire is not None and self._second is None and self._quarantine.first is not None and not self.over:
-            self._second = _Channel(await wire.open_channel())
+            self._second = Channel(await wire.open_channel())
 
     # Writing
 
@@ -121,8 +111,8 @@ class Session:
         self._writing_since = self._now()
         self.wire.write(frames, sent)
 
-    def _gather(self) -> _Piece:
-        piece = _Piece()
+    def _gather(self) -> Piece:
+        piece = Piece()
         sources = [self._gather_line, self._gather_suspect]
         for gather in reversed(sources) if self._suspects_first else sources:
             gather(piece)
@@ -131,17 +121,20 @@ class Session:
             self._suspects_first = self._main is not None and piece.sent[0].channel == self._main.number
         return piece
 
-    def _gather_line(self, piece: _Piece) -> None:
+    def _gather_line(self, piece: Piece) -> None:
         line = self._quarantine.line
         while self._main is not None and (request := line.first) is not None:
             batch = request.batch
             if batch is None:
-                line.remove(request)
-                request.end()
-            elif not self._window.serves(request.want) or not self._gather_batch(self._main, batch, piece):
-                return
+                line.end(request)
+            else:
+                most = line.most(request)
+                want = request.want if most is None else min(most, request.want)
+                if not self._window.serves(want) or not self._gather_batch(self._main, batch, piece, most):
+                    line.fall_short()
+                    return
 
-    def _gather_suspect(self, piece: _Piece) -> None:
+    def _gather_suspect(self, piece: Piece) -> None:
         while (request := self._quarantine.first) is not None:
             batch = request.batch
             if batch is None:
@@ -155,11 +148,12 @@ class Session:
                 self._gather_batch(self._second, batch, piece, most=1)
             return
 
-    def _gather_batch(self, channel: _Channel, batch: Batch, piece: _Piece, most: int | None = None) -> bool:
-        """Add events from the front of a batch, `most` at most; return whether another batch may follow."""
+    def _gather_batch(self, channel: Channel, batch: Batch, piece: Piece, most: int | None = None) -> bool:
+        """Add events from the front of a batch, `most` at most; return whether something else may follow."""
         events, window = batch.events, self._window
         start = index = batch.done
-        end = min(len(events), start + min(window.free, len(events) if most is None else most))
+        wanted = len(events) if most is None else min(len(events), start + most)
+        end = min(wanted, start + window.free)
         room = window.max_bytes - window.bytes
         taken = 0
         unfit: UnfitError | None = None
@@ -183,14 +177,15 @@ class Session:
         if index > start:
             piece.sent.append(Sent(channel.number, channel.ledger.add(batch, start, index, now=self._now())))
             window.take(index - start, taken)
+            self._quarantine.line.wrote(batch.rank, index - start)
             batch.done = index
         if unfit is not None:
             batch.done = index + 1
             outcome = Resolved(batch, index, index + 1, Outcome.UNDELIVERABLE, None, unfit.reason, unfit.detail)
             self._outcomes.add([outcome], written=False)
-        return index == len(events)
+        return index == wanted
 
-    def _envelope(self, channel: _Channel, batch: Batch) -> Envelope:
+    def _envelope(self, channel: Channel, batch: Batch) -> Envelope:
         # By identity: hashing an address costs more than encoding an event. The envelope keeps it alive.
         key = (id(batch.address), batch.partition)
         envelope = channel.envelopes.get(key)
@@ -221,7 +216,9 @@ class Session:
         """Resolve what is confirmed or nacked."""
         known = self._known(channel)
         if known is not None:
-            self._outcomes.add(known.ledger.confirm(tag, multiple=multiple, acked=acked, now=self._now()))
+            resolved = known.ledger.confirm(tag, multiple=multiple, acked=acked, now=self._now())
+            self._patience.saw(max((one.seconds or 0.0 for one in resolved), default=0.0))
+            self._outcomes.add(resolved)
             self._stir()
 
     def on_return(self, channel: int, message_id: bytes, why: str) -> None:
@@ -264,13 +261,17 @@ class Session:
     def overdue(self, now: float, since: float) -> str | None:
         """Return what has taken too long, with patience counting from `since` at the earliest; None if nothing."""
         oldest, limits = self.oldest, self._limits
-        if oldest is not None and now - max(oldest, since) > limits.confirm_deadline:
-            return f"no confirm within {limits.confirm_deadline:g} s"
+        if oldest is not None:
+            # What has not left yet can't be confirmed.
+            is_out = self._writing_since is None
+            limit = self._patience.limit(oldest, self._opened, now) if is_out else limits.confirm_deadline
+            if now - max(oldest, since) > limit:
+                return f"no confirm within {limit:g} s"
         if self._writing_since is not None and now - max(self._writing_since, since) > limits.write_deadline:
             return f"nothing could be written for {limits.write_deadline:g} s"
         return None
 
-    def _accuse(self, channels: list[_Channel], why: str) -> None:
+    def _accuse(self, channels: list[Channel], why: str) -> None:
         """Resolve what is open: the broker refused one event and forgot the others; only a lone one is the culprit."""
         alone = sum(channel.ledger.count for channel in channels) == 1
         outcome = Outcome.UNDELIVERABLE if alone else Outcome.UNKNOWN
@@ -285,10 +286,10 @@ class Session:
                     self._quarantine.suspect(one.batch.partition.topic, one.end - one.start)
             self._outcomes.add(resolved)
 
-    def _known(self, number: int) -> _Channel | None:
+    def _known(self, number: int) -> Channel | None:
         return next((channel for channel in self._channels() if channel.number == number), None)
 
-    def _channels(self) -> tuple[_Channel, ...]:
+    def _channels(self) -> tuple[Channel, ...]:
         if self.over:
             return ()
         return tuple(channel for channel in (self._main, self._second) if channel is not None)

@@ -9,6 +9,7 @@ import structlog
 from aio_pika import ExchangeType
 from aiormq.exceptions import AMQPChannelError
 
+from proxy.access import Access, broker_access, management_access
 from proxy.publish_lane import PublishLane
 from proxy.rabbitmq.connection import RabbitConnector
 from proxy.rabbitmq.login import Login, Logins, speaking
@@ -18,9 +19,9 @@ from proxy.settings import BrokerSettings, Limits, Route
 
 MOST_CONNECTIONS = 16
 """Publishing connections of the routes; more routes share them."""
-DEAD_LETTER_EVENTS = 200
-DEAD_LETTER_BYTES = 8 * 1024**2
-"""The in-flight window of the dead-letter lane."""
+DEAD_LETTER_EVENTS = 10_000
+DEAD_LETTER_BYTES = 2**40
+"""The in-flight window of the dead-letter lane: out of the way, for `LetterSlots` bounds what each type has in it."""
 
 _say = structlog.get_logger("tidegate.broker")
 
@@ -28,10 +29,13 @@ _say = structlog.get_logger("tidegate.broker")
 class RabbitBroker:
     """Makes lanes and monitor. Raises `SettingsError` if the certificates can't be read."""
 
-    def __init__(self, settings: BrokerSettings, routes: Mapping[str, Route], limits: Limits) -> None:
+    def __init__(
+        self, settings: BrokerSettings, routes: Mapping[str, Route], limits: Limits, access: Access | None = None
+    ) -> None:
         self._settings = settings
         self._limits = limits
-        self._logins = Logins(settings)
+        self.access = access or broker_access(settings)
+        self._logins = Logins(settings, self.access)
         self._lanes: dict[str, PublishLane] = {}
         names = list(routes)
         for start in range(min(len(names), MOST_CONNECTIONS)):
@@ -45,6 +49,10 @@ class RabbitBroker:
                 connections=MOST_CONNECTIONS,
                 effect="routes on one connection share the smallest in-flight window and are blocked together",
             )
+
+    async def keep_access(self) -> None:
+        """Follow secrets that change, until cancelled; see `Logins.run`."""
+        await self._logins.run()
 
     def lane(self, route: str) -> PublishLane:
         """Return the lane of a route; beyond 16 routes some of them have the same."""
@@ -61,7 +69,10 @@ class RabbitBroker:
     def insights(self) -> RabbitManagement | None:
         """Return the broker's own statistics if the settings name a management API."""
         management = self._settings.management
-        return None if management is None else RabbitManagement(self._settings, management)
+        if management is None:
+            return None
+        access = self.access if management.password is None else management_access(self._settings, management)
+        return RabbitManagement(self._settings, management, access)
 
     def _lane(self, shared: Sequence[str], routes: Mapping[str, Route]) -> PublishLane:
         name = ", ".join(shared)

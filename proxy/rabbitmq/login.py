@@ -1,6 +1,7 @@
 """Logging in to RabbitMQ: plain aio-pika connections to the hosts in turn, and how they end.
 
-Lanes, monitor and topology each log in for themselves; none lets the client reconnect behind its back.
+Lanes, monitor and topology each log in for themselves, with what `access` holds at that moment; none lets the client
+reconnect behind its back. A new token is sent on every living connection.
 """
 
 import asyncio
@@ -9,25 +10,32 @@ import itertools
 import logging
 import math
 import ssl
+import weakref
 from collections.abc import Awaitable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import aio_pika
+import structlog
 from aio_pika.connection import make_url
 from aiormq import Connection as Underlay
 from aiormq.connection import TCPTransportFactory, TLSTransportFactory, TransportFactory
 from aiormq.exceptions import AMQPError, AuthenticationError, InvalidFrameError, ProbableAuthenticationError
 from yarl import URL
 
-from proxy.errors import BrokerError, RefusedLoginError, SettingsError
-from proxy.settings import BrokerSettings, BrokerTls
+from proxy.access import LOOK_SECONDS, Access, broker_access
+from proxy.errors import BrokerError, RefusedLoginError, SecretError
+from proxy.settings import BrokerSettings
 from proxy.settings.parts import split_host
 
 CLOSE_DEADLINE = 2.0
 """Seconds a connection may take to close in order; then it is cut."""
+UPDATE_SECONDS = 5.0
+"""A broker that blocks the connection, or is silent, takes no new token within it; the next look tries again."""
 FRAME_BYTES = 129 * 1024**2
 """The longest frame taken from a broker that sets no bound: the largest event that the settings allow, come back."""
+
+_say = structlog.get_logger("tidegate.broker")
 
 
 def cause(error: BaseException | None) -> str:
@@ -81,6 +89,11 @@ class _Cuttable(TransportFactory):
         self._reader = _BoundedReader(reader)
         return cast("asyncio.StreamReader", self._reader), self._writer
 
+    @property
+    def writer(self) -> asyncio.StreamWriter | None:
+        """The open transport's end; None before."""
+        return self._writer
+
     def bound(self, frame_max: int) -> None:
         """Take no longer frames any more; 0 is no bound but that of `FRAME_BYTES`."""
         if self._reader is not None and frame_max:
@@ -91,7 +104,7 @@ class _Cuttable(TransportFactory):
             self._writer.transport.abort()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, weakref_slot=True, eq=False)
 class Login:
     """One connection, logged in."""
 
@@ -99,6 +112,16 @@ class Login:
     connection: aio_pika.Connection
     underlay: Underlay
     _transport: _Cuttable
+    _token: str | None = field(default=None, repr=False)
+    """What the broker has taken last."""
+
+    async def renew(self, token: str) -> None:
+        """Send the token unless the broker has it; `UPDATE_SECONDS` at most. Raises `BrokerError`."""
+        if token == self._token or self.underlay.is_closed:
+            return
+        with speaking(self.host):
+            await self.underlay.update_secret(token, reason="renewed", timeout=UPDATE_SECONDS)
+        self._token = token
 
     async def close(self, *, gracefully: bool) -> None:
         """Close, within `CLOSE_DEADLINE`; idempotent. What keeps it waiting for longer is cut."""
@@ -106,11 +129,14 @@ class Login:
 
 
 class Logins:
-    """Makes connections. Raises `SettingsError` if the certificates can't be read."""
+    """Makes connections, and keeps their tokens new."""
 
-    def __init__(self, settings: BrokerSettings) -> None:
+    def __init__(self, settings: BrokerSettings, access: Access | None = None) -> None:
         self._settings = settings
-        self._tls = None if settings.tls is None else tls_context(settings.tls)
+        self._access = access or broker_access(settings)
+        self._living: weakref.WeakSet[Login] = weakref.WeakSet()
+        self._was_let_in = False
+        self._refused_tokens: set[str] = set()
         for client in ("aio_pika", "aiormq"):
             # They log tracebacks at every outage; lanes and monitor say each change of state once.
             logging.getLogger(client).setLevel(logging.CRITICAL + 1)
@@ -120,25 +146,32 @@ class Logins:
         """The hosts in turn, without end."""
         return itertools.cycle(self._settings.hosts)
 
+    async def run(self) -> None:
+        """Follow what the files hold, and send new tokens on the living connections, until cancelled."""
+        while True:
+            await self._access.turn()
+            token = self._access.token
+            if token is not None:
+                await asyncio.gather(*(self._renew(login, token) for login in list(self._living)))
+            await asyncio.sleep(LOOK_SECONDS)
+
     async def log_in(self, host: str, name: str) -> Login:
         """Log in; `name` is shown in the broker's list of connections.
 
-        Raises `RefusedLoginError` if the host refuses the credentials, else `BrokerError` with host and cause.
+        Raises `RefusedLoginError` if the host refuses the credentials though none was ever taken, else `BrokerError`
+        with host and cause: what was right once may have been changed, and is read anew at the next attempt.
         """
-        settings = self._settings
+        self._access.look()
+        try:
+            token = await self._access.fresh_token() if self._access.has_token else None
+        except SecretError as error:
+            raise BrokerError(f"{host}: broker.token: {error}") from error
         address, port = split_host(host)
-        transport = _Cuttable(tls=self._tls is not None)
+        context = self._access.context
+        transport = _Cuttable(tls=context is not None)
         connection = aio_pika.Connection(
-            make_url(
-                host=address,
-                port=port,
-                login=settings.username,
-                password=settings.password.get_secret_value(),
-                virtualhost=settings.virtual_host,
-                ssl=self._tls is not None,
-                heartbeat=math.ceil(settings.heartbeat),
-            ),
-            ssl_context=self._tls,
+            self._url(address, port, token),
+            ssl_context=context,
             client_properties={"connection_name": f"tidegate {name}"},
         )
         connection.kwargs["transport_factory"] = transport
@@ -152,22 +185,77 @@ class Logins:
         underlay = connection.transport.connection
         assert isinstance(underlay, Underlay)
         transport.bound(underlay.connection_tune.frame_max or 0)
-        return Login(host, connection, underlay, transport)
+        self._access.on_tls(host, transport.writer)
+        self._was_let_in = True
+        login = Login(host, connection, underlay, transport, token)
+        self._living.add(login)
+        return login
+
+    def _url(self, address: str, port: int, token: str | None) -> URL:
+        settings = self._settings
+        options: dict[str, Any] = {"auth": "external"} if settings.mechanism == "EXTERNAL" else {}
+        return make_url(
+            host=address,
+            port=port,
+            login=settings.username,
+            password=token or self._access.password or "",
+            virtualhost=settings.virtual_host,
+            ssl=self._access.context is not None,
+            heartbeat=math.ceil(settings.heartbeat),
+            **options,
+        )
 
     async def _connect(self, connection: aio_pika.Connection, host: str) -> None:
         settings = self._settings
         try:
             await connection.connect()
         except (AuthenticationError, ProbableAuthenticationError) as error:
-            raise RefusedLoginError(
-                f"{host} refuses broker.username {settings.username!r} with this broker.password"
-            ) from error
+            raise self._refusal(f"{host} refuses {self._credentials()}") from error
         except InvalidFrameError as error:
             # The client hides what the broker says when it will not open the virtual host.
             raise BrokerError(
                 f"{host} does not open broker.virtual_host {settings.virtual_host!r} to {settings.username!r}: it is "
                 "missing, not permitted, or full"
             ) from error
+        except (AMQPError, OSError) as error:
+            tls = _tls_failure(error)
+            if tls is None:
+                raise
+            raise self._refusal(f"{host}: TLS fails; see broker.tls: {tls}") from error
+
+    def _credentials(self) -> str:
+        if self._settings.mechanism == "EXTERNAL":
+            return "the certificate of broker.tls, or has no user called as its subject"
+        if self._access.has_token:
+            return "this broker.token"
+        return f"broker.username {self._settings.username!r} with this broker.password"
+
+    def _refusal(self, words: str) -> RefusedLoginError | BrokerError:
+        return BrokerError(words) if self._was_let_in else RefusedLoginError(words)
+
+    async def _renew(self, login: Login, token: str) -> None:
+        try:
+            await login.renew(token)
+        except (BrokerError, TimeoutError) as error:
+            why = str(error) or f"{login.host}: no answer within {UPDATE_SECONDS:g} s"
+            if why not in self._refused_tokens:
+                self._refused_tokens.add(why)
+                _say.warning(
+                    "token_not_taken", why=self._access.redacted(why), effect="tried again as long as it lives"
+                )
+        else:
+            self._refused_tokens.clear()
+
+
+def _tls_failure(error: BaseException | None) -> str | None:
+    """Return what OpenSSL says if a connection failed over a certificate, theirs or ours."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {error.verify_message}"
+        if isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or ""):
+            return f"it refuses our certificate, or that we show none: {error.reason}"
+        error = error.__cause__ or error.__context__
+    return None
 
 
 async def _close(connection: aio_pika.Connection, transport: _Cuttable, *, gracefully: bool) -> None:
@@ -182,14 +270,3 @@ async def _close(connection: aio_pika.Connection, transport: _Cuttable, *, grace
     await asyncio.wait([closing], timeout=CLOSE_DEADLINE)
     closing.cancel()
     await asyncio.gather(closing, return_exceptions=True)
-
-
-def tls_context(tls: BrokerTls) -> ssl.SSLContext:
-    """Return what `broker.tls` asks for. Raises `SettingsError` if a certificate can't be read."""
-    try:
-        context = ssl.create_default_context(cafile=tls.ca_file)
-        if tls.certificate_file is not None:
-            context.load_cert_chain(tls.certificate_file, tls.key_file)
-    except (OSError, ValueError) as error:
-        raise SettingsError([f"broker.tls: a certificate can't be read: {error}"]) from error
-    return context

@@ -15,9 +15,9 @@ from urllib.parse import quote
 import aiohttp
 from yarl import URL
 
+from proxy.access import Access
 from proxy.bridge.broker import QueueInsight
-from proxy.errors import BrokerError
-from proxy.rabbitmq.login import tls_context
+from proxy.errors import BrokerError, SecretError
 from proxy.settings import BrokerSettings, Management
 
 DEADLINE = 2.0
@@ -34,19 +34,18 @@ _COLUMNS = {
 
 
 class RabbitManagement:
-    """See `proxy.bridge.broker.QueueInsights`. Connects when asked. Raises `SettingsError` over bad certificates."""
+    """See `proxy.bridge.broker.QueueInsights`. Connects when asked."""
 
-    def __init__(self, settings: BrokerSettings, management: Management) -> None:
+    def __init__(self, settings: BrokerSettings, management: Management, access: Access) -> None:
         self._root = URL(f"{management.url.rstrip('/')}/api/queues/{_quoted(settings.virtual_host)}", encoded=True)
         self._user = management.username or settings.username
-        password = management.password or settings.password
-        login = f"{self._user}:{password.get_secret_value()}".encode()
-        self._headers = {"Authorization": f"Basic {b64encode(login).decode()}"}
-        self._tls = True if settings.tls is None else tls_context(settings.tls)
+        self._access = access
+        self._context = access.context
         self._session: aiohttp.ClientSession | None = None
 
     async def ask(self, queues: Collection[str]) -> Mapping[str, QueueInsight | None]:
         """Ask for all queues; see `QueueInsights.ask`."""
+        self._access.look()
         try:
             async with asyncio.timeout(DEADLINE):
                 if len(queues) <= ONE_BY_ONE:
@@ -70,11 +69,10 @@ class RabbitManagement:
 
     async def _get(self, path: str) -> Any:
         """Return the JSON answer; None if there is no such thing."""
-        if self._session is None:
-            connector = aiohttp.TCPConnector(limit=CONNECTIONS, ssl=self._tls)
-            self._session = aiohttp.ClientSession(headers=self._headers, connector=connector)
+        headers = {"Authorization": await self._authorization()}
+        session = await self._connected()
         url = URL(f"{self._root}{path}", encoded=True).with_query(_COLUMNS)
-        async with self._session.get(url, allow_redirects=False) as response:
+        async with session.get(url, allow_redirects=False, headers=headers) as response:
             match response.status:
                 case HTTPStatus.OK:
                     return json.loads(await _body(response))
@@ -87,6 +85,27 @@ class RabbitManagement:
                     )
                 case status:
                     raise BrokerError(f"{self._root.origin()} answers with status {status}")
+
+    async def _connected(self) -> aiohttp.ClientSession:
+        """Return the session, a new one if the certificates are others now."""
+        if self._session is None or self._context is not self._access.context:
+            before = self._session
+            self._context = self._access.context
+            connector = aiohttp.TCPConnector(limit=CONNECTIONS, ssl=self._context or True)
+            self._session = made = aiohttp.ClientSession(connector=connector)
+            if before is not None:
+                await before.close()
+            return made
+        return self._session
+
+    async def _authorization(self) -> str:
+        if self._access.has_token:
+            try:
+                return f"Bearer {await self._access.fresh_token()}"
+            except SecretError as error:
+                raise BrokerError(f"{self._root.origin()}: broker.token: {error}") from error
+        login = f"{self._user}:{self._access.password or ''}".encode()
+        return f"Basic {b64encode(login).decode()}"
 
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:

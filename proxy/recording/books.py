@@ -128,9 +128,9 @@ class Books:
 
     # -- incidents ----------------------------------------------------------------------------------------------------
 
-    def on_truncated(self, partition: Partition, lost: int, first: int) -> None:
+    def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
         """See `Account.on_truncated`."""
-        self._record(records.truncated(*partition, count=lost, first=first - lost, end=first))
+        self._record(records.truncated(*partition, at_most=at_most, first=first - at_most, end=first))
 
     def on_assignment_lost(self, why: str) -> None:
         """See `Account.on_assignment_lost`."""

@@ -10,7 +10,7 @@ class IncidentName(StrEnum):
     """What happened."""
 
     TRUNCATED = "truncated"
-    """The log dropped `count` records of a partition unread, positions `first` to `end`."""
+    """The log dropped `count` records of a partition unread at most, positions `first` to `end`."""
     TYPE_STOPPED = "type_stopped"
     """An event type has an event that can't be delivered and no destination for it; it sends nothing more."""
     DEAD_LETTER_REFUSED = "dead_letter_refused"
@@ -35,9 +35,17 @@ class Incident(Record):
     end: Annotated[int | None, "position behind the last one concerned", ADDED] = None
 
 
-def truncated(topic: str, partition: int, *, count: int, first: int, end: int) -> Incident:
-    """Return `TRUNCATED`; the positions are `first` to `end - 1`, of which `count` held records."""
-    return Incident(name=IncidentName.TRUNCATED, topic=topic, partition=partition, count=count, first=first, end=end)
+def truncated(topic: str, partition: int, *, at_most: int, first: int, end: int) -> Incident:
+    """Return `TRUNCATED`; the positions are `first` to `end - 1`, of which at most so many held records."""
+    return Incident(
+        name=IncidentName.TRUNCATED,
+        topic=topic,
+        partition=partition,
+        count=at_most,
+        first=first,
+        end=end,
+        detail="at most so many: gaps in the log count, too",
+    )
 
 
 def type_stopped(event_type: str, topic: str, partition: int, *, first: int, detail: str) -> Incident:

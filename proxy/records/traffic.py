@@ -71,7 +71,9 @@ class Traffic(Record):
     ]
     waiting: Annotated[int, "in the inboxes now"]
     lag: Annotated[
-        int | None, "positions in the log not yet done with, of this replica's partitions; gaps of compaction count"
+        int | None,
+        "positions in the log not yet done with, of this replica's partitions; gaps of compaction count, and what a "
+        "transaction holds back that has not ended",
     ]
     lag_age_s: Annotated[float | None, "age of the oldest event that waits in an inbox"]
     publish_us: Annotated[Buckets, "write → confirm"]

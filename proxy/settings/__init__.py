@@ -12,6 +12,7 @@ from proxy.settings.files import AdminSettings, MetricLogSettings
 from proxy.settings.limits import Limits
 from proxy.settings.log import LogSecurity, LogSettings
 from proxy.settings.parts import Name, Part
+from proxy.settings.secrets import Secret, Token
 
 
 class Settings(Part):
@@ -72,9 +73,11 @@ __all__ = [
     "PriorityClass",
     "Route",
     "RoutingKey",
+    "Secret",
     "Settings",
     "Statistics",
     "Throttling",
+    "Token",
     "Traits",
     "TypePattern",
 ]

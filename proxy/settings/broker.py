@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, SecretStr, model_validator
 
 from proxy.settings.parts import Allowed, Bytes, Count, FilePath, Host, Number, Part, Seconds, ShortText, Text
+from proxy.settings.secrets import Secret, Token
 
 Policy = Literal["static", "per_type", "class_budget"]
 """Congestion control of a route: `class_budget` a rate per class, found from the queues' delay; `per_type` the seed's
@@ -36,8 +37,8 @@ class Management(Part):
     ]
     """With https the certificate must be one that `broker.tls` trusts, or the system if there is no `broker.tls`."""
     username: ShortText | None = None
-    """The broker's if not given; needs the tag `management`."""
-    password: SecretStr | None = None
+    """The broker's, or its token, if not given; needs the tag `management`."""
+    password: Secret | None = None
     interval: Annotated[Seconds, Field(ge=1, le=300)] = 1.0
     """Larger: fewer requests, and stalled consumers are noticed later; RabbitMQ's own figures take up to 14 s."""
 
@@ -53,8 +54,12 @@ class BrokerSettings(Part):
 
     hosts: Annotated[list[Host], Field(min_length=1, max_length=64)]
     """`host:port`, tried in turn."""
+    mechanism: Literal["PLAIN", "EXTERNAL"] = "PLAIN"
+    """How to log in: by username and password or token, or by the certificate of `tls`."""
     username: ShortText = "guest"
-    password: SecretStr = SecretStr("guest")
+    password: Secret = Secret(SecretStr("guest"))
+    token: Token | None = None
+    """OAuth2: sent in place of a password, and again on living connections before it expires."""
     virtual_host: ShortText = "/"
     tls: BrokerTls | None = None
     heartbeat: Annotated[Seconds, Field(ge=1, le=60)] = 5.0
@@ -70,6 +75,20 @@ class BrokerSettings(Part):
     """Questions for a depth a second, all queues together; beyond it idle ones are asked less often.
     Larger: idle queues that fill are noticed sooner; smaller: less CPU with many queues."""
     management: Management | None = None
+
+    @model_validator(mode="after")
+    def _login_is_one(self) -> Self:
+        given = sorted(self.model_fields_set & {"username", "password", "token"})
+        if self.mechanism == "EXTERNAL":
+            if self.tls is None or self.tls.certificate_file is None:
+                raise ValueError("mechanism EXTERNAL logs in by tls.certificate_file, which is missing")
+            if given:
+                raise ValueError(f"mechanism EXTERNAL sends no {given[0]}; leave it out")
+            if self.management is not None and self.management.username is None:
+                raise ValueError("with mechanism EXTERNAL management needs a username and a password of its own")
+        elif self.token is not None and "password" in given:
+            raise ValueError("give password or token, not both")
+        return self
 
     @model_validator(mode="after")
     def _backoff_is_below_its_limit(self) -> Self:

@@ -2,29 +2,42 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, Field, SecretStr, model_validator
+from pydantic import AwareDatetime, Field, model_validator
 
 from proxy.settings.parts import Bytes, FilePath, Host, Part, Seconds, Text
+from proxy.settings.secrets import Secret, Token
 
 
 class LogSecurity(Part):
     """How to log in to the log."""
 
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = "PLAIN"
     username: Text | None = None
-    password: SecretStr | None = None
+    password: Secret | None = None
+    token: Token | None = None
+    """With OAUTHBEARER, in place of username and password."""
     ca_file: FilePath | None = None
     """PEM file of the authorities to trust; the system's if not given."""
     certificate_file: FilePath | None = None
     key_file: FilePath | None = None
 
+    @property
+    def sends_token(self) -> bool:
+        """Whether this logs in by a token."""
+        return self.protocol.startswith("SASL") and self.mechanism == "OAUTHBEARER"
+
     @model_validator(mode="after")
     def _login_is_complete(self) -> Self:
         login = [self.username is not None, self.password is not None]
-        if self.protocol.startswith("SASL") and not all(login):
+        if self.sends_token:
+            if any(login) or self.token is None:
+                raise ValueError("mechanism OAUTHBEARER needs token, and neither username nor password")
+        elif self.token is not None:
+            raise ValueError("only mechanism OAUTHBEARER with SASL_SSL or SASL_PLAINTEXT sends a token")
+        elif self.protocol.startswith("SASL") and not all(login):
             raise ValueError(f"protocol {self.protocol} needs username and password")
-        if not self.protocol.startswith("SASL") and any(login):
+        elif not self.protocol.startswith("SASL") and any(login):
             raise ValueError(
                 f"protocol {self.protocol} sends no username and password; take SASL_SSL or SASL_PLAINTEXT"
             )

@@ -37,6 +37,10 @@ class MemoryOffsets:
         tracks = self._cluster.tracks
         return {at: _offset(tracks[at], time) for at, time in times.items() if at in tracks}
 
+    async def ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """See `Offsets`."""
+        return await self.offsets(dict.fromkeys(partitions, LATEST))
+
 
 class MemoryMember:
     """`positions.port.Group`, asked by the member `name` within `deadline` seconds each time."""

@@ -60,8 +60,8 @@ class Owner:
     def on_ended(self, taken: Mapping[Partition, int]) -> None:
         self.ended.append(taken)
 
-    def on_truncated(self, partition: Partition, lost: int, first: int) -> None:
-        self.lost.append((partition, lost))
+    def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
+        self.lost.append((partition, at_most))
         self.first_left.append(first)
 
     def take(self, fetched: Mapping[Partition, list[Event]]) -> None:

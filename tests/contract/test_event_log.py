@@ -385,7 +385,7 @@ class EventLogContract:
         assert survey.refused == frozenset()
         assert (await log.survey(["no.such.topic"])).missing == {"no.such.topic"}
 
-    async def test_what_is_lost_is_counted_exactly_when_the_log_is_truncated(
+    async def test_every_offset_that_is_lost_is_counted_when_the_log_is_truncated(
         self, world: World, topic: str, join: Join
     ) -> None:
         partition = Partition(topic, 0)
@@ -394,6 +394,15 @@ class EventLogContract:
         await receive(log, owner, 37)
         assert owner.lost == [(partition, 63)]
         assert owner.values(partition) == numbered(10) + numbered(27, first=73)
+
+    async def test_nothing_lags_when_all_that_was_unread_has_been_dropped(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        log, owner = await ten_read_of_a_hundred(world, topic, join, truncated_to=100)
+        await poll_until(log, owner, lambda: bool(owner.lost))
+        await log.commit(owner.finish())
+        assert await log.lags(owner.final) == {Partition(topic, 0): 0}
 
     async def test_a_loss_is_counted_once_when_nothing_follows_it_and_another_takes_over(
         self, world: World, topic: str, join: Join

@@ -206,7 +206,7 @@ class LaneContract:
         assert most == 10
         assert recorder.count(Outcome.CONFIRMED) == 40
 
-    async def test_slots_go_to_the_smallest_rank_first_when_several_wait(self, bench: Bench) -> None:
+    async def test_slots_go_to_the_smallest_rank_first_but_for_a_trickle_when_several_wait(self, bench: Bench) -> None:
         queue = await bench.world.queue()
         recorders = [bench.recorder(queue, topic=f"rank{rank}", rank=rank) for rank in (2, 0, 1, 0)]
         async with bench.lane(in_flight_events=20) as lane:
@@ -216,7 +216,9 @@ class LaneContract:
             for recorder in recorders:
                 await recorder.ended(60)
         order = [name.rsplit("-", 2)[0] for name in await bench.world.ids(queue)]
-        assert order == ["rank0"] * 120 + ["rank1"] * 60 + ["rank2"] * 60
+        assert order[:120].count("rank0") >= 114
+        assert order[126:180].count("rank1") >= 50
+        assert order[:120].count("rank2") in {2, 3, 4}
 
     async def test_a_wait_ends_at_once_when_its_batch_is_withdrawn(self, bench: Bench) -> None:
         queue = await bench.world.queue()

@@ -93,9 +93,9 @@ class _WatchedOwner:
                 self._witness.on_taken(partition, epoch, end)
         self._owner.on_ended(taken)
 
-    def on_truncated(self, partition: Partition, lost: int, first: int) -> None:
-        self._witness.on_truncated(self._name, partition, lost, first)
-        self._owner.on_truncated(partition, lost, first)
+    def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
+        self._witness.on_truncated(self._name, partition, at_most, first)
+        self._owner.on_truncated(partition, at_most, first)
 
 
 class WatchedBridge:

@@ -459,3 +459,21 @@ async def test_every_event_is_read_when_partitions_rest_that_were_empty_for_a_wh
     for number in range(partitions):
         got = [event.value for event in owner.received[Partition(topic, number)]]
         assert got == numbered(1) * (number == 0) + numbered(2, first=number)
+
+
+async def test_the_lag_shows_what_a_transaction_holds_back_when_it_does_not_end(
+    world: KafkaWorld, topic: str, join: Join
+) -> None:
+    await world.create(topic)
+    await world.produce(topic, numbered(5))
+    log, owner = await join(isolation_level="read_committed")
+    await receive(log, owner, 5)
+    done = owner.finish()
+    assert await log.lags(done) == {Partition(topic, 0): 0}
+    async with AIOKafkaProducer(bootstrap_servers=world.host, transactional_id=f"hangs-{uuid4()}") as producer:
+        await producer.begin_transaction()
+        for number in range(3):
+            await producer.send_and_wait(topic, b"%d" % number, partition=0)
+        assert await log.lags(done) == {Partition(topic, 0): 3}
+        await producer.commit_transaction()
+    await receive(log, owner, 8)

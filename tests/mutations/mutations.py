@@ -40,7 +40,10 @@ SESSION = "proxy/publish_lane/session.py"
 LANE = "proxy/publish_lane/lane.py"
 LINE = "proxy/publish_lane/line.py"
 OUTCOMES = "proxy/publish_lane/outcomes.py"
+EPOCH = "proxy/positions/epoch.py"
 PLACING = "proxy/positions/placing.py"
+POSITIONS = "proxy/positions/positions.py"
+SHARE = "proxy/positions/share.py"
 QUARANTINE = "proxy/publish_lane/quarantine.py"
 
 MUTATIONS = (
@@ -90,8 +93,8 @@ MUTATIONS = (
     Mutation(
         "return taken as confirm",
         LEDGER,
-        "                    self._returned[tag] = why\n",
-        "",
+        "            self._looked = max(self._looked, tag)\n            self._returned[tag] = why\n",
+        "            self._looked = max(self._looked, tag)\n",
     ),
     Mutation(
         "multiple flag ignored",
@@ -283,8 +286,8 @@ MUTATIONS = (
     Mutation(
         "blocked ignored",
         LANE,
-        "                if self._state is LaneState.OPEN:\n                    session.write()\n",
-        "                if self._state is not LaneState.LOST:\n                    session.write()\n",
+        "                if self._state is LaneState.OPEN:\n                    self._quarantine",
+        "                if self._state is not LaneState.LOST:\n                    self._quarantine",
     ),
     Mutation(
         "request for tokens left behind",
@@ -307,9 +310,9 @@ MUTATIONS = (
     ),
     Mutation(
         "no deadline for confirms",
-        SESSION,
-        "        if oldest is not None and now - max(oldest, since) > limits.confirm_deadline:\n",
-        "        if oldest is not None and now - max(oldest, since) > 1_000 * limits.confirm_deadline:\n",
+        "proxy/publish_lane/patience.py",
+        "            return self.deadline\n",
+        "            return 1_000 * self.deadline\n",
     ),
     Mutation(
         "quarantine never ends",
@@ -405,7 +408,7 @@ MUTATIONS = (
     Mutation(
         "truncation untold",
         ASSIGNMENT,
-        "        self._account.on_truncated(partition, lost, first)\n",
+        "        self._account.on_truncated(partition, at_most, first)\n",
         "        return\n",
     ),
     Mutation(
@@ -419,5 +422,71 @@ MUTATIONS = (
         PLACING,
         "            share.topic_id, share.next = committed.topic_id, committed.offset\n",
         "            share.next = committed.offset\n",
+    ),
+    Mutation(
+        "a topic made anew is read where the old one stood",
+        PLACING,
+        "        self._restart(share, share.next, first, end)\n",
+        "        self._restart(share, share.next, min(share.next, end), end)\n",
+    ),
+    Mutation(
+        "what the log dropped is passed over while events before it are out",
+        SHARE,
+        "        if not self.gap or self.done != self.gap.start:\n",
+        "        if not self.gap:\n",
+    ),
+    Mutation(
+        "what the log dropped is passed over without a word",
+        PLACING,
+        "            self._owner.on_truncated(share.partition, first - wanted, first)\n",
+        "            del wanted\n",
+    ),
+    Mutation(
+        "a share that is placed flows although its owner has paused it",
+        PLACING,
+        "        if not share.is_paused:\n",
+        "        if share.is_placed:\n",
+    ),
+    Mutation(
+        "a new epoch is not held until it is placed",
+        PLACING,
+        "            self.hold(share)\n            self._fetches.seek(share.partition, 0)\n",
+        "            share.is_placed = True\n            self._fetches.seek(share.partition, 0)\n",
+    ),
+    Mutation(
+        "a new epoch goes on where the last one had read",
+        PLACING,
+        "        share.began = share.done = offset\n",
+        "        offset = max(offset, share.next)\n        share.began = share.done = offset\n",
+    ),
+    Mutation(
+        "the new id stands beside offsets of the old topic",
+        PLACING,
+        "            share.successor = told\n",
+        "            share.successor = share.topic_id = told\n",
+    ),
+    Mutation(
+        "the last commit of an epoch names all that was handed out",
+        EPOCH,
+        "        self._note(final, positions)\n",
+        "        for share in final:\n            share.finish(share.next - 1)\n",
+    ),
+    Mutation(
+        "an offset that the log lacks is asked for again and again",
+        POSITIONS,
+        "        share.unavailable = offset\n",
+        "",
+    ),
+    Mutation(
+        "a commit counts although the group left it out",
+        EPOCH,
+        "for at in offsets if at in taken}",
+        "for at in offsets}",
+    ),
+    Mutation(
+        "the lag ends where the last look ended",
+        POSITIONS,
+        "        return {at: max(0, end - heads[at]) for at, end in ends.items()}\n",
+        "        return {at: end for at, end in ends.items()}\n",
     ),
 )

@@ -1,7 +1,9 @@
 """Whatever the broker confirms, in whatever order and ranges: every tag is resolved once, as it was confirmed."""
 
+from collections import Counter
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -134,3 +136,22 @@ def test_the_later_was_returned_when_one_event_is_out_twice_and_the_earlier_is_n
     assert one.outcome is Outcome.NACKED
     (one,) = ledger.confirm(2, multiple=False, acked=True, now=1.0)
     assert (one.outcome, one.reason) == (Outcome.UNDELIVERABLE, Reason.UNROUTABLE)
+
+
+def test_each_message_is_looked_at_once_when_a_whole_window_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = Counter[bytes]()
+
+    def counted(partition: Partition, event: Event) -> bytes:
+        found = message_id(partition, event)
+        looked[found] += 1
+        return found
+
+    monkeypatch.setattr("proxy.publish_lane.ledger.message_id", counted)
+    ledger, batch = Ledger(), batch_of(2_000, 0)
+    for start in range(0, 2_000, 2):
+        ledger.add(batch, start, start + 2, now=0.0)
+    for event in batch.events:
+        assert ledger.on_return(message_id(batch.partition, event), "no route")
+    assert set(looked.values()) == {1}
+    ends = flat(ledger.confirm(2_000, multiple=True, acked=True, now=1.0))
+    assert set(ends.values()) == {Outcome.UNDELIVERABLE}

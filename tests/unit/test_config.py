@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from proxy import config
-from proxy.settings import Settings
+from proxy.settings import Secret, Settings
 from tests.support.settings_files import HEAD, ONE_TYPE, Files
 
 
@@ -90,7 +90,7 @@ def test_logins_and_certificates_are_taken_when_they_are_complete(files: Files) 
     assert settings.broker.tls is not None
     assert settings.broker.tls.key_file == "k"
     assert settings.log.security.password is not None
-    assert settings.log.security.password.get_secret_value() == "p"
+    assert settings.log.security.password == Secret.of("p")
 
 
 def test_topics_find_their_event_type_when_types_and_patterns_meet(files: Files) -> None:

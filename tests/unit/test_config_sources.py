@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from proxy import config
+from proxy.access import broker_access
 from proxy.errors import SettingsError
 from tests.support.settings_files import HEAD, ONE_TYPE, Files
 
@@ -124,7 +125,7 @@ def test_a_reference_is_a_mistake_when_it_is_malformed(files: Files, reference: 
 def test_the_secret_is_read_without_its_line_end_when_a_file_is_named(files: Files) -> None:
     files.write("secret", "hunter2 \n")
     settings = files.load(HEAD.replace('["localhost:5672"]', '["a:1"], password: {file: secret}') + ONE_TYPE)
-    assert settings.broker.password.get_secret_value() == "hunter2 "
+    assert broker_access(settings.broker).password == "hunter2 "
 
 
 @pytest.mark.parametrize(

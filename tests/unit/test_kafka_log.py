@@ -18,10 +18,12 @@ from aiokafka.protocol.metadata import MetadataRequest_v5
 from aiokafka.structs import ConsumerRecord
 from structlog.testing import capture_logs
 
+from proxy.access import log_access
 from proxy.errors import LogError, RefusedLoginError, SettingsError
 from proxy.kafka_log import KafkaLog
 from proxy.kafka_log.client import Reach, log_in, options, teach_manners
 from proxy.kafka_log.events import events
+from proxy.kafka_log.login import Credentials
 from proxy.kafka_log.reader import Reader
 from proxy.model import Event, Partition
 from proxy.positions.share import Share
@@ -131,7 +133,7 @@ def test_the_file_is_named_when_a_certificate_can_not_be_read() -> None:
         {"hosts": ["h:1"], "group": "g", "security": {"protocol": "SSL", "ca_file": "/no/such/ca.pem"}}
     )
     with pytest.raises(SettingsError, match=r"log\.security"):
-        options(settings, request_seconds=1)
+        log_access(settings.security)
 
 
 @pytest.fixture
@@ -164,7 +166,7 @@ async def test_the_login_is_refused_when_the_certificate_is_not_trusted(certific
             settings = LogSettings.model_validate(
                 {"hosts": [host], "group": "g", "security": {"protocol": "SSL", **security}}
             )
-            await log_in(settings, options(settings, request_seconds=5))
+            await log_in(settings, options(settings, Credentials(log_access(settings.security)), request_seconds=5))
 
         with pytest.raises(RefusedLoginError, match=host):
             await attempt()

@@ -98,7 +98,7 @@ class _Owner:
     def on_ended(self, taken: Mapping[Partition, int]) -> None:
         self.ended.append(taken)
 
-    def on_truncated(self, partition: Partition, lost: int, first: int) -> None: ...
+    def on_truncated(self, partition: Partition, at_most: int, first: int) -> None: ...
 
 
 def _epoch(owner: _Owner) -> tuple[Epoch, _Coordinator]:
@@ -193,7 +193,7 @@ async def test_nothing_counts_as_committed_or_pinned_when_the_group_leaves_it_ou
         await epoch.pin(list(epoch.shares.values()))
         assert not epoch.shares[AT].is_pinned
         coordinator.unknown = set()
-        assert await epoch.commit({AT: 109}) == {AT}
+        assert await epoch.commit({AT: 109}) == {AT: 110}
         await epoch.pin(list(epoch.shares.values()))
         assert epoch.shares[AT].is_pinned
     assert [entry["event"] for entry in said] == ["commit_left_out"]

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 
 import pytest
+from structlog.testing import capture_logs
 
 from proxy.bridge.event_log import Beginning
 from proxy.model import Partition, Position
@@ -20,6 +21,8 @@ class Log:
 
     def __init__(self, first: int, end: int) -> None:
         self.bounds = (first, end)
+        self.held_back = 0
+        """Records of a transaction that has not ended."""
         self.ids = {"orders": "one"}
         self.group: dict[Partition, Committed] = {}
         self.sought: list[int] = []
@@ -40,6 +43,9 @@ class Log:
     async def offsets(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
         return {at: self.bounds[0 if time == EARLIEST else 1] for at, time in times.items()}
 
+    async def ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        return dict.fromkeys(partitions, self.bounds[1] + self.held_back)
+
     async def topic_ids(self, names: Collection[str]) -> dict[str, str]:
         return {name: topic_id for name, topic_id in self.ids.items() if name in names}
 
@@ -58,8 +64,8 @@ class Log:
 
     def on_ended(self, taken: Mapping[Partition, int]) -> None: ...
 
-    def on_truncated(self, _: Partition, lost: int, first: int) -> None:
-        self.lost += lost
+    def on_truncated(self, _: Partition, at_most: int, first: int) -> None:
+        self.lost += at_most
         self.first_left = first
 
 
@@ -88,6 +94,21 @@ async def test_the_epoch_goes_on_and_the_loss_is_counted_when_the_log_was_trunca
     share = await attended(log, wanted=50)
     assert (log.epochs, log.lost, log.sought) == ([], 20, [70])
     assert share.done == 50
+
+
+async def test_the_epoch_goes_on_when_its_offset_stands_behind_a_transaction_that_is_open() -> None:
+    log = Log(first=0, end=50)
+    log.held_back = 20
+    share = await attended(log, wanted=60)
+    assert (log.epochs, log.lost, log.sought, share.began, share.done) == ([], 0, [60], 0, 60)
+
+
+async def test_a_loss_is_said_to_be_the_most_there_can_be_when_the_log_was_truncated() -> None:
+    with capture_logs() as said:
+        await attended(Log(first=70, end=100), wanted=50)
+    [truncated] = [entry for entry in said if entry["event"] == "log_truncated"]
+    assert truncated["lost_at_most"] == 20
+    assert "lost" not in truncated
 
 
 async def test_a_new_epoch_begins_when_the_id_changed_although_the_offset_is_there() -> None:

@@ -3,10 +3,10 @@
 from typing import get_args
 
 import pytest
-from pydantic import SecretStr, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from proxy.config.files import SECRETS
-from proxy.settings import BrokerSettings, EventType, LogSettings, Part, Route, RoutingKey, Settings
+from proxy.settings import BrokerSettings, EventType, LogSettings, Part, Route, RoutingKey, Secret, Settings
 from proxy.settings.parts import Bytes, Seconds, duration_text, size_text, split_host
 
 SECONDS = TypeAdapter[float](Seconds)
@@ -108,7 +108,7 @@ def test_every_secret_may_come_from_a_file_when_the_model_holds_one() -> None:
         found = set()
         for name, field in model.model_fields.items():
             for kind in (field.annotation, *get_args(field.annotation)):
-                if kind is SecretStr:
+                if kind is Secret:
                     found.add((*path, name))
                 elif isinstance(kind, type) and issubclass(kind, Part):
                     found |= secrets(kind, (*path, name))

@@ -8,12 +8,12 @@ from typing import Annotated, Any, get_args, get_origin
 
 import pytest
 import yaml
-from pydantic import SecretStr, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from proxy import config
 from proxy.config.words import FILE_KEYS, bounds_text
-from proxy.settings import EventType, Part, Settings, Statistics, Traits, TypePattern
+from proxy.settings import EventType, Part, Secret, Settings, Statistics, Traits, TypePattern
 from proxy.settings.parts import Unit, duration_text, size_text
 
 FOLDER = Path(__file__).parents[2] / "config"
@@ -69,8 +69,8 @@ def settings() -> dict[str, FieldInfo]:
 def default_text(field: FieldInfo) -> str:
     """Return the default as the file would write it."""
     default = field.get_default(call_default_factory=True)
-    if isinstance(default, SecretStr):
-        default = default.get_secret_value()
+    if isinstance(default, Secret) and default.text is not None:
+        default = default.text.get_secret_value()
     if Unit.SECONDS in field.metadata and default is not None:
         return duration_text(default)
     if Unit.BYTES in field.metadata:

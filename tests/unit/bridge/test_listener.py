@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
+from proxy.bridge.letter_slots import LETTERS
 from proxy.errors import AssignmentLostError, LogError
 from proxy.model import Order, Outcome, Reason
 from proxy.settings import Limits
@@ -337,11 +338,51 @@ def test_the_type_waits_for_its_dead_letters_when_two_hundred_are_open() -> None
         await world.feed(*events(0, 200))
         world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
         await world.feed(*events(200, 203))
-        assert len(world.dead_lane.written) == 200
+        assert len(world.dead_lane.written) == LETTERS / 2
         assert len(world.written) == 200
         world.dead_lane.finish()
         await asyncio.sleep(0.1)
         assert len(world.written) == 203
+
+    lived(story)
+
+
+def test_events_flow_on_when_a_dead_letter_waits_for_its_lane() -> None:
+    async def story(world: World) -> None:
+        world.dead_lane.room = asyncio.Semaphore(0)
+        await world.feed(*events(0, 1))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        for number in range(1, 5):
+            await world.feed(*events(number, number + 1))
+            assert len(world.written) == number + 1
+        world.lane.finish()
+        await asyncio.sleep(1)
+        assert world.log.committed == {}
+        world.dead_lane.give_room(1)
+        await asyncio.sleep(0.1)
+        world.dead_lane.finish()
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p4"}
+
+    lived(story)
+
+
+def test_slots_of_dead_letters_come_back_however_they_end() -> None:
+    async def story(world: World) -> None:
+        slots = world.listener._around.letter_slots
+        world.dead_lane.room = asyncio.Semaphore(6)
+        await world.feed(*events(0, 9))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await asyncio.sleep(0.1)
+        assert (slots.events, slots.bytes) == (9, 9)
+        revoked = asyncio.create_task(world.assignment.on_revoked([PARTITION]))
+        await asyncio.sleep(0.1)
+        assert (slots.events, slots.bytes) == (6, 6)
+        world.dead_lane.finish_written()
+        await revoked
+        assert (slots.events, slots.bytes) == (0, 0)
+        await asyncio.sleep(1)
+        assert world.listener.dead_letters.open == 0
 
     lived(story)
 

@@ -96,3 +96,14 @@ def test_offsets_of_a_recreated_topic_begin_anew() -> None:
 def test_an_event_that_was_never_sent_is_no_event() -> None:
     with pytest.raises(IndexError):
         kept(1).arrive(1)
+
+
+def test_what_was_given_out_before_to_a_broken_connection_is_never_late() -> None:
+    ledger = Ledger()
+    ledger.keep(ledger.send(3), 3, 0)
+    ledger.arrive(2)
+
+    ledger.arrive(0, in_turn=False)
+    assert ledger.counts.late == 0
+    ledger.arrive(1)
+    assert ledger.counts.late == 1

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from load.faults.link import Link, Weather, kafka_substitution
+from load.faults.link import Link, Weather, joined, kafka_substitution
 
 SECONDS = 5.0
 
@@ -92,9 +92,10 @@ async def test_a_kafka_client_is_told_to_go_on_by_the_link() -> None:
 
     async with (
         await asyncio.start_server(serve, "127.0.0.1", 0) as server,
-        Link(server.sockets[0].getsockname()[1], seed=1, is_kafka=True) as link,
+        Link(server.sockets[0].getsockname()[1], seed=1) as link,
         asyncio.timeout(SECONDS),
     ):
+        joined([link])
         reader, writer = await asyncio.open_connection("127.0.0.1", link.port)
         assert await reader.read() == answer(link.port)
         writer.close()

@@ -1,5 +1,6 @@
 """In which order faults come, and what a round must keep."""
 
+import json
 from collections import Counter
 from itertools import islice
 
@@ -7,8 +8,10 @@ import pytest
 
 from load.faults.causes import CAUSES
 from load.faults.ledger import Counts
-from load.faults.plan import KINDS, Kind, named, order
+from load.faults.outages import OUTAGES
+from load.faults.plan import CLUSTER_KINDS, KINDS, Kind, named, order
 from load.faults.replicas import IN_FLIGHT, UNCOMMITTED
+from load.faults.results import read, record
 from load.faults.verdicts import Round, broken, rows
 
 PLAIN = Kind("plain", "nothing much")
@@ -38,7 +41,10 @@ def test_a_seed_draws_the_same_order_again() -> None:
 
 
 def test_there_is_a_cause_for_every_kind() -> None:
-    assert CAUSES.keys() == {kind.name for kind in KINDS}
+    every = (*KINDS, *CLUSTER_KINDS)
+
+    assert CAUSES.keys() == {kind.name for kind in every if not kind.is_outage}
+    assert OUTAGES.keys() == {kind.name for kind in every if kind.is_outage}
 
 
 @pytest.mark.parametrize(
@@ -90,3 +96,34 @@ def test_the_worst_of_a_kind_stands_in_its_row() -> None:
     assert (plain.rounds, plain.worst_flow, plain.duplicates, plain.worst_duplicates, plain.lost) == (2, 2.0, 4, 2, 1)
     assert zombie.worst_flow is None
     assert len(plain.broken) == len(zombie.broken) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, None),
+        ({"through": None}, "no plain client got through without kafka-2"),
+        ({"during": None, "slowest": "a-1"}, "a-1 did not flow without kafka-2"),
+        ({"during": 6.1, "slowest": "a-1"}, "a plain client got through after 2.0 s"),
+        ({"through": 12.0, "during": 15.1, "slowest": "a-1"}, "at most 15"),
+        ({"said": 0}, "nobody said that kafka-2 is silent"),
+    ],
+)
+def test_an_outage_is_judged_beside_a_plain_client(changes: dict[str, object], words: str | None) -> None:
+    lost: dict[str, object] = {"node": "kafka-2", "through": 2.0, "during": 5.9, "said": 3}
+
+    found = broken(told(named("leader-silent"), **lost | changes))
+
+    assert len(found) == (words is not None)
+    assert words is None or words in found[0]
+
+
+def test_rounds_are_the_same_when_read_from_the_file_of_an_interrupted_session() -> None:
+    rounds = [told(node="kafka", through=1.0, lost={"a-1": [3]}), told(named("leader-silent"), flow=None)]
+    for one in rounds:
+        one.kind = named("leader-silent")
+    whole = Counts(sent=5, arrived=5)
+
+    past = read(json.loads(json.dumps(record(rounds, whole, 2, seed=1))))
+
+    assert (past.rounds, past.whole, past.returned) == (rounds, whole, 2)

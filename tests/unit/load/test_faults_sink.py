@@ -3,12 +3,14 @@
 import asyncio
 from typing import cast
 
+import pytest
 from pamqp import base, body, commands, frame, header
 
+from load.faults import sink as module
 from load.faults.ledger import Counts, Ledger
 from load.faults.sink import Sink
 from load.faults.streams import PAYLOAD, place
-from load.wire import CHANNEL
+from load.wire import CHANNEL, WireError
 
 WORK, DEAD = 0, 1
 
@@ -19,6 +21,10 @@ class Wire(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.written = b""
+        self.aborted = False
+
+    def abort(self) -> None:
+        self.aborted = True
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += bytes(data)
@@ -30,19 +36,19 @@ class Services:
     def __init__(self) -> None:
         self.ledger = Ledger()
         self.ledger.keep(self.ledger.send(5), 5, 0)
-        self.sink = Sink(0, ["work", "dead"], {(0, 0): self.ledger})
+        self.sink = Sink([0], ["work", "dead"], {(0, 0): self.ledger})
         self.tag = 0
         self.connect()
 
     def connect(self) -> None:
         self.sink.connection_made(Wire())
 
-    def give(self, number: int, queue: int = WORK) -> None:
-        self.give_value(PAYLOAD.value(place(0, 0), number), queue)
+    def give(self, number: int, queue: int = WORK, *, redelivered: bool = False) -> None:
+        self.give_value(PAYLOAD.value(place(0, 0), number), queue, redelivered=redelivered)
 
-    def give_value(self, value: bytes, queue: int = WORK) -> None:
+    def give_value(self, value: bytes, queue: int = WORK, *, redelivered: bool = False) -> None:
         self.tag += 1
-        deliver = commands.Basic.Deliver(str(queue), self.tag, redelivered=False, exchange="", routing_key="")
+        deliver = commands.Basic.Deliver(str(queue), self.tag, redelivered=redelivered, exchange="", routing_key="")
         head = header.ContentHeader(body_size=len(value))
         parts: list[base.Frame | header.ContentHeader | body.ContentBody] = [deliver, head]
         parts += [body.ContentBody(value[:100]), body.ContentBody(value[100:])]
@@ -87,3 +93,43 @@ def test_a_message_with_another_byte_is_foreign() -> None:
 
     assert services.sink.foreign == 1
     assert services.ledger.counts.arrived == 0
+
+
+def test_what_rabbitmq_gives_out_again_after_the_loss_of_a_leader_is_no_duplicate() -> None:
+    services = Services()
+    services.give(0)
+    services.give(0, redelivered=True)
+
+    assert (services.ledger.counts.duplicates, services.sink.returned) == (0, 1)
+
+
+async def test_another_node_is_asked_when_one_is_avoided(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: asyncio.Queue[int] = asyncio.Queue()
+
+    def refuse(port: int) -> None:
+        asked.put_nowait(port)
+        raise WireError("away")
+
+    monkeypatch.setattr(module, "Wire", refuse)
+    sink = Sink([1, 2, 3], ["work", "dead"], {})
+    sink.avoid(2)
+    consuming = asyncio.create_task(sink.run())
+    seen = [await asked.get() for _ in range(4)]
+    consuming.cancel()
+
+    assert seen == [1, 3, 1, 3]
+
+
+def declared(queue: str, count: int) -> bytes:
+    return frame.marshal(commands.Queue.DeclareOk(queue, count, 1), CHANNEL)
+
+
+@pytest.mark.parametrize(("count", "breaks"), [(0, False), (3, True)])
+def test_the_connection_is_made_anew_when_a_silent_queue_holds_something(count: int, breaks: bool) -> None:
+    services = Services()
+    wire = Wire()
+    services.sink.connection_made(wire)
+
+    services.sink.data_received(declared("work", count))
+
+    assert wire.aborted is breaks

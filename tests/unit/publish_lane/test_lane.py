@@ -11,7 +11,7 @@ import structlog
 
 from proxy.bridge.broker import Batch, LaneState
 from proxy.errors import BrokerError, RefusedLoginError
-from proxy.model import Event, Outcome, Reason
+from proxy.model import Event, Outcome, Partition, Reason
 from proxy.publish_lane import PublishLane
 from proxy.publish_lane.frames import PIECE_BYTES
 from proxy.publish_lane.wire import Sent, WireEvents
@@ -119,6 +119,45 @@ class Stage:
         return asyncio.create_task(self.lane.publish([self.recorder.batch(made)]))
 
 
+class Classes(Stage):
+    """One lane, types of several classes that always have more to send, confirms after a fixed time."""
+
+    def __init__(self, *, window: int, latency: float = 0.01) -> None:
+        super().__init__(window=window)
+        self.latency = latency
+        self.recorders: list[Recorder] = []
+        self._told = 0
+
+    async def send(self, rank: int, want: int) -> None:
+        recorder = Recorder(ADDRESS, Partition(f"t{len(self.recorders)}", 0), rank=rank)
+        self.recorders.append(recorder)
+        event = Event(0, 0, None, b"x", (), 1)
+        while True:
+            await self.lane.publish([recorder.batch([event] * want)])
+
+    async def confirm(self) -> None:
+        """Confirm everything written, `latency` later."""
+        loop = asyncio.get_running_loop()
+        while True:
+            sent, self._told = self.wire.sent[self._told :], len(self.wire.sent)
+            for one in sent:
+                last = one.events.first_tag + one.events.end - one.events.start - 1
+                loop.call_later(self.latency, self.wire.ack, last)
+            await asyncio.sleep(0.0005)
+
+    async def shares(self, seconds: float, **wants: int) -> list[float]:
+        """Return which share of all each class has of what was written; `p0=200` is one type of the top class."""
+        async with self.running():
+            senders = [asyncio.create_task(self.send(int(name[1]), want)) for name, want in wants.items()]
+            senders.append(asyncio.create_task(self.confirm()))
+            await asyncio.sleep(seconds)
+            for sender in senders:
+                sender.cancel()
+            await asyncio.gather(*senders, return_exceptions=True)
+        written = {rank: sum(r.written for r in self.recorders if r.rank == rank) for rank in range(3)}
+        return [count / sum(written.values()) for count in written.values()]
+
+
 Test = Callable[..., Coroutine[Any, Any, None]]
 
 
@@ -213,6 +252,7 @@ async def test_run_raises_what_a_recipient_raises() -> None:
 async def test_everything_open_is_unknown_and_the_wire_cut_when_no_confirm_comes_in_time() -> None:
     stage = Stage()
     async with stage.running():
+        await asyncio.sleep(11)
         await stage.publish(3)
         stage.wire.ack(1)
         await asyncio.sleep(29.5)
@@ -490,3 +530,73 @@ async def test_routes_that_share_a_lane_may_each_run_it() -> None:
     async with stage.running(), stage.running():
         await asyncio.sleep(1)
         assert len(stage.connector.wires) == 1
+
+
+async def lost_after(stage: Stage, deadline: float = 40.0) -> float:
+    """Return how many seconds from now the connection is given up."""
+    began, wire = asyncio.get_running_loop().time(), stage.wire
+    async with asyncio.timeout(deadline):
+        while not wire.closed:  # noqa: ASYNC110 -- seen by looking
+            await asyncio.sleep(0.05)
+    return asyncio.get_running_loop().time() - began
+
+
+@in_virtual_time
+async def test_a_young_connection_is_given_up_early_when_one_event_is_never_confirmed_and_only_once() -> None:
+    stage = Stage()
+    async with stage.running():
+        stage.publish(1)
+        assert 2.0 < await lost_after(stage) < 2.3
+        await asyncio.sleep(0.5)
+        assert stage.recorder.count(Outcome.UNKNOWN) == 1
+        stage.publish(1)
+        assert 29.3 < await lost_after(stage) < 30.3
+        await asyncio.sleep(31)
+        stage.wire.events.on_lost("reset", refused=False)
+        await asyncio.sleep(0.5)
+        stage.publish(1)
+        assert 2.0 < await lost_after(stage) < 2.3
+
+
+@in_virtual_time
+async def test_the_whole_deadline_is_waited_when_the_connection_is_not_young() -> None:
+    stage = Stage()
+    async with stage.running():
+        await asyncio.sleep(11)
+        stage.publish(1)
+        assert 29.9 < await lost_after(stage) < 30.3
+
+
+@in_virtual_time
+async def test_patience_is_longer_when_slow_confirms_were_seen() -> None:
+    stage = Stage()
+    async with stage.running():
+        stage.publish(1)
+        await asyncio.sleep(1.5)
+        stage.wire.ack(1)
+        stage.publish(1)
+        assert 7.4 < await lost_after(stage) < 7.8
+
+
+def shares(window: int, **wants: int) -> list[float]:
+    """Return the shares of the classes over some seconds."""
+
+    async def live() -> list[float]:
+        return await Classes(window=window).shares(2, **wants)
+
+    return virtual_time.run(live())
+
+
+@pytest.mark.parametrize("window", [1, 7, 200])
+@pytest.mark.parametrize("want", [1, 200])
+def test_the_lowest_class_has_its_trickle_of_the_window_when_the_top_class_fills_it(window: int, want: int) -> None:
+    top, _, low = shares(window, p0=200, p2=want)
+    assert top >= 0.97
+    assert low >= 0.02
+
+
+def test_no_class_starves_in_the_window_when_all_are_saturated() -> None:
+    top, middle, low = shares(200, p0=200, p1=200, p2=200)
+    assert top >= 0.97
+    assert middle >= 0.003
+    assert low >= 0.02

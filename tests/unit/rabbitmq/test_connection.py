@@ -218,7 +218,7 @@ async def test_tls_is_used_and_the_broker_checked_when_the_settings_name_an_auth
         wire = await connector(server, tls=own).connect(events)
         assert await wire.open_channel() == 1
         await wire.close(gracefully=True)
-        with pytest.raises(BrokerError, match="certificate verify failed"):
+        with pytest.raises(RefusedLoginError, match="not trusted"):
             await connector(server, tls=BrokerTls(ca_file=str(stranger))).connect(events)
 
 

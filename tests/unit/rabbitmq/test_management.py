@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
+from proxy.access import management_access
 from proxy.bridge.broker import QueueInsight
 from proxy.errors import BrokerError
 from proxy.rabbitmq import management
@@ -39,7 +40,7 @@ async def asking(handler: Handler, *, virtual_host: str = "/", **chosen: str) ->
     port = runner.addresses[0][1]
     broker = BrokerSettings(hosts=["127.0.0.1:5672"], username="bridge", virtual_host=virtual_host)
     settings = Management.model_validate({"url": f"http://127.0.0.1:{port}/", **chosen})
-    client = RabbitManagement(broker, settings)
+    client = RabbitManagement(broker, settings, management_access(broker, settings))
     try:
         yield client
     finally:

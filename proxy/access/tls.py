@@ -1,0 +1,104 @@
+"""TLS as the files describe it now: authorities to trust, our certificate, its key."""
+
+import ssl
+from typing import NamedTuple
+
+from proxy.access.certificates import Validity, validities
+from proxy.access.files import Read, read_or_say
+from proxy.errors import SecretError
+
+
+class TlsFiles(NamedTuple):
+    """Where they are; None where the system's are meant, or none."""
+
+    ca_file: str | None
+    certificate_file: str | None
+    key_file: str | None
+
+
+class FileError(SecretError):
+    """One of the files can't be used; `key` is the setting that names it."""
+
+    def __init__(self, key: str, words: str) -> None:
+        super().__init__(f"{key}: {words}")
+        self.key = key
+        self.words = words
+
+
+Held = tuple[bytes | None, ...]
+
+
+def read_all(files: TlsFiles, read: Read) -> Held:
+    """Return what is in the files. Raises `FileError`."""
+    held: list[bytes | None] = []
+    for key, path in files._asdict().items():
+        try:
+            held.append(None if path is None else read_or_say(read, path))
+        except SecretError as error:
+            raise FileError(key, str(error)) from error
+    return tuple(held)
+
+
+def new_context(files: TlsFiles, held: Held) -> ssl.SSLContext:
+    """Return a context made of the files, whose contents are told beside. Raises `FileError`."""
+    authorities, certificate, _ = held
+    context = ssl.create_default_context() if authorities is None else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if authorities is not None:
+        own(authorities, "ca_file")
+        try:
+            context.load_verify_locations(cadata=authorities.decode("utf-8", errors="replace"))
+        except (ssl.SSLError, ValueError) as error:
+            raise FileError("ca_file", "holds no certificates of authorities") from error
+    if certificate is not None:
+        assert files.certificate_file is not None
+        own(certificate, "certificate_file")
+        try:
+            # OpenSSL would ask on the terminal for the passphrase of an encrypted key.
+            context.load_cert_chain(files.certificate_file, files.key_file, password=_no_passphrase)
+        except ssl.SSLError as error:
+            if error.reason == "KEY_VALUES_MISMATCH":
+                raise FileError("key_file", "does not match certificate_file; give the key it was made with") from error
+            raise FileError("key_file", "holds no key that can be used; give a PEM file without passphrase") from error
+        except (OSError, ValueError) as error:
+            raise FileError("key_file", "holds no key that can be used; give a PEM file without passphrase") from error
+    return context
+
+
+def own(pem: bytes, key: str) -> Validity:
+    """Return the validity of the first certificate of a file. Raises `FileError`."""
+    try:
+        return validities(pem)[0]
+    except ValueError as error:
+        raise FileError(key, f"{error}; give a PEM file") from error
+
+
+def _no_passphrase() -> str:
+    raise ValueError("the key is encrypted")
+
+
+class Tls:
+    """The current context; made anew when a file has changed and all of them can be used together."""
+
+    def __init__(self, files: TlsFiles, read: Read) -> None:
+        """Read the files. Raises `FileError`."""
+        self._files = files
+        self._read = read
+        self._seen = read_all(files, read)
+        self.context = new_context(files, self._seen)
+        self.own = self._own()
+
+    def look(self) -> bool:
+        """Return whether there is a new context. Raises `FileError`; the last one stays in use then."""
+        now = read_all(self._files, self._read)
+        if now == self._seen:
+            return False
+        context = new_context(self._files, now)
+        if read_all(self._files, self._read) != now:
+            return False  # changed while it was made: made anew at the next look
+        self._seen, self.context = now, context
+        self.own = self._own()
+        return True
+
+    def _own(self) -> Validity | None:
+        certificate = self._seen[1]
+        return None if certificate is None else own(certificate, "certificate_file")

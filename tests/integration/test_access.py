@@ -1,0 +1,280 @@
+"""Secrets are exchanged while events flow, on brokers with the listeners that enterprises have."""
+
+import asyncio
+import json
+import shutil
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import structlog
+
+from load.stack import Stack
+from load.stack.authority import token
+from load.stack.kafka_settings import USERS
+from load.stack.kafka_users import change_password
+from proxy.bridge.broker import LaneState
+from tests.support.access import Bridge, Flow
+from tests.support.tidegate import Ends, until
+
+pytestmark = pytest.mark.timeout(180)
+
+ROTATIONS = [3, pytest.param(20, marks=pytest.mark.long)]
+ISSUE = """
+import sys, time, uuid
+sys.path.append(sys.argv[2])
+from load.stack.authority import token
+now = time.time()
+claims = {"sub": "tidegate", "aud": ["rabbitmq"], "scope": sys.argv[3], "iat": now, "exp": now + 6}
+claims["jti"] = uuid.uuid4().hex
+print(token(claims, None) if sys.argv[1] == "kafka" else token(claims))
+"""
+"""A command that makes a token for one of both; it lives for 6 s."""
+CHECKOUT = Path(__file__).resolve().parents[2]
+SCOPES = "rabbitmq.configure:*/* rabbitmq.write:*/* rabbitmq.read:*/*"
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[Stack]:
+    with Stack.up(heap="384m", secured=True) as stack:
+        yield stack
+
+
+@pytest.fixture
+async def ends(secured: Stack) -> AsyncIterator[Ends]:
+    async with Ends.open(secured) as ends:
+        yield ends
+
+
+@pytest.fixture
+async def place(ends: Ends) -> tuple[str, str]:
+    """A topic and a queue."""
+    return await ends.topic(), await ends.queue()
+
+
+class Secrets:
+    """What the settings name, in a folder, and the other side of each exchange."""
+
+    def __init__(self, stack: Stack, folder: Path) -> None:
+        self.stack = stack
+        self.folder = folder
+        self.ca = str(stack.authority.certificate)
+        self.user = f"user-{uuid4().hex[:8]}"
+
+    def log(self, protocol: str, **security: Any) -> dict[str, Any]:
+        listener = "kafka_mtls" if protocol == "SSL" else "kafka_tls"
+        return {
+            "hosts": [self.stack.secured[listener]],
+            "security": {"protocol": protocol, "ca_file": self.ca} | security,
+        }
+
+    def broker(self, tls: dict[str, str] | None = None, **login: Any) -> dict[str, Any]:
+        return {"hosts": [self.stack.secured["amqps"]], "tls": {"ca_file": self.ca} | (tls or {})} | login
+
+    def write(self, name: str, text: str) -> str:
+        """Replace a file as a careful operator does."""
+        (self.folder / "next").write_text(text)
+        (self.folder / "next").rename(self.folder / name)
+        return name
+
+    def certificate(self, name: str) -> dict[str, str]:
+        """Replace certificate and key, one after the other."""
+        into = self.folder / "next"
+        self.stack.authority.issue(name, into)
+        for end in ("pem", "key"):
+            shutil.move(f"{into}.{end}", self.folder / f"client.{end}")
+        return {
+            "certificate_file": str(self.folder / "client.pem"),
+            "key_file": str(self.folder / "client.key"),
+        }
+
+    def kafka_token(self, life: float = 60) -> str:
+        now = time.time()
+        return token({"sub": "tidegate", "iat": now, "exp": now + life, "jti": uuid4().hex}, key=None)
+
+    def rabbitmq_token(self, life: float = 60) -> str:
+        return token({"aud": ["rabbitmq"], "scope": SCOPES, "exp": time.time() + life, "jti": uuid4().hex})
+
+    async def rabbitmq_user(self, password: str) -> None:
+        await self.control("add_user", self.user, password)
+        await self.control("set_permissions", self.user, ".*", ".*", ".*")
+
+    async def control(self, *arguments: str) -> None:
+        await asyncio.to_thread(self.stack.rabbitmqctl, *arguments)
+
+    async def kafka_password(self, password: str, mechanism: str) -> None:
+        await asyncio.to_thread(change_password, self.stack.kafka_ports[0], "tidegate", password, mechanism)
+
+
+@pytest.fixture
+def secrets(secured: Stack, tmp_path: Path) -> Secrets:
+    return Secrets(secured, tmp_path)
+
+
+def settings(ends: Ends, place: tuple[str, str], log: dict[str, Any], broker: dict[str, Any]) -> dict[str, Any]:
+    topic, queue = place
+    routes = {"main": {"exchange": "", "policy": "static", "queues": [queue]}}
+    made = ends.settings({topic: {"routing_key": queue}}, routes=routes, broker=broker)
+    return made | {"log": made["log"] | log}
+
+
+async def rotated(
+    ends: Ends,
+    place: tuple[str, str],
+    folder: Path,
+    written: dict[str, Any],
+    times: int,
+    rotate: Callable[[Bridge, int], Awaitable[None]],
+) -> None:
+    """Run the bridge with a flow of events, exchange its secrets so often; 0 rebalances, 0 lost, 0 duplicates."""
+    async with Bridge.running(folder, written) as bridge:
+        async with Flow.through(ends, *place) as flow:
+            generation, flows = bridge.generation, bridge.app.assignment.flows()
+            for number in range(times):
+                await rotate(bridge, number)
+                await flow.moves()
+        assert bridge.generation == generation
+        assert all(now is before for now, before in zip(bridge.app.assignment.flows(), flows, strict=True))
+        assert all(lane.state is LaneState.OPEN for lane in bridge.lanes.values())
+    await until(lambda: ends.all_committed(place[0], 1, flow.produced))
+
+
+@pytest.mark.parametrize("times", ROTATIONS)
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "SCRAM-SHA-256"])
+async def test_nothing_is_lost_doubled_or_reassigned_when_passwords_are_exchanged(
+    ends: Ends, place: tuple[str, str], secrets: Secrets, tmp_path: Path, mechanism: str, times: int
+) -> None:
+    is_both = mechanism == "SCRAM-SHA-512"  # once is enough for RabbitMQ
+    if is_both:
+        await secrets.rabbitmq_user("first")
+    login = {
+        "mechanism": mechanism,
+        "username": "tidegate",
+        "password": {"file": secrets.write("log", USERS["tidegate"])},
+    }
+    broker = {"username": secrets.user, "password": {"file": secrets.write("broker", "first")}} if is_both else {}
+
+    async def rotate(bridge: Bridge, number: int) -> None:
+        await secrets.kafka_password(f"log-{number}", mechanism)
+        secrets.write("log", f"log-{number}\n")
+        if is_both:
+            await secrets.control("change_password", secrets.user, f"broker-{number}")
+            secrets.write("broker", f"broker-{number}\n")
+        await bridge.logged_in_anew()
+        await bridge.reconnect_monitor()
+
+    written = settings(ends, place, secrets.log("SASL_SSL", **login), secrets.broker(**broker))
+    try:
+        await rotated(ends, place, tmp_path, written, times, rotate)
+    finally:
+        await secrets.kafka_password(USERS["tidegate"], mechanism)
+
+
+@pytest.mark.parametrize("times", ROTATIONS)
+async def test_nothing_is_lost_doubled_or_reassigned_when_tokens_are_exchanged(
+    ends: Ends, place: tuple[str, str], secrets: Secrets, tmp_path: Path, times: int
+) -> None:
+    login = {"mechanism": "OAUTHBEARER", "token": {"file": secrets.write("log", secrets.kafka_token())}}
+    broker = {"token": {"file": secrets.write("broker", secrets.rabbitmq_token())}}
+
+    async def rotate(bridge: Bridge, _number: int) -> None:
+        secrets.write("log", secrets.kafka_token())
+        secrets.write("broker", new := secrets.rabbitmq_token())
+        await bridge.logged_in_anew()
+        await until(lambda: all(login._token == new for login in bridge.broker._logins._living))
+        await bridge.reconnect_monitor()
+
+    written = settings(ends, place, secrets.log("SASL_SSL", **login), secrets.broker(**broker))
+    await rotated(ends, place, tmp_path, written, times, rotate)
+
+
+@pytest.mark.parametrize("times", ROTATIONS)
+async def test_nothing_is_lost_doubled_or_reassigned_when_certificates_are_exchanged(
+    ends: Ends, place: tuple[str, str], secrets: Secrets, tmp_path: Path, times: int
+) -> None:
+    secrets.user = "tidegate"  # the certificate's subject, and whom Kafka's rules of rights know
+    await secrets.rabbitmq_user(uuid4().hex)
+    pair = secrets.certificate("tidegate")
+
+    async def rotate(bridge: Bridge, _number: int) -> None:
+        contexts = bridge.log_access.context, bridge.broker.access.context
+        secrets.certificate("tidegate")
+        await until(
+            lambda: bridge.log_access.context is not contexts[0] and bridge.broker.access.context is not contexts[1]
+        )
+        await bridge.reconnect_questions()
+        assert any(one._ssl_context is bridge.log_access.context for one in bridge.connections)
+        await bridge.reconnect_monitor()
+
+    written = settings(ends, place, secrets.log("SSL", **pair), secrets.broker(tls=pair, mechanism="EXTERNAL"))
+    try:
+        await rotated(ends, place, tmp_path, written, times, rotate)
+    finally:
+        await secrets.control("delete_user", secrets.user)
+
+
+async def test_commands_are_run_again_and_sessions_outlive_their_tokens_when_these_are_short(
+    ends: Ends, place: tuple[str, str], secrets: Secrets, tmp_path: Path
+) -> None:
+    issue = tmp_path / "issue"
+    issue.write_text(ISSUE)
+    checkout = str(CHECKOUT)
+    command = {side: [sys.executable, str(issue), side, checkout, SCOPES] for side in ("kafka", "rabbitmq")}
+    login = {"mechanism": "OAUTHBEARER", "token": {"command": command["kafka"]}}
+    written = settings(
+        ends, place, secrets.log("SASL_SSL", **login), secrets.broker(token={"command": command["rabbitmq"]})
+    )
+    seen: list[set[str]] = [set(), set()]
+
+    async def rotate(bridge: Bridge, _number: int) -> None:
+        def is_new() -> bool:
+            news = []
+            for known, access in zip(seen, (bridge.log_access, bridge.broker.access), strict=True):
+                news.append(access.token is not None and access.token not in known)
+            return all(news)
+
+        await until(is_new)
+        for known, access in zip(seen, (bridge.log_access, bridge.broker.access), strict=True):
+            assert access.token is not None
+            known.add(access.token)
+        await bridge.logged_in_anew()
+
+    await rotated(ends, place, tmp_path, written, 3, rotate)
+
+
+async def test_a_lane_and_the_log_find_back_when_a_refused_secret_is_replaced_at_last(
+    ends: Ends, place: tuple[str, str], secrets: Secrets, tmp_path: Path
+) -> None:
+    mechanism = "SCRAM-SHA-512"
+    await secrets.rabbitmq_user("first")
+    login = {
+        "mechanism": mechanism,
+        "username": "tidegate",
+        "password": {"file": secrets.write("log", USERS["tidegate"])},
+    }
+    broker = {"username": secrets.user, "password": {"file": secrets.write("broker", "first")}}
+    written = settings(ends, place, secrets.log("SASL_SSL", **login), secrets.broker(**broker))
+    with structlog.testing.capture_logs() as logs:
+        async with Bridge.running(tmp_path, written) as bridge:
+            lane = bridge.lanes["main"]
+            await until(lambda: lane.state is LaneState.OPEN and bridge.app.assignment.flows())
+            try:
+                await secrets.control("change_password", secrets.user, "second")
+                await secrets.control("close_all_user_connections", secrets.user, "test")
+                await secrets.kafka_password("second", mechanism)
+                refused = {"login_refused", "lane_unreachable"}
+                await until(lambda: {entry["event"] for entry in logs} >= refused)
+                secrets.write("broker", "second")
+                secrets.write("log", "second")
+                await until(lambda: lane.state is LaneState.OPEN)
+                await ends.produce(place[0], [b"after"])
+                assert [message.body for message in await ends.receive(place[1], 1)] == [b"after"]
+            finally:
+                await secrets.kafka_password(USERS["tidegate"], mechanism)
+    for name in ("login_refused", "lane_unreachable"):
+        said = [json.dumps(entry, sort_keys=True) for entry in logs if entry["event"] == name]
+        assert len(said) == len(set(said)), said

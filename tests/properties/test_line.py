@@ -1,0 +1,82 @@
+"""Slots by class: whatever comes, nobody waits for ever, and what the classes below take stays a trickle."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.bridge.broker import Address
+from proxy.model import Partition
+from proxy.publish_lane.line import BETWEEN_SHARE, LOWEST_SHARE, Line, Request
+from proxy.settings import RoutingKey
+from tests.support.events import events
+from tests.support.recipient import Recorder
+
+ADDRESS = Address("", RoutingKey(constant="q"), "text/plain")
+
+
+def endless(rank: int) -> Request:
+    batch = Recorder(ADDRESS, Partition(f"t{rank}", 0), rank=rank).batch(events(0, 1))
+    return Request([batch], lambda: None)
+
+
+def serve(line: Line, free: int, written: dict[int, int]) -> None:
+    """Give `free` slots away, as a session does."""
+    while free:
+        first = line.first
+        if first is None:
+            return
+        most = line.most(first)
+        assert most is None or most >= 1
+        count = free if most is None else min(free, most)
+        line.wrote(first.rank, count)
+        written[first.rank] = written.get(first.rank, 0) + count
+        free -= count
+
+
+@given(
+    slots=st.integers(1, 1_000),
+    frees=st.lists(st.integers(1, 1_000), min_size=1, max_size=20),
+    ranks=st.sets(st.integers(0, 9), min_size=2, max_size=6),
+)
+@settings(max_examples=100, deadline=None)
+def test_every_class_gets_its_share_and_no_more_when_all_wait_for_ever(
+    slots: int, frees: list[int], ranks: set[int]
+) -> None:
+    line, written, total = Line(slots), dict[int, int](), 0
+    for rank in ranks:
+        line.add(endless(rank))
+    while total < 20_000:
+        for free in frees:
+            serve(line, min(free, slots), written)
+            total += min(free, slots)
+    top, *between, lowest = sorted(ranks)
+    burst = 1.0 + LOWEST_SHARE * slots
+    assert written[lowest] >= LOWEST_SHARE * written[top] - burst - 1
+    for rank in between:
+        assert written.get(rank, 0) >= BETWEEN_SHARE / len(between) * written[top] - burst - 1
+    below = sum(count for rank, count in written.items() if rank != top)
+    # What classes between take is owed for as well.
+    most = (LOWEST_SHARE + BETWEEN_SHARE) * (1 + LOWEST_SHARE + BETWEEN_SHARE) * written[top]
+    assert below <= most + len(ranks) * (burst + 1)
+
+
+@given(
+    slots=st.integers(1, 300),
+    steps=st.lists(st.tuples(st.sampled_from(["come", "go", "serve"]), st.integers(0, 4)), max_size=200),
+)
+def test_whoever_stays_is_served_whatever_others_do(slots: int, steps: list[tuple[str, int]]) -> None:
+    line, written = Line(slots), dict[int, int]()
+    line.add(endless(5))
+    here: dict[int, Request] = {}
+    for step, rank in steps:
+        if step == "come" and rank not in here:
+            here[rank] = endless(rank)
+            line.add(here[rank])
+        elif step == "go" and rank in here:
+            line.remove(here.pop(rank))
+        else:
+            serve(line, slots, written)
+    before, served = written.get(5, 0), 0
+    while written.get(5, 0) == before:
+        serve(line, slots, written)
+        served += slots
+        assert served <= 1 / LOWEST_SHARE + 2 * slots
