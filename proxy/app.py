@@ -107,7 +107,7 @@ class App:
         self.policies = Policies(
             settings, self.control, lanes, self._others.rate, observers=[self.recorder.verdicts.on_budget_verdict]
         )
-        self.status = Status(self.assignment, lanes, self.depths, self.recorder)
+        self.status = Status(self.assignment, lanes, self.depths, self.recorder, log.standing)
         self._pump = Pump(log, self.assignment)
         self._committer = Committer(log, self.assignment, lease, stake, limits.commit_interval, account)
         self._catalog = Catalog(

@@ -5,12 +5,11 @@ import os
 import secrets
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 from load.stack import (
     containers,
@@ -24,14 +23,13 @@ from load.stack import (
     rabbitmq_node,
     security,
 )
+from load.stack.at_once import all_at_once
 from load.stack.errors import AlreadyUpError, SetupError, StackError
 from load.stack.leftovers import clear, clear_abandoned, is_up
 from load.stack.node import Kafka, Node, Rabbitmq
 from load.stack.processes import identity, is_running, send
 from load.stack.reach import VARIABLE, Reach
-from load.stack.state import FILE_NAME, GUARDIAN, NETWORK, State, home_of, locked
-
-_Result = TypeVar("_Result")
+from load.stack.state import FILE_NAME, GUARDIAN, NETWORK, State, empty_folder, home_of, locked
 
 PORT_ATTEMPTS = 3
 HEAP, CLUSTER_HEAP = "1g", "384m"
@@ -84,7 +82,7 @@ class Stack(Reach):
             if is_up(home):
                 raise AlreadyUpError(f"stack {home.name} is up already; take it down first, or use another name")
             clear(home)
-            folder = _empty_folder(Path(data).resolve()) if data else home / "data"
+            folder = empty_folder(Path(data).resolve()) if data else home / "data"
             heap = heap or (HEAP if kafka_nodes == 1 else CLUSTER_HEAP)
             state = State(
                 home.name, home, folder, {}, software, owner=this, heap=heap, kafka_nodes=kafka_nodes,
@@ -162,7 +160,7 @@ class Stack(Reach):
         with self._locked():
             running = {role: self._state.processes[role] for role in roles if role in self._state.processes}
             known = self._nodes
-            _all_at_once([partial(known[role].stop, process, kill=kill) for role, process in running.items()])
+            all_at_once([partial(known[role].stop, process, kill=kill) for role, process in running.items()])
             for role in running:
                 self._keep(self._state.with_process(role, None))
 
@@ -275,7 +273,7 @@ class Stack(Reach):
     def _launch(self, roles: Sequence[str]) -> None:
         """Start nodes; several side by side, because each of Kafka's formats its storage first."""
         known = self._nodes
-        for role, process in zip(roles, _all_at_once([known[role].start for role in roles]), strict=True):
+        for role, process in zip(roles, all_at_once([known[role].start for role in roles]), strict=True):
             self._keep(self._state.with_process(role, process))
 
     def _await(self, role: str) -> None:
@@ -298,17 +296,3 @@ class Stack(Reach):
         with locked(self._state.home):
             self._state = State.load(self._state.path)
             yield
-
-
-def _all_at_once(calls: Sequence[Callable[[], _Result]]) -> list[_Result]:
-    """Make all calls side by side, return their results; raise what one has raised when all have ended."""
-    if len(calls) == 1:
-        return [calls[0]()]
-    with ThreadPoolExecutor(max_workers=max(1, len(calls))) as threads:
-        return [future.result() for future in [threads.submit(call) for call in calls]]
-
-
-def _empty_folder(folder: Path) -> Path:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise StackError(f"{folder} is not empty; --data takes a new or an empty folder")
-    return folder

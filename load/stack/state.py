@@ -166,3 +166,10 @@ def remove(home: Path, state: State | None) -> None:
     shutil.rmtree(home, ignore_errors=True)
     if home.exists():
         raise StackError(f"{home} can't be deleted; see who owns what lies there")
+
+
+def empty_folder(folder: Path) -> Path:
+    """Return the folder for data, if it is new or empty. Raises StackError."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise StackError(f"{folder} is not empty; --data takes a new or an empty folder")
+    return folder

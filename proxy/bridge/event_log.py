@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from proxy.model import Event, Partition, Position
 
@@ -31,6 +31,15 @@ class Beginning:
     """Everything before it the group had done with; None: it had committed nothing in this log."""
     end: int | None
     """One past the last position there was then; None: the log did not tell."""
+
+
+class Standing(NamedTuple):
+    """Why a partition stands still that is to be read."""
+
+    cause: str
+    """One word: `node`, `leaderless`, `refused`, `transaction` or `unplaced`."""
+    why: str
+    """A sentence, with the node's name where there is one."""
 
 
 class PartitionOwner(Protocol):
@@ -88,7 +97,7 @@ class EventLog(Protocol):
         ...
 
     async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
-        """Return all records fetched so far, whole buffers, in log order; wait up to `wait` seconds for the first.
+        """Return what was fetched so far, as much as one step may take, in log order; wait up to `wait` seconds for it.
 
         The caller must `pause` what it has no more room for before its next await. While a rebalance is under way the
         call may take longer than `wait`. A partition appears only between its `on_assigned` and its `on_revoked`.
@@ -132,6 +141,13 @@ class EventLog(Protocol):
 
         None: nothing is done with since the assignment, so count from where it began. Gaps left by compaction count,
         and what a transaction that has not ended holds back. Partitions the log can't tell of are left out.
+        """
+        ...
+
+    def standing(self) -> Mapping[Partition, Standing]:
+        """Return the partitions of this replica that are to be read and have stood still for seconds, with the reason.
+
+        What the owner paused is not among them. Asks nobody.
         """
         ...
 

@@ -9,14 +9,18 @@ from typing import Any
 import aiokafka.client
 import aiokafka.conn
 import aiokafka.consumer.consumer
+import aiokafka.consumer.fetcher
 import structlog
 from aiokafka import errors
 from aiokafka.conn import create_conn, get_ip_port_afi
 from aiokafka.protocol.metadata import MetadataRequest
 
 from proxy.errors import RefusedLoginError
+from proxy.kafka_log import unpacking
+from proxy.kafka_log.answer import Answer, Batches
 from proxy.kafka_log.login import Credentials, SecuredConnection, refusal
 from proxy.kafka_log.network import Network
+from proxy.kafka_log.slices import Slices
 from proxy.settings import LogSettings
 
 _say = structlog.get_logger("tidegate.kafka")
@@ -75,6 +79,7 @@ def teach_manners() -> None:
     """Teach the library what it does not offer. May be called any number of times.
 
     - One timeout serves all its requests, and one silent node holds up the others: its consumer gets our `Network`.
+    - It reads answers as a whole, whatever they hold once decompressed: its consumer gets our `Slices`.
     - Its metadata requests ask Kafka to create what is missing, with no way to say otherwise: a topic deleted while it
       is read would return at once, empty and with the broker's default settings. The default of the request is turned.
     - Between a reset and its notice of it, it writes to a transport that is closed already. asyncio's lets that pass,
@@ -85,6 +90,10 @@ def teach_manners() -> None:
     """
     aiokafka.conn.AIOKafkaConnection = SecuredConnection
     aiokafka.consumer.consumer.AIOKafkaClient = Network
+    aiokafka.consumer.consumer.Fetcher = Slices
+    aiokafka.consumer.fetcher.FetchResult = Answer
+    aiokafka.consumer.fetcher.PartitionRecords = Batches
+    unpacking.teach()
     aiokafka.client.MetadataRequest = functools.partial(MetadataRequest, allow_auto_topic_creation=False)
     library = logging.getLogger("aiokafka")
     if library.level == logging.NOTSET:

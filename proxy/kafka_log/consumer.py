@@ -28,6 +28,7 @@ def new_consumer(settings: LogSettings, limits: Limits, nodes: Nodes, credential
         **options(settings, credentials, request_seconds=settings.answer_deadline),
         group_id=settings.group,
         group_instance_id=settings.group_instance_id,
+        client_rack=settings.client_rack,
         partition_assignment_strategy=(RoundRobinPartitionAssignor,),
         session_timeout_ms=round(settings.session_timeout * 1000),
         heartbeat_interval_ms=round(settings.session_timeout * 1000 / _HEARTBEATS_PER_SESSION),

@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import structlog
-from aiokafka import errors
+from aiokafka import TopicPartition, errors
 
 from proxy.access import Access, log_access
-from proxy.bridge.event_log import PartitionOwner, Survey
+from proxy.bridge.event_log import PartitionOwner, Standing, Survey
 from proxy.errors import LogError
 from proxy.kafka_log.client import Reach, log_in, options, persist, teach_manners
 from proxy.kafka_log.consumer import new_consumer
@@ -21,6 +21,7 @@ from proxy.kafka_log.nodes import Nodes
 from proxy.kafka_log.reader import Reader
 from proxy.kafka_log.rebalances import Rebalances
 from proxy.kafka_log.resting import Rests
+from proxy.kafka_log.stalls import Stalls
 from proxy.model import Event, Partition, Position
 from proxy.positions import Positions
 from proxy.settings import Limits, LogSettings
@@ -70,6 +71,7 @@ class KafkaLog:
         self._positions: Positions
         self._reader: Reader
         self._rests: Rests
+        self._stalls: Stalls
 
     async def start(self, owner: PartitionOwner) -> None:
         """Connect, however long that takes; cancelled or failed, it leaves nothing open.
@@ -88,6 +90,8 @@ class KafkaLog:
         coordinator = GroupCoordinator(self._client, self._settings, self._reach, deadline)
         self._inquiry = Inquiry(self._client, self._settings, self._reach)
         fetches = ConsumerFetches(self._consumer)
+        slices = self._consumer._fetcher  # noqa: SLF001  # ours, by `teach_manners`
+        slices.batch_bytes = self._settings.batch_bytes
         self._positions = Positions(
             self._settings,
             fetches,
@@ -97,9 +101,12 @@ class KafkaLog:
             on_refused=self._on_refused,
             is_urgent=self._is_urgent,
         )
-        self._rests = Rests(fetches, asyncio.get_running_loop().time)
+        clock = asyncio.get_running_loop().time
+        self._rests = Rests(fetches, clock)
+        self._stalls = Stalls(lambda partition: slices.hindrance(TopicPartition(*partition)), clock)
         self._reader = Reader(
             self._consumer,
+            slices.unreadable,
             self._reach,
             on_unavailable=self._positions.go_astray,
             on_refused=self._on_refused,
@@ -136,7 +143,9 @@ class KafkaLog:
         if self._stopped:
             await asyncio.sleep(wait)
             return {}
-        self._rests.turn(self._positions.shares)
+        shares = self._positions.shares
+        self._rests.turn(shares)
+        self._stalls.turn(shares.values())
         return await self._reader.read(lambda: self._positions.shares, wait)
 
     def pause(self, partitions: Collection[Partition]) -> None:
@@ -165,6 +174,10 @@ class KafkaLog:
         if self._stopped:
             return {}
         return await self._positions.lags(done)
+
+    def standing(self) -> Mapping[Partition, Standing]:
+        """Return the partitions that have stood still for seconds, as of the last poll."""
+        return {} if self._stopped else self._stalls.standing
 
     async def progress(self) -> Mapping[Partition, int]:
         """Ask the group's coordinator for the offsets of all partitions in one request."""

@@ -25,6 +25,7 @@ from proxy.settings import LogSettings
 _RETRY_PAUSE = 0.1
 _PROGRESS_SECONDS = 1.0
 _NOWHERE = -1
+_UNKNOWN_TOPIC = errors.UnknownTopicOrPartitionError.errno
 _LEFT_OUT = {errors.UnknownTopicOrPartitionError, errors.TopicAuthorizationFailedError}
 """What concerns one topic and not the group."""
 _FENCED = {errors.UnknownMemberIdError, errors.IllegalGenerationError, errors.RebalanceInProgressError}
@@ -130,8 +131,9 @@ def _offsets(response: Any) -> dict[Partition, Committed]:
 
 
 def _fetch_errors(response: Any) -> list[int]:
-    whole = getattr(response, "error_code", 0)
-    return [whole] if whole else []
+    """Return also those of single partitions: one that can't be told of would be begun anew."""
+    each = {error for _, answers in response.topics for *_, error in answers}
+    return [error for error in (response.error_code, *sorted(each)) if error not in {0, _UNKNOWN_TOPIC}]
 
 
 def _commit_errors(response: Any) -> list[int]:

@@ -14,7 +14,7 @@ connects to one node at a time; and it asks a node chosen by chance. Here
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -78,7 +78,16 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
             now = self._loop.time()
             self._due = max(now, self._due if self._requests else now) + self.patience(request)
             self._request_timeout = self._due - now
-        return super().send(request, expect_response)
+        answer = super().send(request, expect_response)
+        return self._answer_or_close(answer) if self.patience is None else answer
+
+    async def _answer_or_close(self, answer: Awaitable[Any]) -> Any:
+        """Close the connection if the answer is awaited no more: the library forgets the one it starts with."""
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self.close()
+            raise
 
     def _send_sasl_token(self, payload: bytes, expect_response: bool = True) -> Any:
         self._give_up_what_is_lost()
@@ -100,6 +109,8 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         seconds = self._request_timeout_ms / 1000
         self.bounds = Bounds(seconds)
         self.nodes = Nodes(self._loop.time)
+        self.on_fetched: Callable[[Any, Any], None] = lambda _node, _response: None
+        """Told of every answer to a fetch."""
         self._attempts: dict[tuple[object, ConnectionGroup], asyncio.Task[Any]] = {}
         self._stretch: dict[object, int] = {}
         self._metadata_at = 0.0
@@ -131,7 +142,8 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
             raise
         if isinstance(request, FetchRequest):
             self._stretch.pop(node_id, None)
-        self.nodes.answered(node_id, self._host(node_id), kind)
+            self.on_fetched(node_id, response)
+        self.nodes.answered(node_id, self.host(node_id), kind)
         return response
 
     async def ask_any(self, request: Any) -> Any:
@@ -202,10 +214,10 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         if attempt is None:
             attempt = self._attempts[at] = asyncio.create_task(self._connect(node_id, group), name="kafka-connect")
             attempt.add_done_callback(lambda _: self._attempts.pop(at))
-        patience = self.bounds.answer if self.nodes.why(node_id) is None else min(KNOCK, self.bounds.answer)
+        patience = min(KNOCK, self.bounds.answer) if self.nodes.is_failing(node_id) else self.bounds.answer
         done, _ = await asyncio.wait({attempt}, timeout=patience)
         if not done:
-            if self.nodes.why(node_id) is None:
+            if not self.nodes.is_failing(node_id):
                 self._failed(node_id, CONNECT, f"no connection within {patience:g} s")
             self.force_metadata_update()
             return None
@@ -228,7 +240,7 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
             return None
         connection.patience = lambda request: self._patience(node_id, request)
         self._conns[node_id, group] = connection
-        self.nodes.answered(node_id, self._host(node_id), CONNECT)
+        self.nodes.answered(node_id, self.host(node_id), CONNECT)
         return connection
 
     async def _open(self, broker: Any, seconds: float) -> Any:
@@ -280,9 +292,10 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
 
     def _failed(self, node_id: Any, kind: str, why: str) -> None:
         if not self._is_closing:
-            self.nodes.failed(node_id, self._host(node_id), kind, why)
+            self.nodes.failed(node_id, self.host(node_id), kind, why)
 
-    def _host(self, node_id: Any) -> str:
+    def host(self, node_id: Any) -> str:
+        """Return where the node is said to be."""
         broker = self.cluster.broker_metadata(node_id)
         return f"{broker.host}:{broker.port}" if broker is not None else "an unknown host"
 

@@ -23,9 +23,8 @@ CONNECT = "connect"
 @dataclass(slots=True)
 class _Failing:
     since: float
-    why: str
-    kinds: dict[str, float] = field(default_factory=dict)
-    """When each kind of request failed last."""
+    kinds: dict[str, tuple[float, str]] = field(default_factory=dict)
+    """When each kind of request failed last, and why."""
     pause: float = FIRST_PAUSE
     next_at: float = 0.0
     """When it may be connected to again."""
@@ -47,15 +46,14 @@ class Nodes:
         now = self._clock()
         failing = self._failing.get(node)
         if failing is None:
-            failing = self._failing[node] = _Failing(now, why)
+            failing = self._failing[node] = _Failing(now)
             _say.warning(
                 "node_unavailable",
                 node=f"{node} at {host}",
                 why=why,
                 effect="partitions that it leads stand still until it answers or another leads them",
             )
-        failing.why = why
-        failing.kinds[kind] = now
+        failing.kinds[kind] = now, why
 
     def answered(self, node: object, host: str, kind: str) -> None:
         """Note that a request of this kind was answered; said if that was the last thing missing."""
@@ -64,7 +62,7 @@ class Nodes:
             return
         now = self._clock()
         failing.kinds.pop(kind, None)
-        if all(now - at > REMEMBERED for at in failing.kinds.values()):
+        if all(now - at > REMEMBERED for at, _ in failing.kinds.values()):
             del self._failing[node]
             _say.info("node_available", node=f"{node} at {host}", after_s=round(now - failing.since, 1))
 
@@ -72,10 +70,16 @@ class Nodes:
         """Note that another node is asked because this one takes its time."""
         self._late[node] = self._clock() + REMEMBERED
 
-    def why(self, node: object) -> str | None:
-        """Return why the node failed last; None if it answers."""
+    def is_failing(self, node: object) -> bool:
+        """Whether something failed there that has not succeeded since."""
+        return node in self._failing
+
+    def why(self, node: object, *kinds: str) -> str | None:
+        """Return why one of these kinds of requests failed there last; None if none did, or it succeeded since."""
         failing = self._failing.get(node)
-        return failing.why if failing is not None else None
+        if failing is None:
+            return None
+        return next((failing.kinds[kind][1] for kind in kinds if kind in failing.kinds), None)
 
     def pause(self, node: object) -> float:
         """Return how many seconds to wait before connecting to the node, which is then done."""
@@ -94,7 +98,7 @@ class Nodes:
 
         def place(node: object) -> tuple[bool, int]:
             failing = self._failing.get(node)
-            is_silent = failing is not None and any(now - at <= REMEMBERED for at in failing.kinds.values())
+            is_silent = failing is not None and any(now - at <= REMEMBERED for at, _ in failing.kinds.values())
             return is_silent or self._late.get(node, 0.0) > now, self._asked.get(node, 0)
 
         return sorted(nodes, key=place)

@@ -1,13 +1,12 @@
 """Takes records off the consumer, and sorts out what it raises instead.
 
-The consumer raises for one partition what then stands in the way of all; and when it fails over one partition's records
-(a checksum, a compression it can't undo, a header's name that is no UTF-8) it has already taken those of others off its
-buffers, and they are lost with the exception. So every share remembers what was handed out, and after such a failure
-all are read again from there, one share and one record at a time until the culprit is known.
+The consumer raises for one partition what then stands in the way of all. A partition of which something can't be read
+(a checksum, a compression it can't undo, a header's name that is no UTF-8) is read up to there and then stands still,
+while all others go on.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 import structlog
@@ -23,17 +22,8 @@ _say = structlog.get_logger("tidegate.kafka")
 
 _GRACE = 0.1
 """Seconds beyond `wait` after which a read that the library holds back, as it does in a rebalance, is given up."""
-_SEARCH_SECONDS = 5.0
-"""So long shares are read one at a time after a failure that names none."""
-_SEARCH_PAUSE = 0.02
 
 _NOBODY = TopicPartition("", 0)
-_UNREADABLE = (
-    errors.CorruptRecordException,
-    errors.UnsupportedCodecError,
-    errors.RecordTooLargeError,
-    UnicodeDecodeError,
-)
 _MISCONFIGURED = (
     errors.InvalidSessionTimeoutError,
     errors.InconsistentGroupProtocolError,
@@ -47,6 +37,7 @@ class Reader:
     def __init__(
         self,
         consumer: Any,
+        unreadable: MutableMapping[TopicPartition, Exception],
         reach: Reach,
         *,
         on_unavailable: Callable[[Share, int], None],
@@ -54,15 +45,16 @@ class Reader:
         on_left: Callable[[], None],
     ) -> None:
         self._consumer = consumer
+        self._unreadable = unreadable
+        """Filled by the consumer's fetcher."""
         self._reach = reach
         self._on_unavailable = on_unavailable
         self._on_refused = on_refused
         self._on_left = on_left
         self._patience: asyncio.Timeout | None = None
-        self._search_until = 0.0
 
     async def read(self, shares: Callable[[], Shares], wait: float) -> Mapping[Partition, list[Event]]:
-        """Return what was fetched for the shares, whole buffers; at most 0.1 s later than `wait`.
+        """Return what was fetched for the shares, a slice of it; at most 0.1 s later than `wait`.
 
         Raises `LogError` if the settings don't suit the log or the consumer has come to an end.
         """
@@ -70,14 +62,8 @@ class Reader:
         try:
             # The library waits only before it takes records off its buffers, so giving up loses none.
             async with asyncio.timeout(wait + _GRACE) as self._patience:
-                if self._search_until > asyncio.get_running_loop().time():
-                    fetched = await self._search(shares(), wait)
-                else:
-                    fetched = await self._consumer.getmany(timeout_ms=round(wait * 1000))
+                fetched = await self._consumer.getmany(timeout_ms=round(wait * 1000))
         except TimeoutError:
-            return {}
-        except _UNREADABLE as error:
-            self._read_again(error, shares())
             return {}
         except errors.KafkaError as error:
             await self._sort_out(error, shares())
@@ -92,6 +78,8 @@ class Reader:
             if share is not None and share.is_placed:
                 share.feed(records[-1].offset, now)
                 taken[share.partition] = events(records)
+        while self._unreadable:
+            self._give_up(*self._unreadable.popitem(), held)
         return taken
 
     def interrupt(self) -> None:
@@ -116,50 +104,37 @@ class Reader:
             case _:
                 await self._rejoin(error, shares)
 
-    def _read_again(self, error: Exception, shares: Shares) -> None:
-        _say.warning("read_failed", why=str(error), effect="reading again, one partition at a time")
-        for share in shares.values():
-            if share.is_placed:
-                self._consumer.seek(TopicPartition(*share.partition), share.next)
-        self._search_until = asyncio.get_running_loop().time() + _SEARCH_SECONDS
-
     async def _rejoin(self, error: errors.KafkaError, shares: Shares) -> None:
         """Take part in the group anew after a failure that the library doesn't know: its heartbeats may have ended."""
-        try:
-            # Without a turn of the loop nothing new can have failed: what it raises now, it will raise for ever.
-            async with asyncio.timeout(0):
-                await self._consumer.getmany(_NOBODY, timeout_ms=0)
-        except TimeoutError:
-            pass  # it is joining already
-        except errors.KafkaError as end:
-            raise LogError(f"the log's consumer has come to an end: {end}") from end
+        for is_last in (False, True):
+            # Without a turn of the loop nothing new can have failed. The library tells whoever waits, and keeps the
+            # same failure for the next who asks; what it raises after that, it will raise for ever.
+            try:
+                async with asyncio.timeout(0):
+                    await self._consumer.getmany(_NOBODY, timeout_ms=0)
+            except TimeoutError:
+                break  # it is joining already
+            except errors.KafkaError as end:
+                if is_last:
+                    raise LogError(f"the log's consumer has come to an end: {end}") from end
+            else:
+                break
         self._reach.lost("group", str(error))
         if shares:
             self._on_left()
 
-    async def _search(self, shares: Shares, wait: float) -> dict[Any, list[Any]]:
-        """Read the shares one at a time; one that fails is read no more in this assignment, and said to be."""
-        fetched: dict[Any, list[Any]] = {}
-        for share in list(shares.values()):
-            if not share.is_placed:
-                continue
-            at = TopicPartition(*share.partition)
-            try:
-                # One record, so that those before the culprit are handed out, and its position is known.
-                fetched |= await self._consumer.getmany(at, timeout_ms=0, max_records=1)
-            except _UNREADABLE as error:
-                share.is_placed = False
-                self._consumer.pause(at)
-                _say.error(
-                    "partition_unreadable",
-                    partition=str(share.partition),
-                    position=share.next,
-                    why=str(error),
-                    effect="it stands still until the next rebalance; all others go on",
-                    remedy="to pass over the record, stop the group and set the partition's offset behind it",
-                )
-            except errors.KafkaError as error:
-                await self._sort_out(error, shares)
-        if not fetched:
-            await asyncio.sleep(min(wait, _SEARCH_PAUSE))
-        return fetched
+    def _give_up(self, at: TopicPartition, error: Exception, shares: Shares) -> None:
+        """Read the partition no more in this assignment."""
+        share = shares.get(at)
+        if share is None or not share.is_placed:
+            return
+        share.is_placed = False
+        self._consumer.pause(at)
+        _say.error(
+            "partition_unreadable",
+            partition=str(share.partition),
+            position=share.next,
+            why=str(error),
+            effect="it stands still until the next rebalance; all others go on",
+            remedy="to pass over the record, stop the group and set the partition's offset behind it",
+        )

@@ -2,37 +2,57 @@
 
 import asyncio
 import sys
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.broker import Lane, LaneState
+from proxy.bridge.event_log import Standing
+from proxy.model import Partition
 from proxy.recording.recorder import Recorder
 from proxy.steering.depths import Depths
 
 Family = CounterMetricFamily | GaugeMetricFamily
+_NAMED = 20
+"""Partitions that stand still and are named with the reason; of all the number is told."""
 
 
 class Status:
     """Reads the parts; changes nothing."""
 
-    def __init__(self, assignment: Assignment, lanes: Mapping[str, Lane], depths: Depths, recorder: Recorder) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        lanes: Mapping[str, Lane],
+        depths: Depths,
+        recorder: Recorder,
+        standing: Callable[[], Mapping[Partition, Standing]],
+    ) -> None:
         self._assignment = assignment
         self._lanes = lanes
         self._depths = depths
         self._recorder = recorder
+        self._standing = standing
 
     def ready(self) -> dict[str, Any]:
-        """Return the body of /ready; `ready` is true when every route is connected and event types are read."""
+        """Return the body of /ready; `ready` is true when every route is connected and event types are read.
+
+        A partition that stands still for a reason of the log's is named with it; only if all do, `ready` is false.
+        """
         listeners = self._assignment.listeners.values()
         is_connected = all(lane.state in {LaneState.OPEN, LaneState.BLOCKED} for lane in self._lanes.values())
+        partitions = len(self._assignment.flows())
+        standing = self._standing()
         return {
-            "ready": is_connected and bool(listeners),
+            "ready": is_connected and bool(listeners) and not 0 < partitions <= len(standing),
             "routes": {name: lane.state.value for name, lane in self._lanes.items()},
             "event_types": len(listeners),
-            "partitions": len(self._assignment.flows()),
+            "partitions": partitions,
+            "standing_partitions": len(standing),
+            "standing": {str(at): standing[at].why for at in sorted(standing)[:_NAMED]},
             "stopped_types": [one.event_type.name for one in listeners if one.is_stopped],
         }
 
@@ -48,6 +68,7 @@ class Status:
         yield self._per_queue()
         yield from self._per_class()
         yield from self._per_type()
+        yield self._stalls()
 
     def _per_route(self) -> Family:
         in_flight = GaugeMetricFamily("tidegate_in_flight_events", "Written, outcome open.", labels=["route"])
@@ -78,6 +99,12 @@ class Status:
         yield rates
         yield delays
         yield drains
+
+    def _stalls(self) -> Family:
+        stalls = GaugeMetricFamily("tidegate_standing_partitions", "Not read though wanted.", labels=["cause"])
+        for cause, count in Counter(standing.cause for standing in self._standing().values()).items():
+            stalls.add_metric([cause], count)
+        return stalls
 
     def _per_queue(self) -> Family:
         ready = GaugeMetricFamily("tidegate_queue_ready_messages", "Waiting in a watched queue.", labels=["queue"])

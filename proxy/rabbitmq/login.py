@@ -13,6 +13,7 @@ import ssl
 import weakref
 from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any, cast
 
 import aio_pika
@@ -131,8 +132,10 @@ class Login:
 class Logins:
     """Makes connections, and keeps their tokens new."""
 
-    def __init__(self, settings: BrokerSettings, access: Access | None = None) -> None:
+    def __init__(self, settings: BrokerSettings, access: Access | None = None, chance: Random | None = None) -> None:
         self._settings = settings
+        self._chance = chance or Random()  # noqa: S311 -- it spreads load
+        self._places = itertools.count(self._chance.randrange(len(settings.hosts)))
         self._access = access or broker_access(settings)
         self._living: weakref.WeakSet[Login] = weakref.WeakSet()
         self._was_let_in = False
@@ -143,8 +146,16 @@ class Logins:
 
     @property
     def hosts(self) -> Iterator[str]:
-        """The hosts in turn, without end."""
-        return itertools.cycle(self._settings.hosts)
+        """The hosts in turn, without end, in an order of its own for each who asks.
+
+        The first ones differ by one place, from a chance start, so that lanes and replicas spread; the rest are in a
+        chance order, so that those who lose a host don't all meet at the next.
+        """
+        hosts = self._settings.hosts
+        first = hosts[next(self._places) % len(hosts)]
+        others = [host for host in hosts if host != first]
+        self._chance.shuffle(others)
+        return itertools.cycle([first, *others])
 
     async def run(self) -> None:
         """Follow what the files hold, and send new tokens on the living connections, until cancelled."""

@@ -62,6 +62,8 @@ class LogSettings(Part):
     """Consumer group; replicas of one Tidegate share it."""
     group_instance_id: Annotated[str, Field(min_length=1, max_length=249)] | None = None
     """Static membership: a replica that returns under the same id within the session timeout causes no rebalance."""
+    client_rack: Annotated[str, Field(min_length=1, max_length=249)] | None = None
+    """Where this replica runs; brokers that choose replicas by rack let it read from one nearby."""
     start: Literal["earliest", "latest", "timestamp"] = "earliest"
     """Where a partition begins that the group has never committed."""
     start_timestamp: AwareDatetime | None = None
@@ -77,6 +79,8 @@ class LogSettings(Part):
     """How long the log may hold back an empty answer. Larger: less CPU; smaller: quicker resume."""
     fetch_bytes: Annotated[Bytes, Field(ge=1024, le=1024**3)] = 4 * 1024**2
     """One answer of one broker at most, the "one fetch" beyond an inbox. Larger: throughput; smaller: memory."""
+    batch_bytes: Annotated[Bytes, Field(ge=1024**2, le=1024**3)] = 64 * 1024**2
+    """A batch that takes more, decompressed, is not read; its partition stands still. Larger: memory, twice as much."""
     topic_check_interval: Annotated[Seconds, Field(ge=1, le=86_400)] = 60.0
     """How often missing, refused or newly matching topics are looked at again."""
     security: LogSecurity = LogSecurity()

@@ -6,7 +6,7 @@ It joins, sends heartbeats and fetches. All that concerns offsets is `positions`
 import asyncio
 from collections.abc import Collection, Mapping
 
-from proxy.bridge.event_log import PartitionOwner, Survey
+from proxy.bridge.event_log import PartitionOwner, Standing, Survey
 from proxy.errors import AssignmentLostError
 from proxy.model import Event, Partition, Position
 from proxy.positions import Positions
@@ -106,6 +106,10 @@ class MemoryLog:
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """Count from what is done, or from where the epoch began."""
         return await self.positions.lags(done)
+
+    def standing(self) -> Mapping[Partition, Standing]:
+        """Return none: what keeps a partition from being read here keeps all, and polls say it."""
+        return {}
 
     async def progress(self) -> Mapping[Partition, int]:
         """Return what the group has committed, but for what this member owns or has not yet committed last."""

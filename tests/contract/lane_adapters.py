@@ -17,9 +17,13 @@ from proxy.rabbitmq import RabbitBroker
 from proxy.settings import BrokerSettings, Limits, Route, RoutingKey
 from tests.histories.memory_broker import MemoryBroker
 from tests.support.recipient import Recorder
+from tests.wire.loop import WireLoop
+from tests.wire.rabbit.cluster import RabbitCluster
 
 DEADLINE = 20.0
 """Seconds within which every awaited state must come about."""
+
+WIRE_HOSTS = ("rabbit-1:5672", "rabbit-2:5672", "rabbit-3:5672")
 
 
 async def until(condition: Any, *, deadline: float = DEADLINE) -> None:
@@ -111,6 +115,45 @@ class MemoryWorld:
 
     def monitor(self) -> DepthMonitor:
         return self.broker.monitor()
+
+    async def ids(self, queue: str) -> list[str]:
+        return [message.id for message in self.broker.queues[queue].take(10**9)]
+
+    async def block(self) -> None:
+        self.broker.block()
+
+    async def unblock(self) -> None:
+        self.broker.unblock()
+
+    async def drop_connections(self) -> None:
+        self.broker.drop_connections()
+
+
+class WireWorld:
+    """A scripted RabbitMQ in memory, with the real client in front of it; runs under a `WireLoop` only."""
+
+    def __init__(self, seed: int = 0) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, WireLoop)
+        self.broker = RabbitCluster(loop.network, Random(seed), WIRE_HOSTS)
+        self.settings = BrokerSettings(hosts=list(WIRE_HOSTS), backoff=0.01)
+
+    async def queue(self, *, bound: int | None = None) -> str:
+        name = f"q{len(self.broker.queues)}"
+        self.broker.declare_queue(name, bound=bound)
+        return name
+
+    async def fan_out(self, *queues: str) -> str:
+        self.broker.declare_exchange("fan", "fanout")
+        for queue in queues:
+            self.broker.bind("fan", queue)
+        return "fan"
+
+    def made(self, limits: Limits, **route: Any) -> PublishLane:
+        return RabbitBroker(self.settings, {"r": Route(**{"exchange": "", **route})}, limits).lane("r")
+
+    def monitor(self) -> DepthMonitor:
+        return RabbitBroker(self.settings, {}, Limits()).monitor()
 
     async def ids(self, queue: str) -> list[str]:
         return [message.id for message in self.broker.queues[queue].take(10**9)]

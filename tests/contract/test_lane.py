@@ -1,9 +1,11 @@
 """What every lane promises, in memory and on a real RabbitMQ."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import wraps
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -11,8 +13,10 @@ from load.stack import Stack
 from proxy.bridge.broker import LaneState
 from proxy.model import Event, Outcome, Reason
 from proxy.settings import Limits
-from tests.contract.lane_adapters import Bench, MemoryWorld, RabbitWorld, until
+from proxy.simulation import virtual_time
+from tests.contract.lane_adapters import Bench, MemoryWorld, RabbitWorld, WireWorld, until
 from tests.contract.lane_storm import storm
+from tests.wire.loop import WireLoop
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -271,7 +275,7 @@ class LaneContract:
             await lane.publish([last])
             await recorder.all_ended()
         assert recorder.positions(Outcome.CONFIRMED) == list(range(recorder.written)) or isinstance(
-            bench.world, MemoryWorld
+            bench.world, MemoryWorld | WireWorld
         )
         assert await bench.world.ids(queue) == ids(recorder, 0, recorder.written)
 
@@ -337,6 +341,32 @@ class TestMemoryLane(LaneContract):
     @pytest.fixture
     def bench(self) -> Bench:
         return Bench(MemoryWorld())
+
+
+class TestWireLane:
+    """The scripted RabbitMQ of the wire histories, with aiormq in front of it; every test in virtual time."""
+
+    @pytest.fixture
+    def bench(self) -> Callable[[], Bench]:
+        return lambda: Bench(WireWorld())
+
+
+def in_virtual_time(test: Any) -> Any:
+    """Return a test of the contract that makes its bench in a loop of its own."""
+
+    @wraps(test)
+    def lived(self: TestWireLane, bench: Callable[[], Bench], **more: Any) -> None:
+        async def live() -> None:
+            await test(self, bench(), **more)
+
+        virtual_time.run(live(), lambda: WireLoop(Random(1)))
+
+    return lived
+
+
+for name, test in vars(LaneContract).items():
+    if name.startswith("test_"):
+        setattr(TestWireLane, name, in_virtual_time(test))
 
 
 @pytest.mark.each_rabbitmq

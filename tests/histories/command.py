@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from multiprocessing import get_context
@@ -17,11 +17,14 @@ from typing import NoReturn, TextIO
 
 import structlog
 
+from tests.histories import plan as memory_plan
+from tests.histories import wire_plan
 from tests.histories.history import Result, live
-from tests.histories.plan import Plan, draw
+from tests.histories.plan import Plan
 from tests.histories.shrink import smallest
 
 EXIT_VIOLATION = 1
+Draw = Callable[[int], Plan]
 MOST_SHOWN = 5
 """Failing seeds that are shown with their steps; all are named."""
 PROGRESS_SECONDS = 10.0
@@ -32,6 +35,7 @@ MOST_STEPS = 60
 _EPILOG = """
 examples:
   python -m tests.histories --seeds 0..999      a thousand histories on all processors
+  python -m tests.histories --wire --seeds 0..99  a hundred with the real clients inside
   python -m tests.histories --replay 1381       one, step by step
   python -m tests.histories --shrink 1381       the fewest of its faults that still break it
 exit codes: 0 no history shows what it must not, 1 one does, 2 a mistake in the arguments,
@@ -56,15 +60,16 @@ def _end(signum: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _done(options: argparse.Namespace) -> int:
+    draw = wire_plan.draw if options.wire else memory_plan.draw
     if options.replay is not None:
         plan = draw(options.replay)
         return _replay(plan if options.only is None else plan.only(options.only))
     if options.shrink is not None:
         return _shrink(draw(options.shrink))
-    return _first(options.seeds) if options.first else _run(options.seeds, options.jobs)
+    return _first(options.seeds, draw) if options.first else _run(options.seeds, options.jobs, draw)
 
 
-def _first(seeds: range) -> int:
+def _first(seeds: range, draw: Draw) -> int:
     """Look for the first seed that fails, one after another."""
     for seed in seeds:
         result = live(draw(seed))
@@ -75,11 +80,11 @@ def _first(seeds: range) -> int:
     return 0
 
 
-def _run(seeds: range, jobs: int) -> int:
+def _run(seeds: range, jobs: int, draw: Draw) -> int:
     began = told = time.monotonic()
     used = Counter[str]()
     failing: dict[int, Result] = {}
-    for seed, result in _lived(seeds, jobs):
+    for seed, result in _lived(seeds, jobs, draw):
         used.update(histories=1, events=result.events, writes=result.writes, letters=result.letters)
         used["faults"] += len(draw(seed).faults)
         used["virtual"] += round(1000 * result.seconds)
@@ -100,10 +105,10 @@ def _run(seeds: range, jobs: int) -> int:
     return EXIT_VIOLATION if failing else 0
 
 
-def _lived(seeds: range, jobs: int) -> Iterator[tuple[int, Result]]:
+def _lived(seeds: range, jobs: int, draw: Draw) -> Iterator[tuple[int, Result]]:
     """Live the histories in so many processes; which ends first comes first."""
     if jobs == 1:
-        yield from ((seed, _live(seed)) for seed in seeds)
+        yield from ((seed, _live(draw(seed))) for seed in seeds)
         return
     context, left = get_context("spawn"), iter(seeds)
     living: dict[Connection, int] = {}
@@ -111,7 +116,7 @@ def _lived(seeds: range, jobs: int) -> Iterator[tuple[int, Result]]:
         ours, theirs = context.Pipe()
         context.Process(target=_work, args=(theirs,), daemon=True).start()
         theirs.close()
-        ours.send(seed)
+        ours.send(draw(seed))
         living[ours] = seed
     while living:
         for ready in [one for one in wait(list(living)) if isinstance(one, Connection)]:
@@ -124,7 +129,7 @@ def _lived(seeds: range, jobs: int) -> Iterator[tuple[int, Result]]:
             if following is None:
                 ready.close()
             else:
-                ready.send(following)
+                ready.send(draw(following))
                 living[ready] = following
             yield ended, result
 
@@ -138,8 +143,8 @@ def _work(seeds: Connection) -> None:
             seeds.send(_live(seeds.recv()))
 
 
-def _live(seed: int) -> Result:
-    result = live(draw(seed))
+def _live(plan: Plan) -> Result:
+    result = live(plan)
     return result if result.violations else result.without_steps()
 
 
@@ -176,7 +181,8 @@ def _show(plan: Plan, result: Result, only: str = "") -> None:
     first = next((at for at, (_, step) in enumerate(result.steps) if step.startswith("VIOLATION")), len(result.steps))
     for at, step in result.steps[max(0, first + 1 - MOST_STEPS) : first + 1]:
         _say(f"  {at:8.3f} {step}")
-    _say(f"  replay it by: python -m tests.histories --replay {plan.seed}{only}")
+    wire = "" if plan.wire is None else "--wire "
+    _say(f"  replay it by: python -m tests.histories {wire}--replay {plan.seed}{only}")
 
 
 def _summary(result: Result) -> str:
@@ -219,6 +225,9 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--replay", type=int, metavar="SEED", help="run one and show its steps")
     what.add_argument("--shrink", type=int, metavar="SEED", help="leave out faults for as long as it fails")
     parser.add_argument("--only", type=_numbers, metavar="N,N", help="with --replay: these faults alone, from 0")
+    parser.add_argument(
+        "--wire", action="store_true", help="with the real clients inside: scripted brokers on a network in memory"
+    )
     parser.add_argument("--first", action="store_true", help="with --seeds: one by one, up to the first that fails")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per processor)")
     return parser

@@ -17,6 +17,7 @@ class Fact:
     topic_id: str
     timestamp_ms: int
     size: int
+    event: Event
     fits: bool
     """It can be delivered."""
     stored: int = 0
@@ -63,7 +64,7 @@ class Facts:
         """Note an event; its value begins with the number that `number` told."""
         assert event.timestamp_ms is not None
         number = len(self.all)
-        fact = Fact(number, partition, offset_of(event.position), topic_id, event.timestamp_ms, event.size, fits)
+        fact = Fact(number, partition, offset_of(event.position), topic_id, event.timestamp_ms, event.size, event, fits)
         self.all.append(fact)
         self.tracks.setdefault(partition, Track()).facts.append(fact)
 
@@ -77,6 +78,16 @@ class Facts:
         fact.stored += 1
         if fact.stored == 1:
             fact.first_stored = self._arrivals
+
+    def forget_stored(self, fact: Fact, *, is_letter: bool) -> None:
+        """Note that the broker has lost a copy that it had not confirmed."""
+        if is_letter:
+            fact.letters -= 1
+        else:
+            fact.stored -= 1
+        track = self.tracks.get(fact.partition)
+        if track is not None and fact in track.facts:
+            track.settled = min(track.settled, track.facts.index(fact))
 
     def delete(self, topic: str) -> None:
         """Note that a topic is gone, and all that was in it."""

@@ -5,12 +5,17 @@ import gc
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from random import Random
 
 from proxy.simulation import virtual_time
 from tests.histories import checks
 from tests.histories.fault_actions import FaultActions
 from tests.histories.plan import TOPICS, Plan
+from tests.histories.wire_actions import WireActions
+from tests.histories.wire_world import WireWorld
 from tests.histories.world import World
+from tests.wire.chance import seeded
+from tests.wire.loop import WireLoop
 
 CALM_DEADLINE = 60.0
 """Virtual seconds after the last fault within which everything must have gone its way."""
@@ -50,9 +55,14 @@ def live(plan: Plan) -> Result:
     gc.set_threshold(100_000, 50, 100)
     history = History(plan)
     try:
-        stops = any(fault.kind.startswith("stop_") for fault in plan.faults)
-        loop = virtual_time.StoppableLoop if stops else virtual_time.VirtualTimeLoop  # the quicker one
-        virtual_time.run(history.live(), partial(loop, MOST_TURNS))
+        if plan.wire is None:
+            stops = any(fault.kind.startswith("stop_") for fault in plan.faults)
+            loop = virtual_time.StoppableLoop if stops else virtual_time.VirtualTimeLoop  # the quicker one
+            virtual_time.run(history.live(), partial(loop, MOST_TURNS))
+        else:
+            chance, seconds = Random(f"{plan.seed} loop"), plan.wire.turn_seconds
+            with seeded(Random(f"{plan.seed} clients")):
+                virtual_time.run(history.live(), partial(WireLoop, chance, turn_seconds=seconds, most_turns=MOST_TURNS))
     except (virtual_time.DeadlockError, virtual_time.EndlessError, ExceptionGroup) as error:
         history.failure = f"{type(error).__name__}: {error}"
     finally:
@@ -71,12 +81,12 @@ class History:
 
     async def live(self) -> None:
         """Begin, suffer, recover, end, and judge."""
-        self.world = world = World(self.plan)
+        self.world = world = World(self.plan) if self.plan.wire is None else WireWorld(self.plan)
         side = [asyncio.create_task(work) for work in (self._produce_all(), self._consume(), self._look())]
         producing = side[0]
         for _ in range(self.plan.replicas):
             world.start()
-        actions = FaultActions(world)
+        actions = WireActions(world) if isinstance(world, WireWorld) else FaultActions(world)
         async with asyncio.TaskGroup() as tasks:
             for fault in self.plan.faults:
                 tasks.create_task(actions.strike(fault))

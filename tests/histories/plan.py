@@ -1,5 +1,6 @@
 """What one seed stands for: settings, events, replicas, and the faults with their times. Pure data."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -75,6 +76,24 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Wire:
+    """What the network in memory and the scripted brokers on it are like."""
+
+    nodes: int
+    frame_max: int
+    splits: float
+    """Share of reads that get only a part of what has come."""
+    turn_seconds: float
+    """A turn of the event loop takes so long at most."""
+    confirm_seconds: float
+    """A confirm takes so long at most."""
+    closes_on_refusal: bool
+    """Whether a refused login is told or just ends."""
+    kinds: tuple[str, ...]
+    """The kinds of faults that this history may have: each leaves out some."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """One history to be."""
 
@@ -94,6 +113,8 @@ class Plan:
     latency: float
     """Seconds of one way over a broker's connection, at most."""
     faults: tuple[Fault, ...]
+    wire: Wire | None = None
+    """With the real clients inside; None: with lanes and log in memory."""
 
     def only(self, numbers: frozenset[int]) -> "Plan":
         """Return the plan with these faults alone, counted from 0."""
@@ -106,7 +127,7 @@ def draw(seed: int) -> Plan:
     partitions = chance.choice((1, 2, 2, 3))
     return Plan(
         seed=seed,
-        settings=_settings(chance),
+        settings=draw_settings(chance),
         partitions=partitions,
         events=chance.randint(15, 80) // partitions,
         odd=chance.choice((0.0, 0.0, 0.02, 0.1)),
@@ -121,9 +142,14 @@ def draw(seed: int) -> Plan:
 
 def _fault(chance: Random) -> Fault:
     group = chance.choice((CONNECTIONS, ANSWERS, LOG, RECORDS, PROCESSES, PROCESSES, HOST))
+    return draw_fault(chance, group)
+
+
+def draw_fault(chance: Random, kinds: Sequence[str]) -> Fault:
+    """Return a fault of one of these kinds."""
     drawn = Fault(
         at=round(chance.uniform(0.1, 4), 3),
-        kind=chance.choice(group),
+        kind=chance.choice(kinds),
         seconds=round(chance.choice((0.05, 0.4, 1.0, 2.5)) * chance.uniform(0.5, 1.5), 3),
         who=chance.randrange(6),
         amount=round(chance.random(), 3),
@@ -139,7 +165,7 @@ def _fault(chance: Random) -> Fault:
     return drawn
 
 
-def _settings(chance: Random) -> Settings:
+def draw_settings(chance: Random) -> Settings:
     policy = chance.choice(("static", "per_type", "class_budget"))
     cap = chance.choice((None, None, Cap(events=60), Cap(bytes=1_500, strict=True)))
     classes = chance.sample(("P1", "P2", "P3"), 3)

@@ -6,6 +6,7 @@ from contextvars import copy_context
 from typing import Any
 
 from proxy.app import App
+from proxy.bridge.broker import DepthMonitor, Lane
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.virtual_time import PROCESS, StoppableLoop
 from tests.histories.disk import MemoryMetricLog
@@ -81,14 +82,13 @@ class Replica:
 
     async def _live(self) -> None:
         """Do what `proxy.app.serve` does."""
-        settings, broker = self._plan.settings, self._broker
-        (route, kind), limits = next(iter(settings.routes.items())), settings.limits
+        lanes, letters, monitor = self._reach_broker()
         self.app = App(
-            settings,
+            self._plan.settings,
             self.log,
-            {route: broker.lane(route, kind, limits, backoff=settings.broker.backoff)},
-            broker.lane(LANES[1], kind, limits, backoff=settings.broker.backoff),
-            broker.monitor(),
+            lanes,
+            letters,
+            monitor,
             write=self._write,
             wall=self._wall,
             instance=self.name,
@@ -105,8 +105,19 @@ class Replica:
                     await self.metrics.close()
                     writing.cancel()
         except Exception as error:  # noqa: BLE001 -- whatever it is, it ends the history as a violation
-            if not self.crashed:
-                self._witness.accuse(f"{self.name} ends with {_causes(error)}")
+            self._ended(error)
+
+    def _reach_broker(self) -> tuple[Mapping[str, Lane], Lane, DepthMonitor]:
+        """Return the lanes of the routes, that of the dead letters, and the monitor."""
+        settings, broker = self._plan.settings, self._broker
+        (route, kind), limits, backoff = next(iter(settings.routes.items())), settings.limits, settings.broker.backoff
+        lanes = {route: broker.lane(route, kind, limits, backoff=backoff)}
+        return lanes, broker.lane(LANES[1], kind, limits, backoff=backoff), broker.monitor()
+
+    def _ended(self, error: Exception) -> None:
+        """Judge what it ended with."""
+        if not self.crashed:
+            self._witness.accuse(f"{self.name} ends with {_causes(error)}")
 
     def _write(self, record: Mapping[str, Any]) -> None:
         self.metrics.write(record)

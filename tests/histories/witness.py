@@ -6,6 +6,7 @@ All of it is judged at the moment it happens: every write, every arrival, every 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
+from typing import Protocol
 
 from proxy.bridge.broker import Batch
 from proxy.bridge.event_log import Beginning
@@ -17,12 +18,25 @@ from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.virtual_time import PROCESS
 from tests.histories.epoch import Epoch
 from tests.histories.facts import Fact, Facts
-from tests.histories.memory_wire import MemoryWire, Verdict
+from tests.histories.memory_wire import Verdict
 from tests.histories.plan import LANES, MAX_AGE
 from tests.histories.ranges import Booked, Ranges
 from tests.histories.replica_account import ReplicaAccount
 
 MOST_VIOLATIONS = 8
+
+
+class LaneWire(Protocol):
+    """A lane's connection, whatever it leads to."""
+
+    @property
+    def lane(self) -> str:
+        """Return whose it is."""
+        ...
+
+    def is_blocked(self) -> bool:
+        """Return whether nothing may be written now."""
+        ...
 
 
 class Witness:
@@ -47,7 +61,9 @@ class Witness:
         self.ended: list[Epoch] = []
         self.newest_wall = 0.0
         self._settings = settings
-        self._route = next(iter(settings.routes.values()))
+        self._route = route = next(iter(settings.routes.values()))
+        self.windows = dict.fromkeys(LANES, (route.in_flight_events, route.in_flight_bytes))
+        """Events and bytes that may be in flight, by lane."""
         self._cluster = cluster
         self._wall = wall
         self._waiting: list[tuple[str, int, asyncio.Future[str]]] = []
@@ -158,7 +174,7 @@ class Witness:
 
     # -- the broker ---------------------------------------------------------------------------------------------------
 
-    def on_write(self, wire: MemoryWire, sent: Sequence[Sent]) -> None:
+    def on_write(self, wire: LaneWire, sent: Sequence[Sent]) -> None:
         """Judge what a lane writes."""
         replica = PROCESS.get()
         told = self.told[replica]
@@ -176,10 +192,10 @@ class Witness:
             count = one.events.end - one.events.start
             told.written[wire.lane] += count
             told.out[wire.lane] += count
-        route = self._route
-        if told.out[wire.lane] > route.in_flight_events:
+        most_events, most_bytes = self.windows[wire.lane]
+        if told.out[wire.lane] > most_events:
             self.accuse(f"{replica} has {told.out[wire.lane]} events in flight on {wire.lane}")
-        if told.out_bytes[wire.lane] > route.in_flight_bytes and told.out[wire.lane] > 1:
+        if told.out_bytes[wire.lane] > most_bytes and told.out[wire.lane] > 1:
             self.accuse(f"{replica} has {told.out_bytes[wire.lane]} bytes in flight on {wire.lane}")
         if sent:
             self._pass("write")
@@ -237,6 +253,11 @@ class Witness:
         elif verdict is None:
             fact.refused = True
         self._pass("store")
+
+    def on_forgotten(self, fact: Fact, *, is_letter: bool) -> None:
+        """Note that the broker has lost a message that it had not confirmed."""
+        self.note(f"{fact} is lost by the broker, unconfirmed")
+        self.facts.forget_stored(fact, is_letter=is_letter)
 
     def _judge_letter(self, fact: Fact, reason: str) -> None:
         self.newest_wall = max(self.newest_wall, self._wall())

@@ -2,6 +2,7 @@
 
 import asyncio
 from random import Random
+from typing import Any
 
 from proxy.simulation.memory_cluster import MemoryCluster
 from tests.histories.memory_broker import MemoryBroker
@@ -43,17 +44,14 @@ class World:
         self._jumped = 0.0
         self._count = 0
         self.cluster = MemoryCluster(chance, fetch_events=plan.fetch_events)
-        most = plan.latency
-        self.broker = MemoryBroker(chance, latency=lambda: chance.uniform(most / 10, most) + self.slowness)
         self.witness = Witness(plan.settings, self.cluster, self.wall)
+        self.broker: Any = self._make_broker()
         self.group = self.cluster.group(plan.settings.log.group)
         self.queue = self.broker.declare_queue(QUEUE, bound=plan.queue_bound)
         self.queue.consumers = 1
         self.letters = self.broker.declare_queue(DEAD_QUEUE)
         self.broker.declare_exchange(EXCHANGE)
         self.broker.bind(EXCHANGE, QUEUE, QUEUE)
-        self.broker.refuses = lambda address, event: address.exchange == EXCHANGE and (POISON, b"") in event.headers
-        self.broker.on_write, self.broker.on_published = self.witness.on_write, self.witness.on_published
         self.cluster.on_commit = self.witness.on_commit
         for topic in TOPICS:
             self.create(topic)
@@ -63,7 +61,7 @@ class World:
         self._count += 1
         name = f"replica-{self._count}"
         self.witness.note(f"{name} starts")
-        self.replicas.append(Replica(name, self.plan, self.cluster, self.broker, self.witness, self.wall))
+        self.replicas.append(self._make_replica(name))
 
     def retire(self, replica: Replica) -> None:
         """Note that a replica has ended."""
@@ -91,13 +89,27 @@ class World:
             fits, value, headers = self._event(topic)
             if self.chance.random() < _GAPS:
                 self.cluster.leave_gap(topic, partition.number, self.chance.randint(1, 3))
+            key, timestamp_ms = self._key(), int(self.wall() * 1000)
             self.cluster.produce(
-                topic, partition.number, value=value, headers=headers, timestamp_ms=int(self.wall() * 1000)
+                topic, partition.number, value=value, key=key, headers=headers, timestamp_ms=timestamp_ms
             )
             track = self.cluster.tracks[partition]
             self.witness.facts.produce(partition, track.topic_id, track.events[-1], fits=fits)
             if self.chance.random() < _GAPS:
                 self.cluster.leave_gap(topic, partition.number, 1)
+
+    def _key(self) -> bytes | None:
+        return None
+
+    def _make_broker(self) -> Any:
+        chance, most = self.chance, self.plan.latency
+        broker = MemoryBroker(chance, latency=lambda: chance.uniform(most / 10, most) + self.slowness)
+        broker.refuses = lambda address, event: address.exchange == EXCHANGE and (POISON, b"") in event.headers
+        broker.on_write, broker.on_published = self.witness.on_write, self.witness.on_published
+        return broker
+
+    def _make_replica(self, name: str) -> Replica:
+        return Replica(name, self.plan, self.cluster, self.broker, self.witness, self.wall)
 
     def _event(self, topic: str) -> tuple[bool, bytes, list[tuple[str, bytes | None]]]:
         kind = self.plan.settings.event_types[topic]

@@ -1,11 +1,8 @@
 """Secrets are exchanged while events flow, on brokers with the listeners that enterprises have."""
 
-import asyncio
 import json
-import shutil
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,11 +11,10 @@ import pytest
 import structlog
 
 from load.stack import Stack
-from load.stack.authority import token
 from load.stack.kafka_settings import USERS
-from load.stack.kafka_users import change_password
 from proxy.bridge.broker import LaneState
 from tests.support.access import Bridge, Flow
+from tests.support.secrets import SCOPES, Secrets
 from tests.support.tidegate import Ends, until
 
 pytestmark = pytest.mark.timeout(180)
@@ -35,13 +31,6 @@ print(token(claims, None) if sys.argv[1] == "kafka" else token(claims))
 """
 """A command that makes a token for one of both; it lives for 6 s."""
 CHECKOUT = Path(__file__).resolve().parents[2]
-SCOPES = "rabbitmq.configure:*/* rabbitmq.write:*/* rabbitmq.read:*/*"
-
-
-@pytest.fixture(scope="module")
-def secured() -> Iterator[Stack]:
-    with Stack.up(heap="384m", secured=True) as stack:
-        yield stack
 
 
 @pytest.fixture
@@ -54,65 +43,6 @@ async def ends(secured: Stack) -> AsyncIterator[Ends]:
 async def place(ends: Ends) -> tuple[str, str]:
     """A topic and a queue."""
     return await ends.topic(), await ends.queue()
-
-
-class Secrets:
-    """What the settings name, in a folder, and the other side of each exchange."""
-
-    def __init__(self, stack: Stack, folder: Path) -> None:
-        self.stack = stack
-        self.folder = folder
-        self.ca = str(stack.authority.certificate)
-        self.user = f"user-{uuid4().hex[:8]}"
-
-    def log(self, protocol: str, **security: Any) -> dict[str, Any]:
-        listener = "kafka_mtls" if protocol == "SSL" else "kafka_tls"
-        return {
-            "hosts": [self.stack.secured[listener]],
-            "security": {"protocol": protocol, "ca_file": self.ca} | security,
-        }
-
-    def broker(self, tls: dict[str, str] | None = None, **login: Any) -> dict[str, Any]:
-        return {"hosts": [self.stack.secured["amqps"]], "tls": {"ca_file": self.ca} | (tls or {})} | login
-
-    def write(self, name: str, text: str) -> str:
-        """Replace a file as a careful operator does."""
-        (self.folder / "next").write_text(text)
-        (self.folder / "next").rename(self.folder / name)
-        return name
-
-    def certificate(self, name: str) -> dict[str, str]:
-        """Replace certificate and key, one after the other."""
-        into = self.folder / "next"
-        self.stack.authority.issue(name, into)
-        for end in ("pem", "key"):
-            shutil.move(f"{into}.{end}", self.folder / f"client.{end}")
-        return {
-            "certificate_file": str(self.folder / "client.pem"),
-            "key_file": str(self.folder / "client.key"),
-        }
-
-    def kafka_token(self, life: float = 60) -> str:
-        now = time.time()
-        return token({"sub": "tidegate", "iat": now, "exp": now + life, "jti": uuid4().hex}, key=None)
-
-    def rabbitmq_token(self, life: float = 60) -> str:
-        return token({"aud": ["rabbitmq"], "scope": SCOPES, "exp": time.time() + life, "jti": uuid4().hex})
-
-    async def rabbitmq_user(self, password: str) -> None:
-        await self.control("add_user", self.user, password)
-        await self.control("set_permissions", self.user, ".*", ".*", ".*")
-
-    async def control(self, *arguments: str) -> None:
-        await asyncio.to_thread(self.stack.rabbitmqctl, *arguments)
-
-    async def kafka_password(self, password: str, mechanism: str) -> None:
-        await asyncio.to_thread(change_password, self.stack.kafka_ports[0], "tidegate", password, mechanism)
-
-
-@pytest.fixture
-def secrets(secured: Stack, tmp_path: Path) -> Secrets:
-    return Secrets(secured, tmp_path)
 
 
 def settings(ends: Ends, place: tuple[str, str], log: dict[str, Any], broker: dict[str, Any]) -> dict[str, Any]:
@@ -262,19 +192,18 @@ async def test_a_lane_and_the_log_find_back_when_a_refused_secret_is_replaced_at
         async with Bridge.running(tmp_path, written) as bridge:
             lane = bridge.lanes["main"]
             await until(lambda: lane.state is LaneState.OPEN and bridge.app.assignment.flows())
-            try:
-                await secrets.control("change_password", secrets.user, "second")
-                await secrets.control("close_all_user_connections", secrets.user, "test")
-                await secrets.kafka_password("second", mechanism)
-                refused = {"login_refused", "lane_unreachable"}
-                await until(lambda: {entry["event"] for entry in logs} >= refused)
-                secrets.write("broker", "second")
-                secrets.write("log", "second")
-                await until(lambda: lane.state is LaneState.OPEN)
-                await ends.produce(place[0], [b"after"])
-                assert [message.body for message in await ends.receive(place[1], 1)] == [b"after"]
-            finally:
-                await secrets.kafka_password(USERS["tidegate"], mechanism)
+            await secrets.control("change_password", secrets.user, "second")
+            await secrets.control("close_all_user_connections", secrets.user, "test")
+            await secrets.kafka_password("second", mechanism)
+            refused = {"login_refused", "lane_unreachable"}
+            await until(lambda: {entry["event"] for entry in logs} >= refused)
+            secrets.write("broker", "second")
+            secrets.write("log", "second")
+            await until(lambda: lane.state is LaneState.OPEN)
+            await ends.produce(place[0], [b"after"])
+            assert [message.body for message in await ends.receive(place[1], 1)] == [b"after"]
+            told = list(logs)  # what follows is refused anew
+            await secrets.kafka_password(USERS["tidegate"], mechanism)
     for name in ("login_refused", "lane_unreachable"):
-        said = [json.dumps(entry, sort_keys=True) for entry in logs if entry["event"] == name]
+        said = [json.dumps(entry, sort_keys=True) for entry in told if entry["event"] == name]
         assert len(said) == len(set(said)), said

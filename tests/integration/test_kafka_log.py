@@ -21,6 +21,7 @@ from proxy.bridge.event_log import EventLog
 from proxy.errors import AssignmentLostError, LogError, RefusedLoginError
 from proxy.kafka_log import KafkaLog
 from proxy.kafka_log.resting import BUSY, MOST
+from proxy.kafka_log.unpacking import DECODERS
 from proxy.model import Partition
 from proxy.settings import Limits, LogSettings
 from tests.contract.log_adapters import DEADLINE, KafkaWorld, Owner, poll_until, receive, until
@@ -377,6 +378,7 @@ async def test_the_others_lose_nothing_when_one_partition_can_not_be_decoded(
         raise library_records.UnsupportedCodecError("no such codec")
 
     monkeypatch.setattr(library_records, "gzip_decode", fail)
+    monkeypatch.setitem(DECODERS, "gzip_decode", fail)
     async with AIOKafkaProducer(bootstrap_servers=stack.kafka, compression_type="gzip") as producer:
         await producer.send_and_wait(topic, b"packed " * 100, partition=1)
     for number in (0, 2):

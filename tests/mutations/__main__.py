@@ -36,19 +36,25 @@ class Catch:
     """None: it survived, or no longer applies."""
     said: str
 
+    @property
+    def place(self) -> str:
+        """The seed, and of which histories."""
+        return f"{self.seed} wire" if self.mutation.histories == "wire" else str(self.seed)
+
 
 async def catch(mutation: Mutation, seeds: int = SEEDS) -> Catch:
     """Run histories with the bug in until one fails; cancelled, leave nothing behind."""
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         tree = Path(folder)
-        for part in ("proxy", "tests/histories"):
+        for part in ("proxy", "tests/histories", "tests/wire"):
             shutil.copytree(CHECKOUT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
         place = tree / mutation.file
         try:
             place.write_text(mutation.applied(place.read_text(encoding="utf-8")), encoding="utf-8")
         except ValueError as error:
             return Catch(mutation, None, str(error))
-        command = [sys.executable, "-m", "tests.histories", "--first", "--seeds", f"0..{seeds - 1}"]
+        wire = ["--wire"] if mutation.histories == "wire" else []
+        command = [sys.executable, "-m", "tests.histories", *wire, "--first", "--seeds", f"0..{seeds - 1}"]
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
         living = await asyncio.create_subprocess_exec(
             *command, cwd=tree, env=environment | {"PYTHONPATH": str(tree)}, stdout=PIPE, stderr=PIPE
@@ -81,7 +87,7 @@ async def catches(chosen: Sequence[Mutation], jobs: int) -> list[Catch]:
         for trying in [tasks.create_task(one_of_many(mutation)) for mutation in chosen]:
             one = await trying
             ended.append(one)
-            seed = "SURVIVES" if one.seed is None else f"seed {one.seed}"
+            seed = "SURVIVES" if one.seed is None else f"seed {one.place}"
             print(f"{one.mutation.name:<62} {seed:>10}  {_short(one.said)}", flush=True)
     return ended
 
@@ -91,13 +97,14 @@ def table(ended: Sequence[Catch]) -> str:
     caught = sum(one.seed is not None for one in ended)
     rows = "\n".join(
         f"| {one.mutation.name} | `{one.mutation.file.removeprefix('proxy/')}` | "
-        f"{'**none**' if one.seed is None else one.seed} | {_short(one.said)} |"
+        f"{'**none**' if one.seed is None else one.place} | {_short(one.said)} |"
         for one in ended
     )
     return f"""# Deliberate bugs, and the fault history that catches each
 
 Made by `python -m tests.mutations --table docs/guarantees-mutations.md`; do not edit.
-Each bug is put alone into a copy of the sources, then `python -m tests.histories` lives one history after another.
+Each bug is put alone into a copy of the sources, then `python -m tests.histories` lives one history after another;
+`wire` stands with seeds of histories that have the real clients inside (`--wire`).
 `tests/unit/test_mutations.py` sees to it that every bug still applies to the sources.
 
 {caught} of {len(ended)} are caught within {SEEDS:,} histories.

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -15,6 +16,8 @@ class Mutation:
     before: str
     """Found exactly once in the file."""
     after: str
+    histories: Literal["memory", "wire"] = "memory"
+    """Which histories catch it: with lanes and log in memory, or with the real clients inside."""
 
     def applied(self, text: str) -> str:
         """Return the file's text with the bug in it. Raises `ValueError` if it no longer applies."""
@@ -37,6 +40,8 @@ BOOKS = "proxy/recording/books.py"
 SHARE = "proxy/positions/share.py"
 LEDGER = "proxy/publish_lane/ledger.py"
 SESSION = "proxy/publish_lane/session.py"
+FRAMES = "proxy/publish_lane/frames.py"
+HEADERS = "proxy/publish_lane/headers.py"
 LANE = "proxy/publish_lane/lane.py"
 LINE = "proxy/publish_lane/line.py"
 OUTCOMES = "proxy/publish_lane/outcomes.py"
@@ -488,5 +493,54 @@ MUTATIONS = (
         POSITIONS,
         "        return {at: max(0, end - heads[at]) for at, end in ends.items()}\n",
         "        return {at: end for at, end in ends.items()}\n",
+    ),
+    Mutation(
+        "messages are not mandatory",
+        FRAMES,
+        '_MANDATORY = b"\\x01"',
+        '_MANDATORY = b"\\x00"',
+        "wire",
+    ),
+    Mutation(
+        "messages are not persistent",
+        FRAMES,
+        '_PERSISTENT = b"\\x02"',
+        '_PERSISTENT = b"\\x01"',
+        "wire",
+    ),
+    Mutation(
+        "milliseconds where seconds belong",
+        FRAMES,
+        "place, timestamp // 1000, self._body_start",
+        "place, timestamp, self._body_start",
+        "wire",
+    ),
+    Mutation(
+        "an empty key is left out",
+        FRAMES,
+        'own = b"" if key is None else',
+        'own = b"" if not key else',
+        "wire",
+    ),
+    Mutation(
+        "a null header becomes empty",
+        HEADERS,
+        '        return b"V"\n',
+        '        return b"S" + _length(0)\n',
+        "wire",
+    ),
+    Mutation(
+        "of a repeated header only the last counts",
+        HEADERS,
+        "            repeated.setdefault(short, [values[short]]).append(log_value(data))",
+        "            values[short] = log_value(data)",
+        "wire",
+    ),
+    Mutation(
+        "a foreign header keeps a name that the broker gives a meaning",
+        HEADERS,
+        '        return f"log.{name}"',
+        "        return name",
+        "wire",
     ),
 )

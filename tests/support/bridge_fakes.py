@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from proxy.bridge.broker import Batch, LaneState, QueueState
-from proxy.bridge.event_log import PartitionOwner, Survey
+from proxy.bridge.event_log import PartitionOwner, Standing, Survey
 from proxy.bridge.flow import PartitionFlow
 from proxy.errors import AssignmentLostError, BrokerError, LogError
 from proxy.model import Event, Outcome, Partition, Position, Reason
@@ -102,6 +102,7 @@ class ScriptedLog:
         self.commits: list[float] = []
         """When each was asked for."""
         self.others: dict[Partition, int] = {}
+        self.stood: dict[Partition, Standing] = {}
         """How far the group has come in what this replica does not own."""
         self.asked_for_progress = 0
         self.start_delay = 0.0
@@ -165,6 +166,9 @@ class ScriptedLog:
         self._fail()
         await asyncio.sleep(self.lag_delay)
         return {} if self.lag is None else dict.fromkeys(done, self.lag)
+
+    def standing(self) -> Mapping[Partition, Standing]:
+        return self.stood
 
     async def progress(self) -> Mapping[Partition, int]:
         self.asked_for_progress += 1

@@ -43,6 +43,7 @@ class ScriptedNode:
         """It takes connections and requests, and answers none."""
         self.asked: Counter[str] = Counter()
         self._heard = asyncio.Event()
+        self._connections: set[asyncio.StreamWriter] = set()
         self.delays: dict[str, float] = {}
         """Seconds it takes for an answer."""
         self.answers: dict[str, Answer] = {
@@ -61,6 +62,23 @@ class ScriptedNode:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection until it ends."""
+        self._connections.add(writer)
+        try:
+            await self._answer(reader, writer)
+        finally:
+            self._connections.remove(writer)
+            self._heard.set()
+            writer.close()
+
+    async def hang_up(self) -> None:
+        """End all connections."""
+        for writer in self._connections:
+            writer.close()
+        while self._connections:
+            self._heard.clear()
+            await self._heard.wait()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 request = await reader.readexactly(_SIZE.unpack(await reader.readexactly(_SIZE.size))[0])
@@ -79,7 +97,6 @@ class ScriptedNode:
                     break
                 answer = _SIZE.pack(correlation) + response.encode()
                 writer.write(_SIZE.pack(len(answer)) + answer)
-        writer.close()
 
 
 class ScriptedKafka:
@@ -119,12 +136,13 @@ async def scripted_kafka(nodes: int = 3) -> AsyncIterator[ScriptedKafka]:
         for number in range(1, nodes + 1):
             node = ScriptedNode(number, cluster)
             server = await asyncio.start_server(node.serve, "127.0.0.1")
-            running.push_async_callback(_stop, server)
+            running.push_async_callback(_stop, server, node)
             node.port = server.sockets[0].getsockname()[1]
             cluster.nodes.append(node)
         yield cluster
 
 
-async def _stop(server: asyncio.Server) -> None:
+async def _stop(server: asyncio.Server, node: ScriptedNode) -> None:
     server.close()
+    await node.hang_up()
     await server.wait_closed()

@@ -23,6 +23,8 @@ from proxy.settings import Limits, LogSettings
 
 SETTINGS = LogSettings(hosts=["h:1"], group="g")
 ONE, TWO, THREE = (Partition("orders", number) for number in range(3))
+UNKNOWN_TOPIC = errors.UnknownTopicOrPartitionError.errno
+UNSTABLE = 88
 NOT_LEADER = errors.NotLeaderForPartitionError.errno
 
 Answer = Callable[[int], Any]
@@ -124,6 +126,16 @@ async def test_the_progress_is_a_log_error_when_the_coordinator_is_sought_for_to
     monkeypatch.setattr(group_module, "_PROGRESS_SECONDS", 0.02)
     with pytest.raises(LogError, match=r"not told within 0\.02 s"):
         await coordinator(lambda _: errors.CoordinatorNotAvailableError()).progress()
+
+
+async def test_no_partition_counts_as_never_committed_when_the_answer_can_not_tell_of_it() -> None:
+    told = [("orders", [(0, 7, "", 0), (1, -1, "", UNSTABLE)]), ("gone", [(0, -1, "", UNKNOWN_TOPIC)])]
+    with pytest.raises(LogError, match="refuses"):
+        await coordinator(lambda _: SimpleNamespace(topics=told, error_code=0)).committed()
+    del told[0][1][1]
+    assert await coordinator(lambda _: SimpleNamespace(topics=told, error_code=0)).committed() == {
+        ONE: Committed(7, "")
+    }
 
 
 async def test_a_commit_is_a_log_error_when_it_is_refused_or_takes_too_long() -> None:

@@ -5,6 +5,7 @@ import logging
 import ssl
 import subprocess
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +29,11 @@ from proxy.kafka_log.reader import Reader
 from proxy.model import Event, Partition
 from proxy.positions.share import Share
 from proxy.settings import Limits, LogSettings
+from tests.contract.log_adapters import until
+from tests.wire.kafka.cluster import ScriptedCluster
+from tests.wire.kafka.messages import Api
+from tests.wire.kafka.mischief import Rule, Trick
+from tests.wire.kafka.node import Node
 
 AT = TopicPartition("orders", 3)
 PARTITION = Partition("orders", 3)
@@ -177,15 +183,18 @@ async def test_the_login_is_refused_when_the_certificate_is_not_trusted(certific
 class _Consumer:
     """Raises what a test has put in, once each and not at once; if it is over, it raises at once and for ever."""
 
-    def __init__(self, *failures: Exception, is_over: bool = False) -> None:
+    def __init__(self, *failures: Exception, is_over: bool = False, keeps: bool = False) -> None:
         self.failures = list(failures)
         self.is_over = is_over
+        self.keeps = keeps
+        """What it raised to one who waited it raises once more, at once."""
 
     async def getmany(self, *_: TopicPartition, timeout_ms: int) -> dict[TopicPartition, list[Any]]:
         if self.is_over:
             raise errors.KafkaError("Unexpected error during coordination")
-        if self.failures and timeout_ms:
-            raise self.failures.pop(0)
+        if self.failures and (timeout_ms or self.keeps):
+            self.keeps = self.keeps and bool(timeout_ms)
+            raise self.failures[0] if self.keeps else self.failures.pop(0)
         await asyncio.sleep(timeout_ms / 1000)
         return {}
 
@@ -193,6 +202,7 @@ class _Consumer:
 def _reader(consumer: _Consumer, left: list[str]) -> Reader:
     return Reader(
         consumer,
+        {},
         Reach(["broker:9092"]),
         on_unavailable=lambda share, offset: left.append(f"{share.partition} {offset}"),
         on_refused=left.append,
@@ -207,6 +217,28 @@ async def test_the_group_is_joined_again_when_its_heartbeats_have_failed() -> No
         assert await reader.read(lambda: {PARTITION: Share(PARTITION, is_paused=False)}, 0.01) == {}
     assert left == ["left"]
     assert [entry["event"] for entry in said] == ["log_unavailable"]
+
+
+async def test_the_group_is_joined_again_when_the_library_tells_a_failure_twice() -> None:
+    left: list[str] = []
+    reader = _reader(_Consumer(errors.UnknownError("heartbeat"), keeps=True), left)
+    assert await reader.read(lambda: {PARTITION: Share(PARTITION, is_paused=False)}, 0.01) == {}
+    assert left == ["left"]
+
+
+async def test_no_connection_is_left_when_starting_is_given_up_before_the_first_node_has_told_of_the_others() -> None:
+    cluster = ScriptedCluster(Random(1), [("", 0)])
+    cluster.mischief.begin(Rule(Trick.MUTE, 1, frozenset({Api.METADATA})))
+    node = Node(1, cluster)
+    async with await asyncio.start_server(node.serve, "127.0.0.1") as server:
+        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        log = KafkaLog(LogSettings(hosts=[host], group="g"), Limits())
+        owner: Any = None  # nothing is told it
+        starting = asyncio.create_task(log.start(owner))
+        await until(lambda: bool(cluster.mischief.struck))
+        starting.cancel()
+        await asyncio.wait([starting])
+        await until(lambda: not node.connections)
 
 
 async def test_the_library_is_left_to_join_by_itself_when_nothing_is_owned() -> None:

@@ -171,7 +171,7 @@ def test_a_node_is_asked_last_for_a_short_while_when_it_was_silent() -> None:
     assert nodes.in_turn([1, 2, 3]) == [3, 1, 2]
     now += REMEMBERED + 1
     assert nodes.in_turn([1, 2, 3]) == [1, 2, 3]
-    assert nodes.why(1) == "no answer in time", "it has not answered since"
+    assert nodes.why(1, CONNECT, "Fetch") == "no answer in time", "it has not answered since"
 
 
 def test_a_node_is_available_again_when_what_failed_succeeds() -> None:
@@ -179,6 +179,6 @@ def test_a_node_is_available_again_when_what_failed_succeeds() -> None:
     nodes = Nodes(lambda: now)
     nodes.failed(1, "kafka-1:9092", "Fetch", "no answer in time")
     nodes.answered(1, "kafka-1:9092", "Metadata")
-    assert nodes.why(1) is not None
+    assert nodes.is_failing(1)
     nodes.answered(1, "kafka-1:9092", "Fetch")
-    assert nodes.why(1) is None
+    assert not nodes.is_failing(1)

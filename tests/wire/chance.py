@@ -7,7 +7,7 @@ Only names inside the clients' own modules are replaced; `asyncio` and the produ
 import asyncio
 import contextlib
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, MutableSet
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -33,6 +33,33 @@ UUID4 = ("aiokafka.conn",)
 GETRANDBITS = ("aiormq.channel",)
 """Modules that took `getrandbits` from `random`."""
 
+SETS = ("aiormq.base", "aio_pika.tools", "asyncio.tasks", "asyncio.taskgroups")
+"""Modules that walk over sets of futures, tasks or callbacks: their order is that of addresses in memory."""
+
+
+class OrderedSet(MutableSet[Any]):
+    """A set that is walked over in the order of adding."""
+
+    def __init__(self, items: Iterable[Any] = ()) -> None:
+        self._items = dict.fromkeys(items)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._items
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def add(self, value: Any) -> None:
+        """See `set`."""
+        self._items[value] = None
+
+    def discard(self, value: Any) -> None:
+        """See `set`."""
+        self._items.pop(value, None)
+
 
 @contextlib.contextmanager
 def seeded(chance: Random, *, epoch: float = EPOCH) -> Iterator[None]:
@@ -55,4 +82,6 @@ def seeded(chance: Random, *, epoch: float = EPOCH) -> Iterator[None]:
         ):
             for module in modules:
                 stack.enter_context(patch.object(importlib.import_module(module), name, value))
+        for module in SETS:
+            stack.enter_context(patch.object(importlib.import_module(module), "set", OrderedSet, create=True))
         yield

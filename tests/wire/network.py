@@ -95,6 +95,7 @@ class Network:
         self._chance = chance
         self._listeners: dict[str, Listener] = {}
         self._faults: list[Fault] = []
+        self._dead: set[str] = set()
 
     # -- hosts --------------------------------------------------------------------------------------------------------
 
@@ -122,6 +123,8 @@ class Network:
     async def connect(self, factory: Factory, at: str) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         """Connect the calling process. Raises `OSError` as a kernel does."""
         process = PROCESS.get()
+        if process in self._dead:
+            raise OSError(9, "the process is dead")
         established: asyncio.Future[WireTransport] = self.loop.create_future()
         syn = Syn(at, process, established, copy_context())
         for wait in SYN_SECONDS:
@@ -185,7 +188,8 @@ class Network:
                 self.on_end(link)
 
     def die(self, process: str) -> None:
-        """Close all sockets of a client process, as its death does; what they had taken still arrives."""
+        """Close all sockets of a client process for good, as its death does; what they had taken still arrives."""
+        self._dead.add(process)
         for link in list(self.links):
             if link.process == process:
                 link.inward.source.vanish(told=True)

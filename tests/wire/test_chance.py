@@ -79,7 +79,9 @@ def test_clients_take_only_what_is_replaced_of_time_chance_and_threads_when_thei
     assert found == SEEDED | HARMLESS
 
 
-@pytest.mark.parametrize("module", sorted({*chance.TIME, *chance.RANDOM, *chance.UUID4, *chance.GETRANDBITS}))
+@pytest.mark.parametrize(
+    "module", sorted({*chance.TIME, *chance.RANDOM, *chance.UUID4, *chance.GETRANDBITS, *chance.SETS})
+)
 def test_names_are_as_before_when_the_block_has_ended(module: str) -> None:
     client = importlib.import_module(module)
     before = dict(vars(client))

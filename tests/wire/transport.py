@@ -164,6 +164,7 @@ class WireTransport(transports._FlowControlMixin, asyncio.Transport):  # the rea
         self.is_gone = False
         """The socket is closed."""
         self.context = context
+        self.link = out.link
         self._network = network
         self._protocol: Any = None
         self._out = out
@@ -275,11 +276,16 @@ class WireTransport(transports._FlowControlMixin, asyncio.Transport):  # the rea
 
     def vanish(self, *, told: bool) -> None:
         """Close the socket as the death of its process does; unless `told`, the other end hears nothing of it."""
-        self._is_lost = self._is_closing = True
+        if self.is_gone:
+            return
+        was_lost, self._is_lost, self._is_closing = self._is_lost, True, True
         self._pending.clear()
         if told:
             self._close_socket()
         self.is_gone = True
+        if self._is_made and not was_lost:
+            # Whoever cleans up behind it must not wait for ever; whatever that writes goes nowhere.
+            self._soon(self._protocol.connection_lost, None)
 
     @property
     def _has_news(self) -> bool:

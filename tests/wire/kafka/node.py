@@ -45,6 +45,11 @@ class Node:
             self._serving.discard(task)
             writer.close()
 
+    @property
+    def connections(self) -> int:
+        """How many there are."""
+        return len(self._serving)
+
     async def close(self) -> None:
         """Hang up on everybody."""
         for task in list(self._serving):

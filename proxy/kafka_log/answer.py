@@ -1,0 +1,197 @@
+"""What one fetch brought of one partition, read in slices.
+
+The library reads an answer as a whole: 4 MiB of small events, compressed, hold the event loop for a second. Here batch
+after batch is opened, on a thread if it is large, and as many records are taken as there is room for. Where an answer
+stands is known after every slice, so that whatever drops it, reading begins again there.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka import errors
+from aiokafka.consumer.fetcher import READ_COMMITTED, PartitionRecords
+
+from proxy.kafka_log.unpacking import AT_ONCE, unpack
+
+LARGE = 128 * 1024
+"""Compressed batches of an answer of so many bytes are opened on a thread; smaller ones take some milliseconds."""
+
+UNREADABLE = (
+    errors.CorruptRecordException,
+    errors.UnsupportedCodecError,
+    errors.RecordTooLargeError,
+    UnicodeDecodeError,
+)
+"""What a batch raises that can't be read."""
+
+
+@dataclass(slots=True)
+class Room:
+    """What one slice may still hold."""
+
+    events: int
+    bytes: int
+
+    @property
+    def is_left(self) -> bool:
+        """Whether one more event may be taken."""
+        return self.events > 0 and self.bytes > 0
+
+
+class Batches(PartitionRecords):  # type: ignore[misc]  # the library is untyped
+    """The batches of one answer; made by the library, in place of its own class."""
+
+    def __init__(self, tp: Any, records: Any, *wanted: Any) -> None:
+        super().__init__(tp, records, *wanted)
+        self.next_fetch_offset: int
+        self.wire_bytes: int = records.size_in_bytes()
+        """As they came."""
+        self.open_bytes = 0
+        """The batch that is open, decompressed."""
+        self.is_opening = False
+        """A thread opens a batch; nothing can be taken until it is done."""
+        self._batch: Any = None
+        """To be opened, or open."""
+        self._open: Iterator[Any] | None = None
+        self._failure: Exception | None = None
+
+    def take(self, room: Room, most: int, on_open: Callable[[], None]) -> tuple[list[Any], bool]:
+        """Return records for which there is room, and whether there is more to come; it calls back if that takes time.
+
+        `most` bounds a batch, decompressed. Raises one of `UNREADABLE` once all before it are taken.
+        """
+        taken: list[Any] = []
+        while room.is_left and self._failure is None:
+            try:
+                if not self._advance(most, on_open):
+                    return taken, self.is_opening
+                self._read(taken, room)
+            except UNREADABLE as error:
+                self._failure = error
+        if self._failure is not None and not taken:
+            raise self._failure
+        return taken, True
+
+    def _advance(self, most: int, on_open: Callable[[], None]) -> bool:
+        """Have a batch open; return whether there is one now."""
+        if self._open is not None:
+            return True
+        if self.is_opening:
+            return False
+        if self._batch is None:
+            self._batch = self._next()
+        if self._batch is None:
+            return False
+        if self._batch.compression_type and self.wire_bytes >= LARGE:
+            self._open_elsewhere(most, on_open)
+            return False
+        try:
+            self._open, self.open_bytes = unpack(self._batch, min(most, AT_ONCE))
+        except errors.RecordTooLargeError:
+            if most <= AT_ONCE:
+                raise
+            self._open_elsewhere(most, on_open)
+        return self._open is not None
+
+    def _open_elsewhere(self, most: int, on_open: Callable[[], None]) -> None:
+        batch = self._batch
+        self.is_opening = True
+
+        def opened(done: asyncio.Future[tuple[Iterator[Any], int]]) -> None:
+            self.is_opening = False
+            if done.cancelled():
+                return
+            try:
+                self._open, self.open_bytes = done.result()
+            except Exception as error:  # noqa: BLE001  # raised again by whoever takes
+                self._failure = error
+            on_open()
+
+        asyncio.get_running_loop().run_in_executor(None, unpack, batch, most).add_done_callback(opened)
+
+    def _read(self, taken: list[Any], room: Room) -> None:
+        """Take records of the open batch; at its end it is closed."""
+        assert self._open is not None
+        position = self.next_fetch_offset
+        size = 0
+        try:
+            for record in iter(self._open.__next__, None):  # the library's own can't be begun a second time
+                if record.offset < position:
+                    continue  # a batch is fetched as a whole, also if only its end is wanted
+                taken.append(record)
+                position = record.offset + 1
+                size += len(record.key or b"") + len(record.value or b"")
+                room.events -= 1
+                if size >= room.bytes or not room.events:
+                    return
+            position = self._batch.next_offset  # the last records may be gone by compaction
+            self._batch = self._open = None
+            self.open_bytes = 0
+        finally:
+            self.next_fetch_offset = position
+            room.bytes -= size
+
+    def _next(self) -> Any:
+        """Return the next batch with events, as the library finds it: its checksum holds, and it was not aborted."""
+        while self._records.has_next():
+            batch = self._records.next_batch()
+            if self._check_crcs and not batch.validate_crc():
+                raise errors.CorruptRecordException(f"Invalid CRC - {self._tp}")
+            is_passed = batch.is_control_batch
+            if self._isolation_level == READ_COMMITTED and batch.producer_id is not None:
+                self._consume_aborted_up_to(batch.base_offset)
+                if batch.is_control_batch:
+                    if self._contains_abort_marker(batch):
+                        self._aborted_producers.discard(batch.producer_id)
+                elif batch.is_transactional and batch.producer_id in self._aborted_producers:
+                    is_passed = True
+            if not is_passed:
+                return batch
+            self.next_fetch_offset = batch.next_offset
+        return None
+
+
+class Answer:
+    """One buffer of the library's fetcher, in place of its own class.
+
+    A node is sent no new fetch while something of its last answer waits to be taken, so that one answer of each node at
+    most lies in memory; what is paused does not count for that, or one paused partition would stop all.
+    """
+
+    def __init__(self, tp: Any, *, assignment: Any, partition_records: Batches, backoff: float) -> None:
+        self.batches = partition_records
+        self._tp = tp
+        self._assignment = assignment
+        self._backoff = backoff
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing may be taken now."""
+        return bool(self._state.paused)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether reading still stands where this answer begins."""
+        return bool(self._assignment.active and self._state.position == self.batches.next_fetch_offset)
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return self.batches.wire_bytes + self.batches.open_bytes
+
+    def calculate_backoff(self) -> float:
+        """Return how many seconds its node is sent no fetch, as the library asks it."""
+        return 0.0 if self.is_paused else self._backoff
+
+    def take(self, room: Room, most: int, on_open: Callable[[], None]) -> tuple[list[Any], bool]:
+        """Take what there is room for, see `Batches.take`; reading stands behind it then."""
+        try:
+            return self.batches.take(room, most, on_open)
+        finally:
+            self._state.consumed_to(self.batches.next_fetch_offset)
+
+    @property
+    def _state(self) -> Any:
+        return self._assignment.state_value(self._tp)

@@ -1,0 +1,237 @@
+"""The library's fetcher, which hands out slices instead of whole buffers, and lets what fails rest.
+
+A slice is small enough for one step of the event loop. What is left of an answer lies in the fetcher's buffer until it
+is wanted: its node is sent no other fetch meanwhile, unless the partition is paused, and then the buffer is kept as
+long as all that is kept so fits into `log.batch_bytes`.
+
+A partition that a node answers with an error is left out of its fetches for a while; in the library it would be asked
+for again at once, thousands of times a second.
+"""
+
+import asyncio
+from collections.abc import Collection
+from typing import Any
+
+from aiokafka import TopicPartition, errors
+from aiokafka.consumer.fetcher import Fetcher, FetchError
+from aiokafka.protocol.fetch import FetchRequest
+
+from proxy.bridge.event_log import Standing
+from proxy.kafka_log.answer import UNREADABLE, Answer, Room
+from proxy.kafka_log.network import Network
+from proxy.kafka_log.nodes import CONNECT
+
+SLICE_EVENTS = 1_000
+SLICE_BYTES = 1024**2
+"""A slice holds at most so many events, and ends with the one that exceeds so many bytes: some milliseconds of work."""
+FIRST_REST = 0.1
+LONGEST_REST = 2.0
+"""Seconds for which a partition that fails is left out: the first time, doubled up to the longest."""
+LONGEST_REST_MOVED = 0.4
+"""The same where the error says that another node leads it by now: the metadata are on their way."""
+
+_RAISED = {errors.OffsetOutOfRangeError.errno, errors.TopicAuthorizationFailedError.errno}
+"""Errors that the library raises to the reader; nothing else it does say."""
+_NAMES = {
+    56: "KAFKA_STORAGE_ERROR",
+    74: "FENCED_LEADER_EPOCH",
+    75: "UNKNOWN_LEADER_EPOCH",
+    78: "OFFSET_NOT_AVAILABLE",
+    100: "UNKNOWN_TOPIC_ID",
+    -1: "UNKNOWN_SERVER_ERROR",
+}
+"""Errors that the library has no name of its own for."""
+
+
+class _Refusal:
+    """A node's error for one partition."""
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+        self.error = 0
+        self.rest = 0.0
+        self.until = 0.0
+
+
+class Slices(Fetcher):  # type: ignore[misc]  # the library is untyped
+    """Fetches, and hands out what was fetched. Made by the library's consumer, in place of its own class."""
+
+    batch_bytes: int = 64 * 1024**2
+    """Bound of a batch, decompressed, and of all that is kept of paused partitions."""
+
+    def __init__(self, client: Network, subscriptions: Any, **wanted: Any) -> None:
+        super().__init__(client, subscriptions, **wanted)
+        self.unreadable: dict[TopicPartition, Exception] = {}
+        """What could not be read, until the reader has seen it."""
+        self._refusals: dict[TopicPartition, _Refusal] = {}
+        client.on_fetched = self._on_fetched
+
+    async def fetched_records(
+        self,
+        partitions: Collection[TopicPartition],
+        timeout: float = 0,  # noqa: ASYNC109  # as the library has it
+        max_records: int | None = None,
+    ) -> dict[TopicPartition, list[Any]]:
+        """Return a slice of what was fetched; wait up to `timeout` seconds for the first of it.
+
+        Raises what the library raises for a partition, once everything before it is handed out.
+        """
+        del max_records
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        while True:
+            if self._subscriptions.reassignment_in_progress:
+                await self._subscriptions.wait_for_assignment()
+            if taken := self._take(partitions):
+                return taken
+            if self.unreadable or self._closed or deadline <= (now := loop.time()):
+                return {}
+            news = self._create_fetch_waiter()
+            resumed = [
+                future
+                for tp, held in self._records.items()
+                if isinstance(held, Answer) and (future := self._resumed(tp)) is not None
+            ]
+            await asyncio.wait([news, *resumed], timeout=deadline - now, return_when=asyncio.FIRST_COMPLETED)
+            if news.done():
+                news.result()  # raises what coordination found out
+            else:
+                news.cancel()
+
+    def hindrance(self, at: TopicPartition) -> Standing | None:
+        """Return what keeps the partition from being read now; None if nothing is known to."""
+        node = self._select_read_replica(at)
+        if node in {None, -1}:
+            return Standing("leaderless", "no node leads it")
+        host = self._client.host(node)
+        if (why := self._client.nodes.why(node, CONNECT, "Fetch")) is not None:
+            return Standing("node", f"node {node} at {host}, which leads it, does not answer: {why}")
+        refusal = self._refusals.get(at)
+        if refusal is not None and refusal.node == node:
+            return Standing("refused", f"node {node} at {host} answers {_name(refusal.error)}")
+        state = self._state(at)
+        if state is not None and self._isolation_level and _is_held_back(state):
+            return Standing("transaction", f"a transaction open since offset {state.lso} holds back what follows")
+        return None
+
+    def _take(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, list[Any]]:
+        taken: dict[TopicPartition, list[Any]] = {}
+        room = Room(SLICE_EVENTS, SLICE_BYTES)
+        kept = 0
+        for tp in list(self._records):
+            held = self._records[tp]
+            if partitions and tp not in partitions:
+                continue
+            if isinstance(held, FetchError):
+                if not taken:
+                    self._drop(tp)
+                    self._sort_out(tp, held)
+            elif not held.is_wanted:
+                self._drop(tp)
+            elif held.is_paused:
+                kept += held.size
+            elif room.is_left:
+                self._take_of(tp, held, room, taken)
+        if kept > self.batch_bytes:
+            self._make_room(kept)
+        return taken
+
+    def _take_of(self, tp: TopicPartition, held: Answer, room: Room, taken: dict[TopicPartition, list[Any]]) -> None:
+        try:
+            records, is_more = held.take(room, self.batch_bytes, self._wake)
+        except UNREADABLE as error:
+            self.unreadable[tp] = error
+            records, is_more = [], False
+        if not is_more:
+            self._drop(tp)
+        if records:
+            taken[tp] = records
+
+    def _sort_out(self, tp: TopicPartition, held: FetchError) -> None:
+        try:
+            held.check_raise()
+        except UNREADABLE as error:
+            self.unreadable[tp] = error
+
+    def _make_room(self, kept: int) -> None:
+        """Drop what is kept of paused partitions, the oldest first; it is fetched again when they are resumed."""
+        for tp, held in list(self._records.items()):
+            if kept <= self.batch_bytes:
+                return
+            if isinstance(held, Answer) and held.is_paused:
+                kept -= held.size
+                self._drop(tp)
+
+    def _drop(self, tp: TopicPartition) -> None:
+        del self._records[tp]
+        self._notify(self._wait_consume_future)
+
+    def _wake(self) -> None:
+        for waiter in list(self._fetch_waiters):
+            self._notify(waiter)
+
+    def _state(self, tp: TopicPartition) -> Any:
+        subscription = self._subscriptions.subscription
+        assignment = subscription.assignment if subscription is not None else None
+        return assignment.state_value(tp) if assignment is not None else None
+
+    def _resumed(self, tp: TopicPartition) -> Any:
+        state = self._state(tp)
+        return state.resume_fut if state is not None else None
+
+    def _on_fetched(self, node: Any, response: Any) -> None:
+        now = self._loop.time()
+        for topic, partitions in response.topics:
+            for number, error, *_ in partitions:
+                if error and error not in _RAISED:
+                    self._refuse(TopicPartition(topic, number), node, error, now)
+                elif self._refusals:
+                    self._refusals.pop(TopicPartition(topic, number), None)
+
+    def _refuse(self, tp: TopicPartition, node: Any, error: int, now: float) -> None:
+        refusal = self._refusals.get(tp)
+        if refusal is None or refusal.node != node:
+            refusal = self._refusals[tp] = _Refusal(node)
+        moved = getattr(errors.for_code(error), "invalid_metadata", False)
+        refusal.error = error
+        refusal.rest = min(2 * refusal.rest or FIRST_REST, LONGEST_REST_MOVED if moved else LONGEST_REST)
+        refusal.until = now + refusal.rest
+
+    def _get_actions_per_node(self, assignment: Any) -> Any:
+        requests, *others = super()._get_actions_per_node(assignment)
+        if self._refusals:
+            self._refusals = {tp: refusal for tp, refusal in self._refusals.items() if tp in assignment.tps}
+            requests = [(node, left) for node, request in requests if (left := self._rested(node, request)) is not None]
+        return (requests, *others)
+
+    def _rested(self, node: Any, request: FetchRequest) -> FetchRequest | None:
+        """Return the request without what rests from this node; None if nothing is left of it."""
+        now = self._loop.time()
+        resting = {tp for tp, refusal in self._refusals.items() if refusal.node == node and refusal.until > now}
+        if not resting:
+            return request
+        topics = [
+            (topic, left)
+            for topic, wanted in request.topics
+            if (left := [one for one in wanted if (topic, one[0]) not in resting])
+        ]
+        if not topics:
+            return None
+        return FetchRequest(
+            self._fetch_max_wait_ms,
+            self._fetch_min_bytes,
+            self._fetch_max_bytes,
+            self._isolation_level,
+            topics,
+            rack_id=self._client_rack or "",
+        )
+
+
+def _is_held_back(state: Any) -> bool:
+    """Whether all that may be read is read, and the log has more."""
+    known = state.has_valid_position and state.lso is not None and state.highwater is not None
+    return bool(known and 0 <= state.lso <= state.position < state.highwater)
+
+
+def _name(error: int) -> str:
+    return f"{_NAMES.get(error) or errors.for_code(error).__name__} ({error})"

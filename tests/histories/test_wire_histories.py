@@ -1,0 +1,44 @@
+"""The production bridge with aiormq inside, on a network in memory and a scripted RabbitMQ."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from tests.histories.history import live
+from tests.histories.test_fault_histories import command
+from tests.histories.wire_plan import GROUPS, KINDS, draw
+
+SEEDS = 200
+
+
+@pytest.mark.timeout(560)
+def test_no_wire_history_shows_what_it_must_not_when_two_hundred_seeds_are_lived() -> None:
+    ran = command("--wire", "--seeds", f"0..{SEEDS - 1}")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"{SEEDS:,} histories" in ran.stdout
+
+
+def test_every_kind_of_fault_strikes_often_and_each_seed_leaves_some_out_when_plans_are_drawn() -> None:
+    plans = [draw(seed) for seed in range(1_000)]
+    drawn = Counter(fault.kind for plan in plans for fault in plan.faults)
+    assert set(drawn) == set(KINDS) | {"refill"}
+    assert min(drawn.values()) > 30
+    for plan in plans:
+        assert plan.wire is not None
+        assert {fault.kind for fault in plan.faults} <= {*plan.wire.kinds, "refill"}
+        assert len(plan.wire.kinds) < len(KINDS)
+    assert all(group for group in GROUPS)
+
+
+def test_wire_history_is_the_same_to_the_byte_when_only_the_hash_seed_differs() -> None:
+    for seed in ("3", "7", "21"):
+        told = {command("--wire", "--replay", seed, PYTHONHASHSEED=chance).stdout for chance in ("1", "2")}
+        assert len(told) == 1
+        assert re.search(rf"seed {seed}: no violation, [0-9a-f]{{16}}$", told.pop(), re.MULTILINE)
+
+
+def test_wire_history_is_another_when_a_fault_is_left_out() -> None:
+    plan = draw(3)
+    assert live(plan).digest == live(plan).digest
+    assert live(plan).digest != live(plan.only(frozenset({0}))).digest

@@ -1,0 +1,110 @@
+"""Does to the network and the scripted brokers of a wire history what the faults of its plan say."""
+
+import asyncio
+
+from tests.histories.fault_actions import FaultActions
+from tests.histories.plan import Fault
+from tests.histories.wire_world import WireWorld
+from tests.wire import network
+from tests.wire.rabbit.cluster import Lie
+
+_MOST_BYTES = 4_000
+"""A connection is cut after so many bytes at most."""
+_SLOWEST = 0.3
+_NARROWEST = 2_000.0
+"""Bytes a second."""
+
+
+class WireActions(FaultActions):
+    """See `FaultActions`."""
+
+    def __init__(self, world: WireWorld) -> None:
+        super().__init__(world)
+        self._network = world.network
+        self._rabbit = world.broker
+
+    def _host(self, fault: Fault) -> str:
+        return self._rabbit.hosts[fault.who % len(self._rabbit.hosts)]
+
+    def _process(self, fault: Fault) -> str:
+        """Return one replica, or everybody."""
+        replica = self._one(fault) if fault.who % 2 else None
+        return replica.name if replica is not None else ""
+
+    async def _for(self, fault: Fault, wrong: network.Fault) -> None:
+        await asyncio.sleep(fault.seconds)
+        self._network.end(wrong)
+        self._world.witness.note(f"{fault.kind} is over")
+
+    async def _silence(self, fault: Fault) -> None:
+        await self._for(fault, self._network.silence("*", self._process(fault)))
+
+    async def _node_silent(self, fault: Fault) -> None:
+        await self._for(fault, self._network.silence(self._host(fault)))
+
+    async def _half_open(self, fault: Fault) -> None:
+        inward = fault.amount < 0.5
+        wrong = self._network.silence(self._host(fault), self._process(fault), inward=inward, outward=not inward)
+        await self._for(fault, wrong)
+
+    async def _slow(self, fault: Fault) -> None:
+        await self._for(fault, self._network.slow(self._host(fault), delay=_SLOWEST * fault.amount))
+
+    async def _narrow(self, fault: Fault) -> None:
+        rate = _NARROWEST * (1 + 99 * fault.amount)
+        await self._for(fault, self._network.slow(self._host(fault), rate=rate))
+
+    async def _cut_inward(self, fault: Fault) -> None:
+        wrong = self._network.cut("*", self._process(fault), inward=int(_MOST_BYTES * fault.amount**3))
+        await self._for(fault, wrong)
+
+    async def _cut_outward(self, fault: Fault) -> None:
+        wrong = self._network.cut("*", self._process(fault), outward=int(_MOST_BYTES * fault.amount**3))
+        await self._for(fault, wrong)
+
+    async def _node_down(self, fault: Fault) -> None:
+        host = self._host(fault)
+        self._rabbit.stop(host)
+        await asyncio.sleep(fault.seconds)
+        self._rabbit.start(host)
+
+    async def _restart(self, fault: Fault) -> None:
+        """Let everything end and begin again, without what nobody knows to be stored."""
+        self._rabbit.trouble.loses_unconfirmed = True
+        self._rabbit.stop()
+        self._rabbit.trouble.loses_unconfirmed = False
+        await asyncio.sleep(fault.seconds)
+        self._rabbit.start()
+
+    async def _power_loss(self, fault: Fault) -> None:
+        self._network.vanish(self._host(fault))
+
+    async def _refuse_login(self, fault: Fault) -> None:
+        rabbit = self._rabbit
+        if fault.who % 2:
+            rabbit.drop_connections()
+        await self._last(
+            fault,
+            lambda: rabbit.passwords.update(guest="another"),
+            lambda: rabbit.passwords.update(guest="guest"),
+        )
+
+    # -- the monitor --------------------------------------------------------------------------------------------------
+
+    async def _lie(self, fault: Fault, lie: Lie) -> None:
+        self._rabbit.begin_lie(lie)
+        self._rabbit.trouble.lies = max(0.2, fault.amount)
+        await asyncio.sleep(fault.seconds)
+        self._rabbit.trouble.lie = None
+
+    async def _depth_empty(self, fault: Fault) -> None:
+        await self._lie(fault, Lie.EMPTY)
+
+    async def _depth_stale(self, fault: Fault) -> None:
+        await self._lie(fault, Lie.STALE)
+
+    async def _depth_missing(self, fault: Fault) -> None:
+        await self._lie(fault, Lie.MISSING)
+
+    async def _depth_slow(self, fault: Fault) -> None:
+        await self._set(fault, self._rabbit.trouble, "answer_seconds", 1.5 * fault.amount)
