@@ -3,8 +3,8 @@
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
-from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
+from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import options
 from proxy.kafka_log.login import Credentials
 from proxy.kafka_log.network import Bounds
@@ -20,7 +20,9 @@ _MOST_SHARE = 1024**2
 """... within these bounds in bytes. The memory is bounded by the answer as a whole, `log.fetch_bytes` per broker."""
 
 
-def new_consumer(settings: LogSettings, limits: Limits, nodes: Nodes, credentials: Credentials) -> Any:
+def new_consumer(
+    settings: LogSettings, limits: Limits, nodes: Nodes, credentials: Credentials, assignor: Assignor
+) -> Any:
     """Return a consumer that is not started yet; `teach_manners` comes before."""
     rebalance_seconds = settings.session_timeout + limits.drain_deadline + 2 * limits.commit_deadline
     share = min(max(settings.fetch_bytes // _SHARES_PER_ANSWER, _LEAST_SHARE), _MOST_SHARE)
@@ -29,7 +31,7 @@ def new_consumer(settings: LogSettings, limits: Limits, nodes: Nodes, credential
         group_id=settings.group,
         group_instance_id=settings.group_instance_id,
         client_rack=settings.client_rack,
-        partition_assignment_strategy=(RoundRobinPartitionAssignor,),
+        partition_assignment_strategy=(assignor,),
         session_timeout_ms=round(settings.session_timeout * 1000),
         heartbeat_interval_ms=round(settings.session_timeout * 1000 / _HEARTBEATS_PER_SESSION),
         rebalance_timeout_ms=round(rebalance_seconds * 1000),

@@ -10,6 +10,7 @@ from aiokafka import TopicPartition, errors
 from proxy.access import Access, log_access
 from proxy.bridge.event_log import PartitionOwner, Standing, Survey
 from proxy.errors import LogError
+from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import Reach, log_in, options, persist, teach_manners
 from proxy.kafka_log.consumer import new_consumer
 from proxy.kafka_log.fetches import ConsumerFetches
@@ -65,6 +66,7 @@ class KafkaLog:
         """The consumer is no longer in its group, and will not join again by itself."""
         self._stopped = False
         self._client: Network | None = None
+        self._assignor = Assignor()
         self._consumer: Any = None
         self._keeper: asyncio.Task[None] | None = None
         self._inquiry: Inquiry
@@ -228,14 +230,14 @@ class KafkaLog:
         self._client = Network(**options(settings, credentials, request_seconds=seconds))
         self._client.nodes = nodes
         await persist(self._client.bootstrap, self._reach)
-        self._consumer = new_consumer(settings, limits, nodes, credentials)
+        self._consumer = new_consumer(settings, limits, nodes, credentials, self._assignor)
         await persist(self._consumer.start, self._reach)
 
     async def _join_with(self, topics: frozenset[str]) -> None:
         await self._positions.end()
         self._topics = topics
         if topics:
-            listener = Rebalances(self._consumer, self._positions, on_failure=self._on_failure)
+            listener = Rebalances(self._consumer, self._assignor, self._positions, on_failure=self._on_failure)
             self._consumer.subscribe(topics=tuple(topics), listener=listener)
         else:
             self._consumer.unsubscribe()

@@ -6,6 +6,7 @@ from typing import Any
 from aiokafka import TopicPartition
 from aiokafka.abc import ConsumerRebalanceListener
 
+from proxy.kafka_log.assignor import Assignor
 from proxy.model import Partition
 from proxy.positions import Positions
 from proxy.positions.port import Membership
@@ -14,16 +15,21 @@ from proxy.positions.port import Membership
 class Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # the library is untyped
     """Takes them; the consumer would only log what they raise, so that goes to `on_failure` instead."""
 
-    def __init__(self, consumer: Any, positions: Positions, *, on_failure: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, consumer: Any, assignor: Assignor, positions: Positions, *, on_failure: Callable[[Exception], None]
+    ) -> None:
         self._consumer = consumer
+        self._assignor = assignor
         self._positions = positions
         self._on_failure = on_failure
 
     def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
         """Begin an epoch."""
         group = self._consumer._coordinator  # noqa: SLF001  # what the group calls us is told nowhere else
+        partitions = [Partition(*at) for at in assigned]
+        self._assignor.note(partitions, group.generation)
         try:
-            self._positions.begin([Partition(*at) for at in assigned], Membership(group.generation, group.member_id))
+            self._positions.begin(partitions, Membership(group.generation, group.member_id))
         except Exception as error:  # noqa: BLE001  # handed on, see the class
             self._on_failure(error)
 

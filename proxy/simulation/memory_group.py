@@ -9,6 +9,7 @@ from typing import Protocol
 from proxy.errors import AssignmentLostError
 from proxy.model import Partition
 from proxy.positions.identity import Committed
+from proxy.positions.sharing import Claim, share_out
 
 COORDINATOR = Context()
 """In which the group's own timers run: they belong to no member."""
@@ -58,6 +59,8 @@ class Group:
         self.members: dict[str, Member] = {}
         self.generation = 0
         self.committed: dict[Partition, Committed] = {}
+        self._seats: dict[str, Seat] = {}
+        """What each member got last."""
 
     def join(self, member: Member, rebalance_timeout: float) -> "asyncio.Future[Seat | None]":
         """Take part in the next generation; None if the member leaves before.
@@ -145,7 +148,7 @@ class Group:
             self.leave(name)
 
     def _complete(self) -> None:
-        """Begin the next generation once every member has joined: partitions go round the members in turn."""
+        """Begin the next generation once every member has joined."""
         joined = {name: member.joining for name, member in self.members.items() if member.joining is not None}
         if not self._is_rebalancing or len(joined) < len(self.members):
             return
@@ -154,17 +157,16 @@ class Group:
             self._laggards = None
         self.generation += 1
         self._is_rebalancing = False
-        shares: dict[str, list[Partition]] = {name: [] for name in joined}
-        turn = 0
-        names = sorted(joined)
-        for partition in self._cluster.partitions(frozenset().union(*(self.members[name].topics for name in names))):
-            while partition.topic not in self.members[names[turn % len(names)]].topics:
-                turn += 1
-            shares[names[turn % len(names)]].append(partition)
-            turn += 1
+        claims = {}
+        for name in joined:
+            seat = self._seats.get(name, Seat(-1, ()))
+            claims[name] = Claim(self.members[name].topics, seat.partitions, seat.generation)
+        topics = frozenset().union(*(claim.topics for claim in claims.values()))
+        given = share_out(claims, self._cluster.partitions(topics))
+        self._seats = {name: Seat(self.generation, tuple(given[name])) for name in joined}
         for name, future in joined.items():
             member = self.members[name]
             member.joining = None
             self._renew(member)
             if not future.done():
-                future.set_result(Seat(self.generation, tuple(shares[name])))
+                future.set_result(self._seats[name])

@@ -155,7 +155,7 @@ def judge_end(world: World) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
     if timers := loop.timers_of_processes():
-        witness.accuse(f"timers are left: {timers}")
+        witness.accuse(f"timers are left: {[round(one.when(), 3) for one in timers]}")
     left = asyncio.all_tasks() - {asyncio.current_task()}
     if left:
         witness.accuse(f"tasks are left: {sorted(task.get_name() for task in left)}")

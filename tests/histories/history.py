@@ -10,6 +10,8 @@ from random import Random
 from proxy.simulation import virtual_time
 from tests.histories import checks
 from tests.histories.fault_actions import FaultActions
+from tests.histories.kafka_actions import KafkaActions
+from tests.histories.kafka_world import KafkaWorld
 from tests.histories.plan import TOPICS, Plan
 from tests.histories.wire_actions import WireActions
 from tests.histories.wire_world import WireWorld
@@ -55,7 +57,11 @@ def live(plan: Plan) -> Result:
     gc.set_threshold(100_000, 50, 100)
     history = History(plan)
     try:
-        if plan.wire is None:
+        if plan.nodes:
+            chance = Random(f"{plan.seed} wire")
+            with seeded(chance):
+                virtual_time.run(history.live(), partial(WireLoop, chance, most_turns=MOST_TURNS))
+        elif plan.wire is None:
             stops = any(fault.kind.startswith("stop_") for fault in plan.faults)
             loop = virtual_time.StoppableLoop if stops else virtual_time.VirtualTimeLoop  # the quicker one
             virtual_time.run(history.live(), partial(loop, MOST_TURNS))
@@ -70,6 +76,21 @@ def live(plan: Plan) -> Result:
     return history.result()
 
 
+def _new_world(plan: Plan) -> World:
+    if plan.nodes:
+        return KafkaWorld(plan)
+    return World(plan) if plan.wire is None else WireWorld(plan)
+
+
+def _actions_on(world: World) -> FaultActions:
+    match world:
+        case KafkaWorld():
+            return KafkaActions(world)
+        case WireWorld():
+            return WireActions(world)
+    return FaultActions(world)
+
+
 class History:
     """Made outside the virtual loop, lived inside."""
 
@@ -81,12 +102,12 @@ class History:
 
     async def live(self) -> None:
         """Begin, suffer, recover, end, and judge."""
-        self.world = world = World(self.plan) if self.plan.wire is None else WireWorld(self.plan)
+        self.world = world = _new_world(self.plan)
         side = [asyncio.create_task(work) for work in (self._produce_all(), self._consume(), self._look())]
         producing = side[0]
         for _ in range(self.plan.replicas):
             world.start()
-        actions = WireActions(world) if isinstance(world, WireWorld) else FaultActions(world)
+        actions = _actions_on(world)
         async with asyncio.TaskGroup() as tasks:
             for fault in self.plan.faults:
                 tasks.create_task(actions.strike(fault))
@@ -102,6 +123,7 @@ class History:
             with suppress(asyncio.CancelledError):
                 await task
         await asyncio.sleep(_AFTERWARDS)
+        await world.close()
         checks.judge_end(world)
         self._seconds = asyncio.get_running_loop().time()
 

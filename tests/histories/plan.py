@@ -115,6 +115,8 @@ class Plan:
     faults: tuple[Fault, ...]
     wire: Wire | None = None
     """With the real clients inside; None: with lanes and log in memory."""
+    nodes: int = 0
+    """Of the scripted Kafka cluster that Kafka's real client speaks to; 0: the log is in memory."""
 
     def only(self, numbers: frozenset[int]) -> "Plan":
         """Return the plan with these faults alone, counted from 0."""

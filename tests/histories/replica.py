@@ -7,13 +7,13 @@ from typing import Any
 
 from proxy.app import App
 from proxy.bridge.broker import DepthMonitor, Lane
-from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.virtual_time import PROCESS, StoppableLoop
 from tests.histories.disk import MemoryMetricLog
 from tests.histories.memory_broker import MemoryBroker
 from tests.histories.plan import LANES, Plan
 from tests.histories.replica_account import ReplicaAccount
 from tests.histories.watched import WatchedBridge, WatchedLog
+from tests.histories.watched_kafka import WatchedKafkaLog
 from tests.histories.witness import Witness
 
 STOP_DEADLINE = 15.0
@@ -27,14 +27,14 @@ class Replica:
         self,
         name: str,
         plan: Plan,
-        cluster: MemoryCluster,
+        log: WatchedLog | WatchedKafkaLog,
         broker: MemoryBroker,
         witness: Witness,
         wall: Callable[[], float],
     ) -> None:
         self.name = name
         self.metrics = MemoryMetricLog(plan.settings.metric_log.model_copy(update={"folder": "."}), wall, name)
-        self.log = WatchedLog(cluster, plan.settings.log, plan.settings.limits, name=name, witness=witness)
+        self.log = log
         self.app: App | None = None
         """None until its process has run for the first time."""
         self.observer = WatchedBridge(name, witness)
@@ -43,7 +43,6 @@ class Replica:
         self.was_at_rest = False
         """It was asked to stop when all was done."""
         self._plan = plan
-        self._cluster = cluster
         self._broker = broker
         self._witness = witness
         self._wall = wall
@@ -71,7 +70,7 @@ class Replica:
         self._witness.told[self.name].is_dead = True
         self._witness.note(f"{self.name} crashes")
         self.metrics.disk.is_full = True
-        self._cluster.cut_off(self.name)
+        self.log.cut_off()
         self._broker.sever(self.name)
         self.task.cancel()
         loop = asyncio.get_running_loop()

@@ -1,6 +1,7 @@
 """What a replica does, shown to the witness: what its log hands it, and how its events end."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Protocol
 
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.broker import Batch
@@ -29,41 +30,76 @@ class WatchedLog(MemoryLog):
         """See `EventLog`."""
         assert isinstance(owner, Assignment)
         self._listeners = owner
-        await super().start(_WatchedOwner(owner, self, self._witness))
+        await super().start(WatchedOwner(owner, self, self._witness))
 
     async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
         """See `EventLog`; nothing may come of what the bridge has paused."""
         fetched = await super().poll(wait)
-        for partition in fetched:
-            listener = self._listeners.listeners.get(partition.topic)
-            if listener is not None and listener.inbox.is_paused:
-                self._witness.accuse(f"{self.name} reads {partition} although its type is paused")
-        self._witness.on_fetched(self.name, fetched)
+        show_fetched(fetched, self._listeners, self.name, self._witness)
         return fetched
 
     async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
         """See `EventLog`."""
-        booked = {partition: self._witness.ranges.current(self.name, partition) for partition in positions}
-        taken = await super().commit(positions)
-        for partition, end in taken.items():
-            epoch = booked[partition]
-            if epoch is not None and epoch is self._witness.ranges.current(self.name, partition):
-                self._witness.on_taken(partition, epoch, end)
-        return taken
+        return await show_commit(super().commit, positions, self.name, self._witness)
+
+    def cut_off(self) -> None:
+        """Let nothing more of it pass to the log or back: its process was killed."""
+        self._cluster.cut_off(self.name)
 
     async def _join(self) -> None:
         self._witness.on_joining()
         await super()._join()
 
 
-class _WatchedOwner:
-    def __init__(self, owner: Assignment, log: WatchedLog, witness: Witness) -> None:
+def show_fetched(
+    fetched: Mapping[Partition, Sequence[Event]], assignment: Assignment, name: str, witness: Witness
+) -> None:
+    """Tell the witness what a replica was handed; nothing may come of what the bridge has paused."""
+    for partition in fetched:
+        listener = assignment.listeners.get(partition.topic)
+        if listener is not None and listener.inbox.is_paused:
+            witness.accuse(f"{name} reads {partition} although its type is paused")
+    witness.on_fetched(name, fetched)
+
+
+async def show_commit(
+    commit: Callable[[Mapping[Partition, Position]], Awaitable[Mapping[Partition, int]]],
+    positions: Mapping[Partition, Position],
+    name: str,
+    witness: Witness,
+) -> Mapping[Partition, int]:
+    """Commit, and tell the witness what the log took of the epochs that still last then."""
+    booked = {partition: witness.ranges.current(name, partition) for partition in positions}
+    taken = await commit(positions)
+    for partition, end in taken.items():
+        epoch = booked[partition]
+        if epoch is not None and epoch is witness.ranges.current(name, partition):
+            witness.on_taken(partition, epoch, end)
+    return taken
+
+
+class Log(Protocol):
+    """A watched log of either kind."""
+
+    name: str
+
+    @property
+    def generation(self) -> int:
+        """The last one that it is a part of."""
+        ...
+
+
+class WatchedOwner:
+    """Tells the witness what a log tells its owner."""
+
+    def __init__(self, owner: Assignment, log: Log, witness: Witness) -> None:
         self._owner = owner
         self._log = log
         self._name = log.name
         self._witness = witness
 
     def on_assigned(self, partitions: Collection[Partition]) -> Collection[Partition]:
+        """See `PartitionOwner`."""
         self._witness.on_assigned(self._name, partitions, self._log.generation)
         paused = self._owner.on_assigned(partitions)
         for partition in partitions:
@@ -74,6 +110,7 @@ class _WatchedOwner:
         return paused
 
     async def on_revoked(self, partitions: Collection[Partition]) -> Mapping[Partition, Position]:
+        """See `PartitionOwner`."""
         self._witness.on_revoking(self._name)
         try:
             return await self._owner.on_revoked(partitions)
@@ -81,12 +118,14 @@ class _WatchedOwner:
             self._witness.on_revoked(self._name, partitions)
 
     def on_begun(self, partition: Partition, beginning: Beginning) -> None:
+        """See `PartitionOwner`."""
         self._owner.on_begun(partition, beginning)
         listener = self._owner.listeners.get(partition.topic)
         if listener is not None and partition in listener.inbox.flows:
             self._witness.on_begun(self._name, partition, beginning)
 
     def on_ended(self, taken: Mapping[Partition, int]) -> None:
+        """See `PartitionOwner`."""
         for partition, end in taken.items():
             epoch = self._witness.ranges.current(self._name, partition)
             if epoch is not None:
@@ -94,6 +133,7 @@ class _WatchedOwner:
         self._owner.on_ended(taken)
 
     def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
+        """See `PartitionOwner`."""
         self._witness.on_truncated(self._name, partition, at_most, first)
         self._owner.on_truncated(partition, at_most, first)
 

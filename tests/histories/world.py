@@ -18,6 +18,8 @@ from tests.histories.plan import (
     Plan,
 )
 from tests.histories.replica import Replica
+from tests.histories.watched import WatchedLog
+from tests.histories.watched_kafka import WatchedKafkaLog
 from tests.histories.witness import Witness
 
 EPOCH = 1_700_000_000
@@ -40,10 +42,10 @@ class World:
         self.replicas: list[Replica] = []
         """Those that run."""
         self.retired: list[Replica] = []
-        self.chance = chance = Random(f"{plan.seed} world")
+        self.chance = Random(f"{plan.seed} world")
         self._jumped = 0.0
         self._count = 0
-        self.cluster = MemoryCluster(chance, fetch_events=plan.fetch_events)
+        self.cluster = self.new_cluster()
         self.witness = Witness(plan.settings, self.cluster, self.wall)
         self.broker: Any = self._make_broker()
         self.group = self.cluster.group(plan.settings.log.group)
@@ -55,6 +57,18 @@ class World:
         self.cluster.on_commit = self.witness.on_commit
         for topic in TOPICS:
             self.create(topic)
+
+    def new_cluster(self) -> MemoryCluster:
+        """Return the log of this world."""
+        return MemoryCluster(self.chance, fetch_events=self.plan.fetch_events)
+
+    def new_log(self, name: str) -> WatchedLog | WatchedKafkaLog:
+        """Return a replica's view of it."""
+        settings = self.plan.settings
+        return WatchedLog(self.cluster, settings.log, settings.limits, name=name, witness=self.witness)
+
+    async def close(self) -> None:
+        """End what the world itself does."""
 
     def start(self) -> None:
         """Start a replica."""
@@ -109,7 +123,7 @@ class World:
         return broker
 
     def _make_replica(self, name: str) -> Replica:
-        return Replica(name, self.plan, self.cluster, self.broker, self.witness, self.wall)
+        return Replica(name, self.plan, self.new_log(name), self.broker, self.witness, self.wall)
 
     def _event(self, topic: str) -> tuple[bool, bytes, list[tuple[str, bytes | None]]]:
         kind = self.plan.settings.event_types[topic]

@@ -12,6 +12,7 @@ from aiokafka.client import ConnectionGroup
 from proxy.errors import AssignmentLostError, LogError
 from proxy.kafka_log import KafkaLog
 from proxy.kafka_log import group as group_module
+from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import Reach
 from proxy.kafka_log.group import GroupCoordinator
 from proxy.kafka_log.inquiry import Inquiry
@@ -175,7 +176,9 @@ async def test_poll_raises_what_went_wrong_in_a_rebalance_or_in_the_keeper() -> 
 
     consumer: Any = SimpleNamespace(_coordinator=Membership(5, "me"))
     positions: Any = SimpleNamespace(begin=begin)
-    Rebalances(consumer, positions, on_failure=log._on_failure).on_partitions_assigned({TopicPartition(*ONE)})
+    Rebalances(consumer, Assignor(), positions, on_failure=log._on_failure).on_partitions_assigned(
+        {TopicPartition(*ONE)}
+    )
     with pytest.raises(ZeroDivisionError, match="in the owner"):
         await log.poll(0.0)
 

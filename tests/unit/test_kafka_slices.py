@@ -15,6 +15,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from proxy.access import log_access
 from proxy.kafka_log import unpacking
 from proxy.kafka_log.answer import LARGE
+from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import teach_manners
 from proxy.kafka_log.consumer import new_consumer
 from proxy.kafka_log.login import Credentials
@@ -279,6 +280,6 @@ async def test_the_rack_is_told_to_the_library_when_one_is_set(rack: str | None)
     settings = LogSettings(hosts=["h:1"], group="g", client_rack=rack)
     teach_manners()
     credentials = Credentials(log_access(settings.security))
-    made = new_consumer(settings, Limits(), Nodes(asyncio.get_running_loop().time), credentials)
+    made = new_consumer(settings, Limits(), Nodes(asyncio.get_running_loop().time), credentials, Assignor())
     assert made._client_rack == rack
     await made.stop()

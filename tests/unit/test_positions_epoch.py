@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from proxy.bridge.event_log import Beginning
 from proxy.errors import AssignmentLostError
+from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.rebalances import Rebalances
 from proxy.model import Partition, Position
 from proxy.positions.epoch import Epoch
@@ -175,7 +176,7 @@ async def test_the_rebalance_goes_on_when_the_final_commit_is_fenced_or_the_owne
     epoch, coordinator = _epoch(owner)
     consumer: Any = SimpleNamespace(_coordinator=ME)
     positions: Any = epoch
-    rebalances = Rebalances(consumer, positions, on_failure=failures.append)
+    rebalances = Rebalances(consumer, Assignor(), positions, on_failure=failures.append)
     coordinator.failure = AssignmentLostError("fenced")
     await rebalances.on_partitions_revoked(set())
     assert not failures

@@ -190,11 +190,11 @@ class Answers:
                 records += data[: self._cluster.chance.randrange(len(data))]
                 break
             records += data
+            if one.aborted_by is not None:
+                told["aborted"].append({"producer": one.aborted_by, "first": one.base})
             count += one.records
             if count >= self._cluster.fetch_events:
                 break
-            if one.aborted_by is not None:
-                told["aborted"].append({"producer": one.aborted_by, "first": one.base})
         return told | {"records": bytes(records)}
 
     async def _list_offsets(self, request: Request, _: str) -> dict[str, Any]:
@@ -252,7 +252,8 @@ class Answers:
 
     async def _heartbeat(self, request: Request, _: str) -> dict[str, Any]:
         group, error = self._group(request.body["group"])
-        return {"throttle_ms": 0, "error": error or group.heartbeat(request.body)}
+        is_loading = error is Error.COORDINATOR_LOADING  # who does not know the group yet believes what it hears
+        return {"throttle_ms": 0, "error": Error.NONE if is_loading else error or group.heartbeat(request.body)}
 
     async def _leave(self, request: Request, _: str) -> dict[str, Any]:
         group, error = self._group(request.body["group"])

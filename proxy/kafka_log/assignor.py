@@ -1,0 +1,74 @@
+"""How the group's leader shares partitions out; who leads is one of the replicas.
+
+Not the library's sticky assignor: it keeps what a member owns in its class, for all consumers of the process, and never
+learns the generation, so that of two members that claim a partition it can't tell the later (aiokafka issues 1175 and
+1176, open). Ours speaks under the name of the round robin that Tidegate had before, which says nothing of what it owns:
+replicas of both kinds share a group while one after the other is replaced.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from aiokafka.cluster import ClusterMetadata
+from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
+
+from proxy.model import Partition
+from proxy.positions.sharing import Claim, share_out
+
+_VERSION = 0
+
+
+class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # the library is untyped
+    """One consumer's."""
+
+    name = "roundrobin"
+
+    def __init__(self) -> None:
+        self._owned: Collection[Partition] = ()
+        self._generation = -1
+
+    def note(self, owned: Collection[Partition], generation: int) -> None:
+        """Note what this consumer was given."""
+        self._owned, self._generation = owned, generation
+
+    def metadata(self, topics: Iterable[str]) -> ConsumerProtocolMemberMetadata:
+        """Return what is said to the leader: what this consumer reads, and what it owned last."""
+        owned: dict[str, list[int]] = {}
+        for partition in sorted(self._owned):
+            owned.setdefault(partition.topic, []).append(partition.number)
+        said = json.dumps({"generation": self._generation, "owned": owned}, separators=(",", ":"))
+        return ConsumerProtocolMemberMetadata(_VERSION, sorted(topics), said.encode())
+
+    def assign(
+        self, cluster: ClusterMetadata, members: Mapping[str, ConsumerProtocolMemberMetadata]
+    ) -> dict[str, ConsumerProtocolMemberAssignment]:
+        """Share all partitions out, as the leader."""
+        claims = {name: _claim(metadata) for name, metadata in members.items()}
+        topics = frozenset().union(*(claim.topics for claim in claims.values()))
+        partitions = [
+            Partition(topic, number) for topic in topics for number in cluster.partitions_for_topic(topic) or ()
+        ]
+        return {name: _assignment(given) for name, given in share_out(claims, partitions).items()}
+
+    def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
+        """Do nothing: the generation is not told here; see `note`."""
+
+
+def _claim(metadata: Any) -> Claim:
+    """Return what a member says; one of another kind owns nothing."""
+    topics = frozenset(metadata.subscription)
+    try:
+        said = json.loads(metadata.user_data)
+        owned = [Partition(str(topic), int(number)) for topic, numbers in said["owned"].items() for number in numbers]
+        return Claim(topics, owned, int(said["generation"]))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return Claim(topics)
+
+
+def _assignment(given: Iterable[Partition]) -> ConsumerProtocolMemberAssignment:
+    by_topic: dict[str, list[int]] = {}
+    for partition in given:
+        by_topic.setdefault(partition.topic, []).append(partition.number)
+    return ConsumerProtocolMemberAssignment(_VERSION, sorted(by_topic.items()), b"")
