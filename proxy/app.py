@@ -23,7 +23,7 @@ from proxy.bridge.lease import Lease
 from proxy.bridge.listener import Listener, Shared
 from proxy.bridge.observer import UNOBSERVED, Observer
 from proxy.bridge.pump import Pump
-from proxy.bridge.tally import Tallies, Tally
+from proxy.bridge.stake import Stake
 from proxy.congestion.loop import ControlLoop
 from proxy.operations.access import access_families
 from proxy.operations.admin import Admin
@@ -66,30 +66,32 @@ class App:
         self._tasks: asyncio.TaskGroup | None = None
         self._spawned: list[asyncio.Task[None]] = []
         instance = instance or f"{socket.gethostname()}-{os.getpid()}-{int(wall())}"
-        self.recorder = Recorder(settings, write=write, wall=wall, instance=instance)
+        self.recorder = Recorder(settings, write=write, wall=wall, instance=instance, place_of=log.place)
         self.control = ControlLoop(list(settings.routes), len(settings.classes), settings.detector)
         for name, route in settings.routes.items():
             if route.policy != "class_budget":
-                self.control.observe(name, self.recorder.on_verdict)
+                self.control.observe(name, self.recorder.verdicts.on_verdict)
         self.lease = lease = Lease(settings.log.session_timeout / 2)
         settled = asyncio.Event()
         limits = settings.limits
-        incident = self.recorder.on_incident
+        account = self.recorder.books
+        stake = Stake(lease.asked, limits.uncommitted_events)
         self.budget = Budget(limits.inboxes_bytes, len(settings.classes))
         self._around = Shared(
             log=log,
             lease=lease,
+            stake=stake,
             budget=self.budget,
             limits=limits,
             classes=len(settings.classes),
             dead_letter_lane=dead_letter_lane,
             settled=settled,
             wall=wall,
-            incident=incident,
+            account=account,
             observer=observer,
         )
         grace = min(limits.drain_deadline, settings.log.session_timeout / 2)
-        self.assignment = Assignment(lease, settled, lambda: grace, incident)
+        self.assignment = Assignment(lease, settled, lambda: grace, account)
         queues = sorted({queue for route in settings.routes.values() for queue in route.queues})
         self.depths = Depths(
             monitor,
@@ -103,11 +105,11 @@ class App:
             None if insights is None or management is None else Insights(insights, queues, management.interval)
         )
         self.policies = Policies(
-            settings, self.control, lanes, self._others.rate, observers=[self.recorder.on_budget_verdict]
+            settings, self.control, lanes, self._others.rate, observers=[self.recorder.verdicts.on_budget_verdict]
         )
         self.status = Status(self.assignment, lanes, self.depths, self.recorder, log.standing)
         self._pump = Pump(log, self.assignment)
-        self._committer = Committer(log, self.assignment, lease, limits.commit_interval, incident)
+        self._committer = Committer(log, self.assignment, lease, stake, limits.commit_interval, account)
         self._catalog = Catalog(
             log,
             frozenset(event_type.topic for event_type in settings.event_types.values()),
@@ -204,11 +206,7 @@ class App:
             lane=self.lanes[event_type.route],
             throttle=self.policies.throttle(event_type),
             statistics=self.control.statistics[event_type.route],
-            tallies=Tallies(
-                Tally(),
-                self.recorder.class_tallies[event_type.priority],
-                self.recorder.route_tallies[event_type.route],
-            ),
+            counts=self.recorder.counts(event_type),
             around=self._around,
         )
         self.assignment.listeners[event_type.topic] = listener

@@ -3,28 +3,37 @@
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 
+from proxy.bridge.account import Account
+from proxy.bridge.event_log import Beginning
 from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.lease import Lease
-from proxy.bridge.listener import Incident, Listener
+from proxy.bridge.listener import Listener
 from proxy.model import Partition, Position
 
 
 class Assignment:
     """Finds the listener of each partition. A `PartitionOwner`."""
 
-    def __init__(self, lease: Lease, settled: asyncio.Event, grace: Callable[[], float], incident: Incident) -> None:
-        self.listeners: dict[str, Listener] = {}
+    def __init__(self, lease: Lease, settled: asyncio.Event, grace: Callable[[], float], account: Account) -> None:
+        self.listeners = dict[str, Listener]()
         """By topic."""
         self._lease = lease
         self._settled = settled
         self._grace = grace
         """Seconds to await confirms before partitions are given away."""
-        self._incident = incident
+        self._account = account
+        self._ending: list[tuple[PartitionFlow, int]] = []
+        """Flows that were revoked and whose last commit is under way, and how many events that commits."""
         self._is_closed = False
 
     def flows(self) -> list[PartitionFlow]:
         """Return the flows of all partitions owned now."""
         return [flow for listener in self.listeners.values() for flow in listener.inbox.flows.values()]
+
+    def owns(self, flow: PartitionFlow) -> bool:
+        """Return whether the epoch of a flow still lasts."""
+        listener = self.listeners.get(flow.partition.topic)
+        return listener is not None and listener.inbox.flows.get(flow.partition) is flow
 
     def on_assigned(self, partitions: Collection[Partition]) -> Collection[Partition]:
         """See `PartitionOwner.on_assigned`."""
@@ -41,6 +50,13 @@ class Assignment:
             return True
         return listener.open(partition)
 
+    def on_begun(self, partition: Partition, beginning: Beginning) -> None:
+        """See `PartitionOwner.on_begun`."""
+        listener = self.listeners.get(partition.topic)
+        flow = listener.inbox.flows.get(partition) if listener is not None else None
+        if listener is not None and flow is not None:
+            self._account.on_begun(listener.event_type.name, flow, beginning)
+
     async def on_revoked(self, partitions: Collection[Partition]) -> Mapping[Partition, Position]:
         """See `PartitionOwner.on_revoked`."""
         owned = [self.listeners[p.topic].inbox.flows.get(p) for p in partitions if p.topic in self.listeners]
@@ -50,13 +66,21 @@ class Assignment:
         finally:
             for flow in flows:
                 self.listeners[flow.partition.topic].inbox.close(flow.partition)
+        self._ending = [(flow, flow.watermark.resolved) for flow in flows]
         # All that is done, new or not: a commit meanwhile may have left out what the log no longer counts as ours.
         return {flow.partition: flow.watermark.position for flow in flows if flow.watermark.resolved}
 
-    def on_truncated(self, partition: Partition, at_most: int) -> None:
+    def on_ended(self, taken: Mapping[Partition, int]) -> None:
+        """See `PartitionOwner.on_ended`."""
+        ending, self._ending = self._ending, []
+        for flow, resolved in ending:
+            if flow.partition in taken:
+                self._account.on_committed(flow, resolved, taken[flow.partition])
+        self._account.on_ended([flow for flow, _ in ending])
+
+    def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
         """See `PartitionOwner.on_truncated`."""
-        where = {"topic": partition.topic, "partition": partition.number}
-        self._incident("truncated", **where, count=at_most, detail="at most so many: gaps in the log count, too")
+        self._account.on_truncated(partition, at_most, first)
 
     def close(self) -> None:
         """Begin nothing from partitions that are assigned from now on."""

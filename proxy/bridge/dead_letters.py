@@ -40,7 +40,7 @@ class DeadLetters:
         slots: LetterSlots,
         *,
         on_outcome: Callable[[PartitionFlow, Batch, int, int, Outcome, Reason], None],
-        on_done: Callable[[Reason, int], None],
+        on_done: Callable[[PartitionFlow, int, Sequence[Event], Reason], None],
         on_impossible: Callable[[PartitionFlow, Event, Reason, str], None],
         on_refused: Callable[[PartitionFlow, Event, str], None],
         wake: Callable[[], None],
@@ -217,8 +217,9 @@ class DeadLetters:
             if self._is_refused:
                 self._is_refused, self._not_before = False, 0.0
                 self._changed.set()
-            self._on_done(letter.reason, end - start)
-            letter.flow.park_done(batch.first + start, batch.events[start:end])
+            first, events = batch.first + start, batch.events[start:end]
+            self._on_done(letter.flow, first, events, letter.reason)
+            letter.flow.park_done(first, events)
         elif outcome is Outcome.UNDELIVERABLE:
             if not self._is_refused:
                 self._is_refused = True

@@ -19,6 +19,20 @@ class Survey:
     """Wanted topics that this login may not read."""
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Where reading a partition begins in an assignment epoch, as the log counts its positions."""
+
+    topic_id: str
+    """Of the log that the counts belong to; empty if it tells none."""
+    first: int
+    """The first position to be read."""
+    committed: int | None
+    """Everything before it the group had done with; None: it had committed nothing in this log."""
+    end: int | None
+    """One past the last position there was then; None: the log did not tell."""
+
+
 class Standing(NamedTuple):
     """Why a partition stands still that is to be read."""
 
@@ -45,8 +59,16 @@ class PartitionOwner(Protocol):
         """
         ...
 
-    def on_truncated(self, partition: Partition, at_most: int) -> None:
-        """Be told that the log dropped records of the partition before they could be read: so many at most.
+    def on_begun(self, partition: Partition, beginning: Beginning) -> None:
+        """Be told where reading begins: once for each `on_assigned` of the partition, before its first events."""
+        ...
+
+    def on_ended(self, taken: Mapping[Partition, int]) -> None:
+        """Be told what the log took of what `on_revoked` returned, as `EventLog.commit` returns it; perhaps nothing."""
+        ...
+
+    def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
+        """Be told that the log dropped records before they could be read: so many at most, all before `first`.
 
         Positions are counted; how many of them were gaps (compaction, ends of transactions) can't be told any more.
         """
@@ -90,14 +112,19 @@ class EventLog(Protocol):
         """Fetch again from the partitions; those not owned are passed over."""
         ...
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> frozenset[Partition]:
+    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
         """Commit: up to and including these positions everything is done with.
 
-        Returns the partitions of which the log has said that it took them; with any of them it has also confirmed that
-        this replica owns what it holds. Left out is what is not owned, or whose topic the log doesn't know (now): of
-        that nothing may be assumed, nor of anything after a failure. Raises `AssignmentLostError` if the group has
-        fenced this replica, `LogError` if the log does not answer in time.
+        Returns of which partitions the log has said that it took them, and the position before which, as the log
+        counts, everything is done with now; with any of them it has also confirmed that this replica owns what it
+        holds. Left out is what is not owned, or whose topic the log doesn't know (now): of that nothing may be assumed,
+        nor of anything after a failure. Raises `AssignmentLostError` if the group has fenced this replica, `LogError`
+        if the log does not answer in time.
         """
+        ...
+
+    def place(self, position: Position) -> int:
+        """Return where a position of this log stands, as the log counts."""
         ...
 
     async def affirm(self) -> bool:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from proxy.bridge.broker import Address, Batch
 from proxy.bridge.offsets import Watermark
-from proxy.model import Event, Order, Outcome, Partition, Reason
+from proxy.model import Event, Order, Outcome, Partition, Position, Reason
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 0.5
@@ -32,6 +32,10 @@ class FlowHost(Protocol):
 
     def on_failed(self, outcome: Outcome, count: int, *, congestion: bool) -> float:
         """Count events to be sent again; return the time on the loop's clock."""
+        ...
+
+    def on_resolved(self, flow: "PartitionFlow", count: int) -> None:
+        """Be told that the watermark of a flow has moved by so many events."""
         ...
 
     def on_undeliverable(
@@ -189,7 +193,7 @@ class PartitionFlow:
         first, count = batch.first + start, end - start
         self.out -= count
         if outcome is Outcome.CONFIRMED:
-            self.watermark.resolve(first, first + count, batch.events[end - 1].position)
+            self._resolve(first, first + count, batch.events[end - 1].position)
             overtaken = max(0, min(first + count, self._highest) - first) if batch.retry else 0
             self._highest = max(self._highest, first + count)
             self._pause = FIRST_PAUSE
@@ -204,8 +208,14 @@ class PartitionFlow:
     def park_done(self, first: int, events: Sequence[Event]) -> None:
         """Take note that the dead letters of these undeliverable events are confirmed."""
         self.parked -= len(events)
-        self.watermark.resolve(first, first + len(events), events[-1].position)
+        self._resolve(first, first + len(events), events[-1].position)
         self._host.wake()
+
+    def _resolve(self, start: int, end: int, position: Position) -> None:
+        before = self.watermark.resolved
+        self.watermark.resolve(start, end, position)
+        if self.watermark.resolved > before:
+            self._host.on_resolved(self, self.watermark.resolved - before)
 
     def _on_failed(self, batch: Batch, start: int, end: int, outcome: Outcome, *, congestion: bool) -> None:
         self._failed.append(_Chunk(batch.first + start, batch.events[start:end], retry=True))

@@ -17,7 +17,7 @@ class Lease:
         self._until = float("-inf")
         self._renewed = asyncio.Event()
         self.asked = asyncio.Event()
-        """Set when it is to be confirmed at once; for whoever does that."""
+        """Set when it is to be confirmed at once, or a commit is to be made, which confirms it; for who does that."""
 
     def renew(self, since: float) -> None:
         """Extend to `since + term`; `since` is when the confirmed request was sent, not when it was answered."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from proxy.bridge.account import Account, Counts
 from proxy.bridge.broker import Address, Batch, Lane
 from proxy.bridge.dead_letters import DeadLetters
 from proxy.bridge.event_log import EventLog
@@ -14,16 +15,13 @@ from proxy.bridge.inbox import Budget, Inbox
 from proxy.bridge.lease import Lease
 from proxy.bridge.letter_slots import LetterSlots
 from proxy.bridge.observer import Observer
-from proxy.bridge.tally import Tallies
+from proxy.bridge.stake import Stake
 from proxy.bridge.throttle import Throttle
 from proxy.congestion.collector import RouteStatistics
 from proxy.model import Event, Outcome, Partition, Reason
 from proxy.settings import EventType, Limits, Route
 
 _say = structlog.get_logger("tidegate.listener")
-
-Incident = Callable[..., None]
-"""Called with the incident's name and fields as keywords."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +30,7 @@ class Shared:
 
     log: EventLog
     lease: Lease
+    stake: Stake
     budget: Budget
     limits: Limits
     classes: int
@@ -41,7 +40,7 @@ class Shared:
     """Set whenever a flow has nothing out any more."""
     wall: Callable[[], float]
     """Seconds since 1970; for the age of events only."""
-    incident: Incident
+    account: Account
     observer: Observer
     letter_slots: LetterSlots = field(default_factory=LetterSlots)
 
@@ -58,12 +57,12 @@ class Listener:
         lane: Lane,
         throttle: Throttle,
         statistics: RouteStatistics,
-        tallies: Tallies,
+        counts: Counts,
         around: Shared,
     ) -> None:
         self.event_type = event_type
         self.throttle = throttle
-        self.tallies = tallies
+        self.counts = counts
         self.inbox = Inbox(around.limits, around.budget, around.log.pause, around.log.resume)
         around.budget.join(self.inbox, rank)
         self.is_stopped = False
@@ -87,7 +86,7 @@ class Listener:
             around.dead_letter_lane,
             around.letter_slots,
             on_outcome=around.observer.on_letter_outcome,
-            on_done=tallies.on_dead_lettered,
+            on_done=self._on_letter_done,
             on_impossible=self._stop,
             on_refused=self._on_letter_refused,
             wake=self.wake,
@@ -105,7 +104,7 @@ class Listener:
         """Take in records just read; a full inbox pauses the type before this returns."""
         flow = self.inbox.flows.get(partition)
         if flow is not None and not flow.closing:
-            self.tallies.on_received(len(events), self.inbox.offer(partition, events))
+            self.counts.on_received(len(events), self.inbox.offer(partition, events))
             self._wake.set()
 
     def let_go(self, flows: Iterable[PartitionFlow]) -> None:
@@ -216,20 +215,24 @@ class Listener:
     def on_confirmed(self, events: Sequence[Event], seconds: float | None, overtaken: int) -> None:
         """Count confirmed events."""
         self._statistics.on_confirmed(self._rank, len(events), seconds)
-        self.tallies.on_confirmed(events, seconds, overtaken, self._around.wall())
+        self.counts.on_confirmed(events, seconds, overtaken, self._around.wall())
 
     def on_failed(self, outcome: Outcome, count: int, *, congestion: bool) -> float:
         """Count events to be sent again; return the time on the loop's clock."""
         if congestion:
             self._statistics.on_errors(count)
-        self.tallies.on_failed(outcome, count)
+        self.counts.on_failed(outcome, count)
         return asyncio.get_running_loop().time()
+
+    def on_resolved(self, flow: PartitionFlow, count: int) -> None:
+        """Count what a crash would have delivered again."""
+        self._around.stake.add(flow, count)
 
     def on_undeliverable(
         self, flow: PartitionFlow, first: int, events: Sequence[Event], reason: Reason, detail: str
     ) -> None:
         """Send events to the dead-letter destination, unless their partition is being given away: the log has them."""
-        self.tallies.on_undeliverable(len(events))
+        self.counts.on_undeliverable(len(events))
         if not flow.closing:
             self.dead_letters.add(flow, first, events, reason, detail)
             self.wake()
@@ -247,31 +250,36 @@ class Listener:
         self._wake.set()
         self._around.settled.set()
 
+    def _on_letter_done(self, flow: PartitionFlow, first: int, events: Sequence[Event], reason: Reason) -> None:
+        self.counts.on_dead_lettered(reason, len(events))
+        self._around.account.on_dead_lettered(flow, first, events, reason)
+
     def _on_letter_refused(self, flow: PartitionFlow, event: Event, why: str) -> None:
-        place = {"partition": str(flow.partition), "position": event.position}
         _say.error(
             "dead_letter_refused",
             type=self.event_type.name,
-            **place,
+            partition=str(flow.partition),
+            position=event.position,
             why=why,
             effect="it waits and is tried again; its partition goes on up to limits.uncommitted_events",
         )
-        self._around.incident("dead_letter_refused", type=self.event_type.name, **place, detail=why)
+        self._around.account.on_letter_refused(self.event_type.name, flow.partition, event.position, why)
 
     def _stop(self, flow: PartitionFlow, event: Event, reason: Reason, detail: str) -> None:
         if self.is_stopped:
             return
         self.is_stopped = True
         self.inbox.press("stopped", on=True)
-        place = {"partition": str(flow.partition), "position": event.position}
         _say.error(
             "event_type_stopped",
             type=self.event_type.name,
-            **place,
+            partition=str(flow.partition),
+            position=event.position,
             reason=reason.value,
             detail=detail,
             remedy="give the type a dead_letter destination, or mend the event's cause; then restart",
         )
-        self._around.incident("type_stopped", type=self.event_type.name, **place, detail=f"{reason.value}: {detail}")
+        why = f"{reason.value}: {detail}"
+        self._around.account.on_type_stopped(self.event_type.name, flow.partition, event.position, why)
         # What waits is of no use any more, and would weigh on the budget of all others.
         self.let_go(self.inbox.flows.values())

@@ -158,9 +158,14 @@ class KafkaLog:
         """Fetch again from the partitions; those not owned are passed over."""
         self._positions.resume(partitions)
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> frozenset[Partition]:
+    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
         """Commit what is owned of the positions, in one request, once none is under way; `limits.commit_deadline`."""
         return await self._positions.commit(positions)
+
+    def place(self, position: Position) -> int:
+        """Return the offset that a position is."""
+        assert isinstance(position, int)
+        return position
 
     async def affirm(self) -> bool:
         """Ask within `limits.commit_deadline`. See `EventLog.affirm`."""

@@ -78,9 +78,9 @@ class Status:
 
     def _verdicts(self) -> Family:
         congested = GaugeMetricFamily("tidegate_congested", "Last verdict: 1 congested.", labels=["route", "cause"])
-        for name, verdict in self._recorder.verdicts.items():
+        for name, verdict in self._recorder.verdicts.last.items():
             congested.add_metric([name, verdict.cause.value], float(bool(verdict.congested)))
-        for name, told in self._recorder.budget_verdicts.items():
+        for name, told in self._recorder.verdicts.last_of_budgets.items():
             congested.add_metric([name, told.cause.value], float(bool(told.congested)))
         return congested
 
@@ -90,7 +90,7 @@ class Status:
         )
         delays = GaugeMetricFamily("tidegate_queue_delay_seconds", "Depth over drain rate.", labels=["route"])
         drains = GaugeMetricFamily("tidegate_drain_rate_events", "Taken by consumers, per second.", labels=["route"])
-        for name, told in self._recorder.budget_verdicts.items():
+        for name, told in self._recorder.verdicts.last_of_budgets.items():
             for priority, rate in zip(self._recorder.lags, told.rates, strict=True):
                 rates.add_metric([name, priority], rate)
             drains.add_metric([name], told.drain.rate)
@@ -122,6 +122,12 @@ class Status:
         for name, count in self._recorder.confirmed.items():
             confirmed.add_metric([name], count)
         yield confirmed
+        ahead = CounterMetricFamily(
+            "tidegate_ahead_of_clock_events", "Of these, before their own timestamp.", labels=["class"]
+        )
+        for name, count in self._recorder.ahead_of_clock.items():
+            ahead.add_metric([name], count)
+        yield ahead
 
     def _per_type(self) -> Iterable[Family]:
         sizes = GaugeMetricFamily("tidegate_batch_size_events", "Released per tick.", labels=["type"])

@@ -81,12 +81,14 @@ class Epoch:
         positions = await self._owner.on_revoked([share.partition for share in shares.values()])
         final = [share for partition in positions if (share := shares.get(partition)) is not None]
         self._note(final, positions)
+        taken: Mapping[Partition, int] = {}
         try:
-            await self._commit(lambda: final)
+            taken = await self._commit(lambda: final)
         except LogError as error:
             _say.warning("final_commit_failed", partitions=len(final), why=str(error), effect="duplicates")
+        self._owner.on_ended(taken)
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> frozenset[Partition]:
+    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
         """Commit what is owned of the positions; see `EventLog.commit`."""
         self._note(self._owned(positions), positions)
         return await self._commit(lambda: self._owned(positions))
@@ -130,17 +132,17 @@ class Epoch:
             if (offset := self._fetches.offset_of(positions[share.partition])) is not None:
                 share.finish(offset)
 
-    async def _commit(self, choose: Callable[[], Collection[Share]]) -> frozenset[Partition]:
+    async def _commit(self, choose: Callable[[], Collection[Share]]) -> dict[Partition, int]:
         """Commit what is done of the shares chosen, once it is this commit's turn; return what the group took."""
         async with self._commits:
             offsets = {one.partition: Committed(one.done, one.topic_id) for one in choose() if one.began is not None}
             if not offsets:
-                return frozenset()
+                return {}
             taken, refused = await self._group.commit(self._membership, offsets)
             self._say_left_out(offsets.keys() - taken)
             for topic in refused:
                 self._on_refused(topic)
-            return taken
+            return {at: offsets[at].offset for at in offsets if at in taken}
 
     def _say_left_out(self, partitions: Collection[Partition]) -> None:
         """Say once what the group does not take, until it takes everything again."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 
 import structlog
 
-from proxy.bridge.event_log import PartitionOwner
+from proxy.bridge.event_log import Beginning, PartitionOwner
 from proxy.model import Partition
 from proxy.positions.identity import Committed, Looks
 from proxy.positions.port import EARLIEST, LATEST, Fetches, Group, Offsets
@@ -91,14 +91,16 @@ class Placing:
         known = [share for share in ours if share.began is None]
         adrift = [share for share in ours if share.unavailable is not None]
         gone = [share for share in shares.values() if share.successor and now - share.noticed_at >= SETTLE_SECONDS]
-        starts = await self._starts(known, committed)
+        starts, ends = await asyncio.gather(self._starts(known, committed), self._ends(known))
         bounds = await self._bounds([*adrift, *gone])
         if current() is not shares:
             return True
         for share in known:
             if (start := starts.get(share.partition)) is not None:
                 is_pinned = share.partition in committed or self._start == EARLIEST
-                self._begin_at(share, start, is_pinned=is_pinned)
+                self._begin_at(
+                    share, start, committed.get(share.partition), ends.get(share.partition), is_pinned=is_pinned
+                )
         for share in adrift:
             if (found := bounds.get(share.partition)) is not None:
                 self._replace(share, *found)
@@ -142,6 +144,10 @@ class Placing:
         found = await self._offsets.offsets(times) if times else {}
         return {**found, **{at: committed[at].offset for at in wanted & committed.keys()}}
 
+    async def _ends(self, shares: Collection[Share]) -> Mapping[Partition, int]:
+        """Only for the record; those that the log can't tell of now are left out."""
+        return await self._offsets.offsets({share.partition: LATEST for share in shares}) if shares else {}
+
     async def _bounds(self, shares: Collection[Share]) -> dict[Partition, tuple[int, int]]:
         """Return the first offset and the end of each share that the log can tell of now."""
         wanted = [share.partition for share in shares]
@@ -153,7 +159,11 @@ class Placing:
         )
         return {at: (first[at], end[at]) for at in wanted if at in first and at in end}
 
-    def _begin_at(self, share: Share, offset: int, *, is_pinned: bool) -> None:
+    def _begin_at(
+        self, share: Share, offset: int, committed: Committed | None, end: int | None, *, is_pinned: bool
+    ) -> None:
+        known = committed.offset if committed is not None and committed.topic_id in {"", share.topic_id} else None
+        self._owner.on_begun(share.partition, Beginning(share.topic_id, offset, known, end))
         self._begun.add(share.partition.topic)
         share.began = share.done = offset
         share.gap = range(0)
@@ -180,7 +190,7 @@ class Placing:
                 share.is_pinned = False
             # Offsets, not records: whether compaction or a transaction's end had left gaps there, nobody can tell now.
             _say.error("log_truncated", lost_at_most=first - wanted, **where)
-            self._owner.on_truncated(share.partition, first - wanted)
+            self._owner.on_truncated(share.partition, first - wanted, first)
         elif wanted > end:
             self._restart(share, wanted, first, end)
             return
@@ -199,4 +209,4 @@ class Placing:
         if share.began is not None:
             # Positions of the log that was deleted must move nothing in the one that took its name.
             share.is_paused = share.partition in self._owner.on_assigned([share.partition])
-        self._begin_at(share, first, is_pinned=False)
+        self._begin_at(share, first, None, end, is_pinned=False)

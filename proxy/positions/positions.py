@@ -86,7 +86,7 @@ class Positions:
         """Read nothing from the share until it is placed again."""
         self._placing.hold(share)
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> frozenset[Partition]:
+    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
         """Commit what is owned of the positions, in one request, once none is under way; see `EventLog.commit`."""
         return await self._epoch.commit(positions)
 

@@ -48,7 +48,7 @@ class Share:
     def finish(self, offset: int) -> None:
         """Note that everything up to the offset is done with; one from before this epoch is passed over."""
         if self.began is not None and offset >= self.began:
-            self.done = offset + 1
+            self.done = max(self.done, offset + 1)  # what is handed out again was done with before
             self._pass_gap()
 
     def skip(self, first: int) -> bool:

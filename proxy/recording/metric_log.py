@@ -1,24 +1,25 @@
 """The metric log: JSON Lines for the reports (docs/metric-log.md), never in the bridge's way.
 
 `write` appends to a bounded buffer and returns. `run` empties the buffer every half second, off the event loop, into
-the files of `folder`. What fails there is counted, said once per change of state, and tried again.
+the files of `folder`. What fails there, whatever it is, is said once per change of state and tried again; what is lost
+by that is counted. No failure leaves `run` or `close`.
 """
 
 import asyncio
 import contextlib
 import json
-import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import structlog
 
+from proxy.recording.disk_thread import DiskThread, Work
 from proxy.recording.folder import MetricFolder
+from proxy.records import Drops, enveloped
 from proxy.settings import MetricLogSettings
 
-SCHEMA_VERSION = 1
 FLUSH_INTERVAL = 0.5
 """Seconds between two writes to the disk."""
 RETRY_INTERVAL = 2.0
@@ -31,25 +32,8 @@ CHUNK_RECORDS = 500
 _say = structlog.get_logger("tidegate.metrics")
 _as_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
-Offload = Callable[[Callable[[float], None], float], Awaitable[None]]
-"""Runs `work(now)` where blocking does no harm, and returns when it has ended."""
-
-
-async def on_daemon_thread(work: Callable[[float], None], now: float) -> None:
-    """Run the work on a thread that can't hold up the process's exit, as `asyncio.to_thread` would on a hung disk."""
-    ended: Future[None] = Future()
-    ended.set_running_or_notify_cancel()
-
-    def run() -> None:
-        try:
-            work(now)
-        except BaseException as error:  # noqa: BLE001 - raised again where the future is awaited
-            ended.set_exception(error)
-        else:
-            ended.set_result(None)
-
-    threading.Thread(target=run, name="metric-log", daemon=True).start()
-    await asyncio.wrap_future(ended)
+Offload = Callable[[Work, float], Awaitable[None]]
+"""Does `work(now)` where blocking does no harm, and returns when it has ended; `OSError` if it can't be done."""
 
 
 class MetricLog:
@@ -65,22 +49,23 @@ class MetricLog:
         wall: Callable[[], float],
         instance: str,
         *,
-        offload: Offload = on_daemon_thread,
+        offload: Offload | None = None,
     ) -> None:
         self._wall = wall
         self._instance = instance
-        self._offload = offload
+        self._thread = DiskThread("metric-log")
+        self._offload = offload or self._thread.run
         self._bound = settings.buffer_records
         self._folder = (
             None if settings.folder is None else MetricFolder(Path(settings.folder), settings, wall, instance)
         )
-        self._waiting: deque[dict[str, object]] = deque()
+        self._waiting: deque[Mapping[str, Any]] = deque()
         self._lines: deque[bytes] = deque()
-        self._disk_in_use = threading.Lock()
         self._overflowed = 0
         self._unwritable = 0
         self._said_records = 0
         self._said_files = 0
+        self._is_closed = False
         self.failing = False
         """Whether the last attempt to write failed."""
 
@@ -99,25 +84,22 @@ class MetricLog:
         """Finished files removed since the start to keep the folder within `total_bytes`."""
         return 0 if self._folder is None else self._folder.dropped
 
-    def write(self, record: Mapping[str, object]) -> None:
-        """Take a record: `kind` and its fields; version, instance and, unless given, `at_ms` are added.
-
-        Never blocks, never raises. What the record holds must not be altered afterwards.
-        """
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Take a record, envelope and all. Never blocks, never raises; what it holds must not be altered afterwards."""
         if self._folder is None:
             return
         if self.waiting >= self._bound:
             self._overflowed += 1
             return
-        self._waiting.append({"v": SCHEMA_VERSION, "at_ms": self._now_ms(), "instance": self._instance, **record})
+        self._waiting.append(record)
 
     async def run(self) -> None:
-        """Write what was taken, until cancelled; returns at once if no folder is set."""
+        """Write what was taken, until cancelled or closed; returns at once if no folder is set."""
         if self._folder is None:
             return
         loop = asyncio.get_running_loop()
-        while True:
-            await self._offload(self._drain, loop.time())
+        while not self._is_closed:
+            await self._at_disk(self._drain, loop.time())
             await asyncio.sleep(RETRY_INTERVAL if self.failing else FLUSH_INTERVAL)
 
     async def close(self) -> None:
@@ -127,23 +109,30 @@ class MetricLog:
         """
         if self._folder is None:
             return
+        self._is_closed = True
         effect = "they are lost"
         try:
             async with asyncio.timeout(CLOSE_DEADLINE):
-                await self._offload(self._finish, asyncio.get_running_loop().time())
+                await self._at_disk(self._finish, asyncio.get_running_loop().time())
         except TimeoutError:
             effect = "perhaps lost; the next start finishes the file"
         else:
             if not self.waiting:
                 return
+        finally:
+            self._thread.close()
         _say.warning("metric_log_unfinished", records_left=self.waiting, effect=effect)
 
-    def _now_ms(self) -> int:
-        return int(self._wall() * 1000)
+    async def _at_disk(self, work: Work, now: float) -> None:
+        """Work where blocking does no harm; where that can't be (no thread to be had), it is a failure of the disk."""
+        try:
+            await self._offload(work, now)
+        except OSError as error:
+            self._fail(error)
 
     def _drain(self, now: float) -> None:
         assert self._folder is not None
-        with self._disk_in_use, self._telling_of_failure():
+        with self._telling_of_failure():
             self._folder.rotate_if_old(now)
             while self._waiting or self._lines or self._unsaid_losses():
                 self._make_lines()
@@ -154,24 +143,16 @@ class MetricLog:
     def _finish(self, now: float) -> None:
         assert self._folder is not None
         self._drain(now)
-        with self._disk_in_use, self._telling_of_failure():
+        with self._telling_of_failure():
             self._folder.rotate()
             self._folder.finish_leftovers()
 
     @contextlib.contextmanager
     def _telling_of_failure(self) -> Iterator[None]:
-        assert self._folder is not None
         try:
             yield
-        except OSError as error:
-            if not self.failing:
-                _say.warning(
-                    "metric_log_unavailable",
-                    folder=str(self._folder.path),
-                    why=str(error),
-                    effect="records wait, then are dropped and counted; data flows on",
-                )
-            self.failing = True
+        except Exception as error:  # noqa: BLE001 - whatever fails here must not end the process
+            self._fail(error)
         else:
             if self._lines:
                 return  # the disk did something else, and still has not taken these
@@ -179,24 +160,25 @@ class MetricLog:
                 _say.info("metric_log_available", dropped_records=self.dropped_records)
             self.failing = False
 
+    def _fail(self, error: Exception) -> None:
+        assert self._folder is not None
+        if not self.failing:
+            _say.warning(
+                "metric_log_unavailable",
+                folder=str(self._folder.path),
+                why=str(error) if isinstance(error, OSError) else repr(error),
+                effect="records wait, then are dropped and counted; data flows on",
+            )
+        self.failing = True
+
     def _unsaid_losses(self) -> bool:
         return self.dropped_records > self._said_records or self.dropped_files > self._said_files
 
     def _make_lines(self) -> None:
         if self._unsaid_losses():
             records, files = self.dropped_records, self.dropped_files
-            self._lines.append(
-                _line(
-                    {
-                        "v": SCHEMA_VERSION,
-                        "kind": "drops",
-                        "at_ms": self._now_ms(),
-                        "instance": self._instance,
-                        "records": records - self._said_records,
-                        "files": files - self._said_files,
-                    }
-                )
-            )
+            drops = Drops(records=records - self._said_records, files=files - self._said_files)
+            self._lines.append(_line(enveloped(drops, at_ms=int(self._wall() * 1000), instance=self._instance)))
             self._said_records, self._said_files = records, files
         while self._waiting and len(self._lines) < CHUNK_RECORDS:
             record = self._waiting[0]
@@ -209,5 +191,5 @@ class MetricLog:
             self._waiting.popleft()
 
 
-def _line(record: dict[str, object]) -> bytes:
+def _line(record: Mapping[str, Any]) -> bytes:
     return _as_json(record).encode() + b"\n"

@@ -71,14 +71,17 @@ def stops_against_classes(stops: DataFrame, classes: DataFrame) -> DataFrame:
 
 
 def bridge_against_proof(by_class: DataFrame, proven: DataFrame) -> DataFrame:
-    """Compare what the bridge received and confirmed with what was produced and consumed, where that is known.
+    """Compare what the bridge did with what was produced and consumed, where that is known.
 
-    Each event consumed counts once here. What was read again after a restart, or waits in a queue, makes a difference.
+    What is produced is done with by the bridge or still in the log; what it received and did not finish is in the log,
+    too. Each event consumed counts once here. What was sent again after a restart, or waits in a queue, makes a
+    difference.
     """
-    both = proven.join(by_class.select("run", "class", "received", "confirmed"), ["run", "class"], "left")
+    both = proven.join(by_class.select("run", "class", "confirmed"), ["run", "class"], "left")
+    settled = fn.coalesce("confirmed", fn.lit(0)) + fn.col("dead_lettered") + fn.col("left_in_log")
     pairs = fn.explode(
         fn.array(
-            _pair("events received by the bridge = produced", fn.col("received"), fn.col("produced")),
+            _pair("confirmed + dead-lettered + still in the log = produced", settled, fn.col("produced")),
             _pair("events confirmed = consumed", fn.col("confirmed"), fn.col("delivered") + fn.col("unexpected")),
         )
     )

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from proxy.reports.analysis import Analysis, Row
+from proxy.reports.records import UNKNOWN
 
 VERSION = 1
 
@@ -114,8 +115,7 @@ def _notices(analysis: Analysis, run: str, unreadable: Sequence[str]) -> list[st
     told = []
     if unreadable:
         told.append(f"could not be read to the end and were left out: {', '.join(unreadable)}")
-    if rejected := sum(row["lines"] for row in tables["rejected_lines"] if row["run"] == run):
-        told.append(f"{rejected:,} lines are no records and were left out (listed below)")
+    told += _left_out([row for row in tables["rejected_lines"] if row["run"] == run])
     processes = [row for row in tables["processes"] if row["run"] == run]
     if dropped := sum(row["dropped_records"] for row in processes):
         told.append(f"the bridge dropped {dropped:,} records (buffer full or disk error): counts are too low")
@@ -127,6 +127,17 @@ def _notices(analysis: Analysis, run: str, unreadable: Sequence[str]) -> list[st
         told.append(f"{unended} of {len(processes)} processes left no stop record; their last interval may be missing")
     if not (kinds.get("produced") and kinds.get("consumed")):
         told.append("no records of producers and consumers: lost, duplicated and consumed time are not known")
+    if ahead := sum(row["ahead_of_clock"] for row in tables["traffic_by_class"] if row["run"] == run):
+        told.append(f"{ahead:,} events were confirmed before their own timestamp: a producer's clock is ahead")
     if wrong := sum(row["difference"] != 0 for row in tables["cross_checks"] if row["run"] == run):
         told.append(f"{wrong} cross-checks differ (listed below)")
     return [f"{run}: {text}" for text in told]
+
+
+def _left_out(rows: Sequence[Row]) -> list[str]:
+    told = []
+    if rejected := sum(row["lines"] for row in rows if row["reason"] != UNKNOWN):
+        told.append(f"{rejected:,} lines are no records and were left out (listed below)")
+    if unknown := sum(row["lines"] for row in rows if row["reason"] == UNKNOWN):
+        told.append(f"{unknown:,} records are of kinds that this version does not know; nothing is made of them")
+    return told

@@ -8,9 +8,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
+from proxy import records as declared
 from proxy.reports.files import as_spark_path
-from proxy.reports.schema import CORRUPT, ENVELOPE, KINDS, VERSION, is_sound, with_corrupt
+from proxy.reports.schema import CORRUPT, ENVELOPE, KINDS, is_sound, with_corrupt
 
+UNKNOWN = "unknown kind"
+"""The reason of a line that a newer writer may have left: nothing is wrong with it, and nothing is made of it."""
 SAMPLE_CHARACTERS = 120
 """So much of a line that is no record is shown."""
 
@@ -20,7 +23,7 @@ class Records:
     """The records of every run, with the instant that is 0 s in each."""
 
     parsed: DataFrame
-    """run, file, kind (null: no record), reason and sample of what is none, at_ms, instance, a struct for each kind."""
+    """run, file, kind (null: no record), reason and sample of what is none, at_ms, instance, a struct per kind read."""
     start_ms: Mapping[str, int]
 
     def of(self, kind: str) -> DataFrame:
@@ -76,11 +79,11 @@ def _reason() -> Column:
         lambda chain, item: chain.when(fn.col("head.kind") == item[0], is_sound(item[1], fn.col(item[0]))),
         KINDS.items(),
         fn.when(fn.lit(col=False), fn.lit(col=False)),
-    )
+    ).otherwise(fn.lit(col=True))  # of a kind that is declared and not read here
     return (
         fn.when(head[CORRUPT].isNotNull() & fn.col("value").rlike(r"^\s*\{.*[^}\s]\s*$"), "cut off")
         .when(~is_sound(ENVELOPE, head), "malformed")
-        .when(head["v"] != VERSION, "another version")
-        .when(~fn.col("head.kind").isin(list(KINDS)), "unknown kind")
+        .when(~head["v"].isin(list(declared.READABLE)), "another version")
+        .when(~fn.col("head.kind").isin(list(declared.KINDS)), UNKNOWN)
         .when(~sound, "malformed")
     )

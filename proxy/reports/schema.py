@@ -1,10 +1,11 @@
 """The records of a metric log as Spark types, and what makes one believable.
 
-docs/metric-log.md says what each field means. A field that is not nullable here must be there; fields unknown here are
-passed over, so that a newer writer of the same version can add some.
+`proxy.records` declares them and docs/metric-log.md shows them. A field that is neither optional nor added later must
+be there; fields unknown here are passed over, so that a newer writer of the same version can add some.
 """
 
 from functools import reduce
+from typing import Any, get_args, get_origin
 
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
@@ -20,116 +21,52 @@ from pyspark.sql.types import (
     StructType,
 )
 
-VERSION = 1
+from proxy import records
+from proxy.records import Buckets, Part, fields_of
+
 CORRUPT = "_corrupt"
 """Where Spark puts the text of a line that does not fit its schema."""
 MOST = 10**13
 """No count and no time in milliseconds (the year 2286) is larger; 900,000 of the largest can be added up."""
 LAST_BUCKET = 3286
 """Index of one hour, the highest value of the layout."""
-
-_STRING, _BOOLEAN, _LONG, _DOUBLE = StringType(), BooleanType(), LongType(), DoubleType()
-_COUNTS = MapType(StringType(), LongType())
-
-
 BUCKETS = MapType(StringType(), LongType())
 """Sparse bucket counts: index as text, as JSON has it, and count."""
-
-
-def _struct(required: dict[str, DataType], optional: dict[str, DataType] | None = None) -> StructType:
-    fields = [StructField(name, kind, nullable=False) for name, kind in required.items()]
-    return StructType(fields + [StructField(name, kind) for name, kind in (optional or {}).items()])
-
-
-ENVELOPE = _struct({"v": _LONG, "kind": _STRING, "at_ms": _LONG}, {"instance": _STRING})
-
-_ROUTE = _struct({"policy": _STRING, "queues": ArrayType(_STRING)})
-_LAYOUT = _struct({"unit": _STRING, "lowest": _LONG, "highest": _LONG, "digits": _LONG})
-_TRAFFIC: dict[str, DataType] = {
-    "interval_s": _DOUBLE,
-    "class": _STRING,
-    "received": _LONG,
-    "received_bytes": _LONG,
-    "confirmed": _LONG,
-    "confirmed_bytes": _LONG,
-    "nacked": _LONG,
-    "unknown": _LONG,
-    "dead_lettered": _COUNTS,
-    "resent": _LONG,
-    "resent_unknown": _LONG,
-    "overtaken": _LONG,
-    "waiting": _LONG,
-    "publish_us": BUCKETS,
-    "bridge_us": BUCKETS,
+_SCALARS: dict[Any, DataType] = {
+    str: StringType(),
+    bool: BooleanType(),
+    int: LongType(),
+    float: DoubleType(),
+    Buckets: BUCKETS,
 }
-_BACKLOG: dict[str, DataType] = {"lag": _LONG, "lag_age_s": _DOUBLE}
-_BATCH_SIZES = _struct({"sum": _DOUBLE, "min": _DOUBLE, "max": _DOUBLE, "types": _LONG})
 
-_CONTROL: dict[str, DataType] = {
-    "cuts": _LONG,
-    "hot": ArrayType(_STRING),
-    "queue_delay_us": _LONG,
-    "drain_rate": _DOUBLE,
-    "depth": _LONG,
-    "rates": MapType(_STRING, _DOUBLE),
-}
-"""What a verdict has of a route under `class_budget` only."""
 
-KINDS: dict[str, StructType] = {
-    "start": _struct(
-        {
-            "version": _STRING,
-            "layout": _LAYOUT,
-            "classes": ArrayType(_STRING),
-            "routes": MapType(_STRING, _ROUTE),
-        }
-    ),
-    "route": _struct(
-        {
-            "interval_s": _DOUBLE,
-            "route": _STRING,
-            "state": _STRING,
-            "in_flight": _LONG,
-            "confirmed": _LONG,
-            "nacked": _LONG,
-            "unknown": _LONG,
-            "undeliverable": _LONG,
-            "publish_us": BUCKETS,
-        },
-        {"depth": _LONG, "queues": MapType(_STRING, _LONG), "consumers": _LONG},
-    ),
-    "class": _struct(_TRAFFIC, {**_BACKLOG, "batch_size": _BATCH_SIZES}),
-    "type": _struct(
-        {**_TRAFFIC, "type": _STRING, "topic": _STRING, "route": _STRING, "paused": _BOOLEAN},
-        {**_BACKLOG, "batch_size": _DOUBLE},
-    ),
-    "verdict": _struct(
-        {"route": _STRING, "cause": _STRING, "errors": _LONG, "samples": _LONG},
-        {
-            "congested": _BOOLEAN,
-            "p50_us": _DOUBLE,
-            "threshold_us": _DOUBLE,
-            "threshold_errors": _DOUBLE,
-            "min_samples": _LONG,
-            **_CONTROL,
-        },
-    ),
-    "incident": _struct(
-        {"name": _STRING},
-        {
-            "route": _STRING,
-            "type": _STRING,
-            "topic": _STRING,
-            "partition": _LONG,
-            "count": _LONG,
-            "detail": _STRING,
-        },
-    ),
-    "drops": _struct({"records": _LONG, "files": _LONG}),
-    "stop": _struct({"confirmed": _LONG, "dead_lettered": _LONG, "unresolved": _LONG}),
-    "produced": _struct({"type": _STRING, "class": _STRING, "id": _STRING}),
-    "consumed": _struct({"type": _STRING, "class": _STRING, "id": _STRING, "event_ms": _LONG}),
+def schema_of(part: type[Part]) -> StructType:
+    """Return the Spark type of a kind, or of a part of one."""
+    return StructType(
+        [StructField(field.name, _type_of(field.type), nullable=not field.is_required) for field in fields_of(part)]
+    )
+
+
+def _type_of(kind: Any) -> DataType:
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    if isinstance(kind, type) and issubclass(kind, Part):
+        return schema_of(kind)
+    if get_origin(kind) is list:
+        return ArrayType(_type_of(get_args(kind)[0]))
+    if get_origin(kind) is dict:
+        _, value = get_args(kind)
+        return MapType(StringType(), _type_of(next((one for one in get_args(value) if one is not type(None)), value)))
+    raise TypeError(f"no Spark type is known for {kind}")
+
+
+ENVELOPE = schema_of(records.Envelope)
+KINDS = {
+    name: schema_of(records.KINDS[name])
+    for name in ("start", "route", "class", "type", "verdict", "incident", "drops", "stop", "produced", "consumed")
 }
+"""The kinds that the reports read. What else is declared is counted and passed over, as is what nobody knows."""
 
 
 def is_sound(schema: StructType, record: Column) -> Column:
@@ -161,6 +98,8 @@ def _is_believable(kind: DataType, value: Column) -> Column:
     if isinstance(kind, StructType):
         inner = [_fits(field, value[field.name]) for field in kind.fields]
         return fn.when(value.isNotNull(), reduce(Column.__and__, inner))
+    if isinstance(kind, ArrayType) and isinstance(kind.elementType, StructType):
+        return fn.forall(value, lambda one: fn.coalesce(_is_believable(kind.elementType, one), fn.lit(col=False)))
     if isinstance(kind, MapType) and isinstance(kind.valueType, LongType | DoubleType):
         return fn.forall(fn.map_values(value), lambda number: number.isNull() | number.between(0, MOST))
     return fn.when(value.isNotNull(), fn.lit(col=True))

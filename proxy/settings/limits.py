@@ -33,7 +33,10 @@ class Limits(Part):
     drain_deadline: Annotated[Seconds, Field(ge=0, le=600)] = 20.0
     """How long a stop waits for confirms of what was sent. Smaller: quicker stop, more duplicates after it."""
     commit_interval: Annotated[Seconds, Field(ge=0.05, le=10)] = 0.5
-    """How often the confirmed positions are committed. Larger: less work for the log, more duplicates after a crash."""
+    """The longest that confirmed positions wait for their commit; much at stake is committed at once.
+
+    Larger: less work for the log, more duplicates after a crash of a slow flow.
+    """
     commit_deadline: Annotated[Seconds, Field(ge=0.1, le=600)] = 5.0
     """One commit; then it is tried again at the next interval."""
 

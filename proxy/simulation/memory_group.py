@@ -89,6 +89,8 @@ class Group:
     def commit(self, name: str, generation: int, offsets: Mapping[Partition, Committed]) -> None:
         """Take the offsets; renew the member's session, as Kafka does.
 
+        Returns whose it took.
+
         Raises `AssignmentLostError` if the member is not of the current generation.
         """
         self.check(name, generation)

@@ -12,7 +12,7 @@ from proxy.model import Event, Partition, Position
 from proxy.positions import Positions
 from proxy.positions.port import Membership
 from proxy.settings import Limits, LogSettings
-from proxy.simulation.memory_cluster import MemoryCluster
+from proxy.simulation.memory_cluster import MemoryCluster, offset_of
 from proxy.simulation.memory_fetches import MemoryFetches
 from proxy.simulation.memory_group import Member
 from proxy.simulation.memory_port import MemoryMember, MemoryOffsets
@@ -91,9 +91,13 @@ class MemoryLog:
         """Fetch again from the partitions."""
         self.positions.resume(partitions)
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> frozenset[Partition]:
+    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
         """Commit what is owned of the positions."""
         return await self.positions.commit(positions)
+
+    def place(self, position: Position) -> int:
+        """Return the offset for which a position stands."""
+        return offset_of(position)
 
     async def affirm(self) -> bool:
         """Ask the group whether it still knows this member. See `EventLog.affirm`."""

@@ -12,7 +12,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, Records
 from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.group import LeaveGroupRequest
 
-from proxy.bridge.event_log import EventLog
+from proxy.bridge.event_log import Beginning, EventLog
 from proxy.kafka_log import KafkaLog
 from proxy.model import Event, Partition, Position
 from proxy.settings import Limits, LogSettings
@@ -36,6 +36,9 @@ class Owner:
         self.paused: Collection[Partition] = ()
         self.final: dict[Partition, Position] = {}
         self.lost: list[tuple[Partition, int]] = []
+        self.first_left: list[int] = []
+        self.beginnings: list[tuple[Partition, Beginning]] = []
+        self.ended: list[Mapping[Partition, int]] = []
         self.received: dict[Partition, list[Event]] = {}
         self.revoking: asyncio.Event | None = None
 
@@ -51,8 +54,15 @@ class Owner:
         self.revocations.append(set(partitions))
         return {partition: position for partition, position in self.final.items() if partition in partitions}
 
-    def on_truncated(self, partition: Partition, at_most: int) -> None:
+    def on_begun(self, partition: Partition, beginning: Beginning) -> None:
+        self.beginnings.append((partition, beginning))
+
+    def on_ended(self, taken: Mapping[Partition, int]) -> None:
+        self.ended.append(taken)
+
+    def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
         self.lost.append((partition, at_most))
+        self.first_left.append(first)
 
     def take(self, fetched: Mapping[Partition, list[Event]]) -> None:
         """Receive what a poll returned; all of it must belong to what is owned."""

@@ -243,7 +243,7 @@ class EventLogContract:
         stale = owner.received[partition][2].position
         owner.finish()
         await log.subscribe(frozenset())
-        assert await log.commit({partition: stale}) == frozenset()
+        assert await log.commit({partition: stale}) == {}
         log.pause([partition])
         log.resume([partition])
         assert not await log.affirm(), "nobody was asked, so nothing is proven"
@@ -262,11 +262,11 @@ class EventLogContract:
             await world.produce(name, numbered(5))
         log, owner = await join(topics=frozenset({topic, other}), metadata_age=30.0)
         await receive(log, owner, 10)
-        assert await log.commit(owner.finish()) == {Partition(topic, 0), Partition(other, 0)}
+        assert set(await log.commit(owner.finish())) == {Partition(topic, 0), Partition(other, 0)}
         await world.delete(other)
 
         async def is_left_out() -> bool:
-            return await log.commit(owner.finish()) == {Partition(topic, 0)}
+            return set(await log.commit(owner.finish())) == {Partition(topic, 0)}
 
         await until(is_left_out)
 

@@ -50,6 +50,8 @@ class Epoch:
     """So many of them the log knows to be done with."""
     rewound: bool = False
     """Records were handed out twice."""
+    lettered: set[int] = field(default_factory=set)
+    """Offsets of which the dead letter is confirmed."""
     failures: int = 0
     strayed: int = 0
     """Records received of another topic, one that was made anew under the name."""
@@ -113,6 +115,7 @@ class Epoch:
     def end_letter(self, sequence: int) -> None:
         """Note that a dead letter is confirmed."""
         self._parked.discard(sequence)
+        self.lettered.add(self.offsets[sequence])
 
     @property
     def out(self) -> int:

@@ -1,14 +1,13 @@
 """What a replica does, shown to the witness: what its log hands it, and how its events end."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.broker import Batch
-from proxy.bridge.event_log import PartitionOwner
+from proxy.bridge.event_log import Beginning, PartitionOwner
 from proxy.bridge.flow import PartitionFlow
 from proxy.model import Event, Outcome, Partition, Position, Reason
-from proxy.positions import Positions
 from proxy.settings import Limits, LogSettings
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.memory_log import MemoryLog
@@ -39,6 +38,10 @@ class WatchedLog(MemoryLog):
         show_fetched(fetched, self._listeners, self.name, self._witness)
         return fetched
 
+    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
+        """See `EventLog`."""
+        return await show_commit(super().commit, positions, self.name, self._witness)
+
     def cut_off(self) -> None:
         """Let nothing more of it pass to the log or back: its process was killed."""
         self._cluster.cut_off(self.name)
@@ -59,6 +62,22 @@ def show_fetched(
     witness.on_fetched(name, fetched)
 
 
+async def show_commit(
+    commit: Callable[[Mapping[Partition, Position]], Awaitable[Mapping[Partition, int]]],
+    positions: Mapping[Partition, Position],
+    name: str,
+    witness: Witness,
+) -> Mapping[Partition, int]:
+    """Commit, and tell the witness what the log took of the epochs that still last then."""
+    booked = {partition: witness.ranges.current(name, partition) for partition in positions}
+    taken = await commit(positions)
+    for partition, end in taken.items():
+        epoch = booked[partition]
+        if epoch is not None and epoch is witness.ranges.current(name, partition):
+            witness.on_taken(partition, epoch, end)
+    return taken
+
+
 class Log(Protocol):
     """A watched log of either kind."""
 
@@ -67,11 +86,6 @@ class Log(Protocol):
     @property
     def generation(self) -> int:
         """The last one that it is a part of."""
-        ...
-
-    @property
-    def positions(self) -> Positions:
-        """Where it stands."""
         ...
 
 
@@ -103,11 +117,25 @@ class WatchedOwner:
         finally:
             self._witness.on_revoked(self._name, partitions)
 
-    def on_truncated(self, partition: Partition, at_most: int) -> None:
+    def on_begun(self, partition: Partition, beginning: Beginning) -> None:
         """See `PartitionOwner`."""
-        share = self._log.positions.shares[partition]
-        self._witness.on_truncated(self._name, partition, at_most, share.gap.stop)
-        self._owner.on_truncated(partition, at_most)
+        self._owner.on_begun(partition, beginning)
+        listener = self._owner.listeners.get(partition.topic)
+        if listener is not None and partition in listener.inbox.flows:
+            self._witness.on_begun(self._name, partition, beginning)
+
+    def on_ended(self, taken: Mapping[Partition, int]) -> None:
+        """See `PartitionOwner`."""
+        for partition, end in taken.items():
+            epoch = self._witness.ranges.current(self._name, partition)
+            if epoch is not None:
+                self._witness.on_taken(partition, epoch, end)
+        self._owner.on_ended(taken)
+
+    def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
+        """See `PartitionOwner`."""
+        self._witness.on_truncated(self._name, partition, at_most, first)
+        self._owner.on_truncated(partition, at_most, first)
 
 
 class WatchedBridge:

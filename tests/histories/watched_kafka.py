@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.event_log import PartitionOwner
 from proxy.kafka_log import KafkaLog
-from proxy.model import Event, Partition
-from proxy.positions import Positions
+from proxy.model import Event, Partition, Position
 from proxy.settings import Limits, LogSettings
-from tests.histories.watched import WatchedOwner, show_fetched
+from tests.histories.watched import WatchedOwner, show_commit, show_fetched
 from tests.histories.witness import Witness
 
 
@@ -30,11 +29,6 @@ class WatchedKafkaLog(KafkaLog):
         """The last one that it is a part of."""
         return int(self._consumer._coordinator.generation)
 
-    @property
-    def positions(self) -> Positions:
-        """Where it stands."""
-        return self._positions
-
     async def start(self, owner: PartitionOwner) -> None:
         """See `EventLog`."""
         assert isinstance(owner, Assignment)
@@ -46,6 +40,10 @@ class WatchedKafkaLog(KafkaLog):
         fetched = await super().poll(wait)
         show_fetched(fetched, self._listeners, self.name, self._witness)
         return fetched
+
+    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
+        """See `EventLog`."""
+        return await show_commit(super().commit, positions, self.name, self._witness)
 
     def cut_off(self) -> None:
         """Close its sockets, as the death of its process does."""

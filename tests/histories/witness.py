@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Protocol
 
 from proxy.bridge.broker import Batch
+from proxy.bridge.event_log import Beginning
 from proxy.model import Event, Outcome, Partition, Reason
 from proxy.positions.identity import Committed
 from proxy.publish_lane.wire import Sent
@@ -19,6 +20,7 @@ from tests.histories.epoch import Epoch
 from tests.histories.facts import Fact, Facts
 from tests.histories.memory_wire import Verdict
 from tests.histories.plan import LANES, MAX_AGE
+from tests.histories.ranges import Booked, Ranges
 from tests.histories.replica_account import ReplicaAccount
 
 MOST_VIOLATIONS = 8
@@ -42,6 +44,7 @@ class Witness:
 
     def __init__(self, settings: Settings, cluster: MemoryCluster, wall: Callable[[], float]) -> None:
         self.facts = Facts()
+        self.ranges = Ranges()
         self.told: dict[str, ReplicaAccount] = {}
         """By replica."""
         self.violations: list[str] = []
@@ -109,6 +112,15 @@ class Witness:
                 self.holders[partition] = generation, replica
         self.note(f"{replica} gets {', '.join(map(str, partitions)) or 'nothing'}")
         self._pass("assigned")
+
+    def on_begun(self, replica: str, partition: Partition, beginning: Beginning) -> None:
+        """Note where a replica begins to read a partition."""
+        self.ranges.begin(replica, partition, self.epochs[replica, partition], beginning)
+
+    def on_taken(self, partition: Partition, booked: Booked, end: int) -> None:
+        """Judge a commit of which a replica is told that the log took it."""
+        if wrong := self.ranges.take(partition, booked, end):
+            self.accuse(wrong)
 
     def on_joining(self) -> None:
         """Note that a replica asks to be part of the next generation."""

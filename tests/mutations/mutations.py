@@ -35,7 +35,9 @@ INBOX = "proxy/bridge/inbox.py"
 OFFSETS = "proxy/bridge/offsets.py"
 BUDGETED = "proxy/steering/budgeted.py"
 RECORDER = "proxy/recording/recorder.py"
-TALLY = "proxy/bridge/tally.py"
+TALLY = "proxy/recording/tally.py"
+BOOKS = "proxy/recording/books.py"
+SHARE = "proxy/positions/share.py"
 LEDGER = "proxy/publish_lane/ledger.py"
 SESSION = "proxy/publish_lane/session.py"
 FRAMES = "proxy/publish_lane/frames.py"
@@ -53,9 +55,9 @@ MUTATIONS = (
     Mutation(
         "commit before confirm",
         COMMITTER,
-        "positions = {flow.partition: flow.watermark.position for flow in due}",
-        "positions = {flow.partition: flow._queue[0].events[-1].position if flow._queue else "
-        "flow.watermark.position for flow in due}",
+        "await self._log.commit({flow.partition: flow.watermark.position for flow in due})",
+        "await self._log.commit({flow.partition: flow._queue[0].events[-1].position if flow._queue else "
+        "flow.watermark.position for flow in due})",
     ),
     Mutation(
         "watermark off by one",
@@ -72,8 +74,8 @@ MUTATIONS = (
     Mutation(
         "final commit ahead of the confirms",
         FLOW,
-        "        if outcome is Outcome.CONFIRMED:\n            self.watermark",
-        "        if outcome is Outcome.CONFIRMED or self.closing:\n            self.watermark",
+        "        if outcome is Outcome.CONFIRMED:\n            self._resolve",
+        "        if outcome is Outcome.CONFIRMED or self.closing:\n            self._resolve",
     ),
     Mutation(
         "nack taken as ack",
@@ -223,8 +225,8 @@ MUTATIONS = (
     Mutation(
         "fencing ignored",
         COMMITTER,
-        "            self._lease.end()\n            return",
-        "            self._lease.renew(started)\n            return",
+        "                self._lease.end()\n",
+        "                self._lease.renew(asyncio.get_running_loop().time())\n",
     ),
     Mutation(
         "epoch ignored: flows outlive their revocation",
@@ -348,10 +350,70 @@ MUTATIONS = (
         "\n    def _record_routes_and_classes(",
     ),
     Mutation(
+        "what the log left out of a commit counts as committed",
+        COMMITTER,
+        "            if flow.partition in taken:\n",
+        "            flow.watermark.committed = max(flow.watermark.committed, resolved)\n"
+        "            if flow.partition in taken:\n",
+    ),
+    Mutation(
+        "what the log left out of a commit is forgotten",
+        COMMITTER,
+        "            self._stake.put_back([flow for flow in due if flow.partition not in taken], 0)\n",
+        "",
+    ),
+    Mutation(
+        "what a failed commit held is forgotten",
+        COMMITTER,
+        "                if not is_taken:\n",
+        "                if False:\n",
+    ),
+    Mutation(
+        "commits go back when records are handed out again",
+        SHARE,
+        "            self.done = max(self.done, offset + 1)",
+        "            self.done = offset + 1",
+    ),
+    Mutation(
+        "the last commit of an epoch is not booked",
+        ASSIGNMENT,
+        "                self._account.on_committed(flow, resolved, taken[flow.partition])\n",
+        "                pass\n",
+    ),
+    Mutation(
+        "a committed range begins where it ends",
+        BOOKS,
+        "                first=epoch.end,\n",
+        "                first=end,\n",
+    ),
+    Mutation(
+        "dead letters are booked as delivered",
+        BOOKS,
+        "    told.delivered -= count\n",
+        "",
+    ),
+    Mutation(
+        "dead letters are booked a commit too early",
+        BOOKS,
+        "        while epoch.letters and epoch.letters[0][0] <= resolved:\n",
+        "        while epoch.letters:\n",
+    ),
+    Mutation(
+        "delivered events are booked again with every commit",
+        BOOKS,
+        "        epoch.committed = resolved\n",
+        "",
+    ),
+    Mutation(
+        "the last ranges are not written",
+        RECORDER,
+        "        self.books.write()\n",
+        "",
+    ),
+    Mutation(
         "truncation untold",
         ASSIGNMENT,
-        '        self._incident("truncated", **where, count=at_most, '
-        'detail="at most so many: gaps in the log count, too")\n',
+        "        self._account.on_truncated(partition, at_most, first)\n",
         "        return\n",
     ),
     Mutation(
@@ -381,7 +443,7 @@ MUTATIONS = (
     Mutation(
         "what the log dropped is passed over without a word",
         PLACING,
-        "            self._owner.on_truncated(share.partition, first - wanted)\n",
+        "            self._owner.on_truncated(share.partition, first - wanted, first)\n",
         "            del wanted\n",
     ),
     Mutation(
@@ -423,8 +485,8 @@ MUTATIONS = (
     Mutation(
         "a commit counts although the group left it out",
         EPOCH,
-        "            return taken\n",
-        "            return frozenset(offsets)\n",
+        "for at in offsets if at in taken}",
+        "for at in offsets}",
     ),
     Mutation(
         "the lag ends where the last look ended",

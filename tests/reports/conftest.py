@@ -31,6 +31,7 @@ TRAFFIC: dict[str, Any] = {
     "resent": 0,
     "resent_unknown": 0,
     "overtaken": 0,
+    "ahead_of_clock": 0,
     "waiting": 0,
     "lag": None,
     "lag_age_s": None,
@@ -111,7 +112,7 @@ def record() -> Record:
 
     def make(kind: str, at_ms: int = 1_000, **changes: Any) -> dict[str, Any]:
         fields = {name.rstrip("_"): value for name, value in changes.items()}
-        return {"v": 1, "kind": kind, "at_ms": at_ms, "instance": "one", **DEFAULTS[kind], **fields}
+        return {"v": 2, "kind": kind, "at_ms": at_ms, "instance": "one", **DEFAULTS[kind], **fields}
 
     return make
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from proxy import records as declared
 from proxy.reports.files import ReportError, is_readable, log_files
 from proxy.reports.overview import rejected_lines
 from proxy.reports.records import read_lines, with_records
 from proxy.reports.schema import KINDS, MOST
+from proxy.reports.traffic import traffic
 
 WRONG: list[tuple[str, str]] = [
     ('{"v":1,"kind":"class","at_ms":17', "cut off"),
@@ -31,7 +33,7 @@ WRONG: list[tuple[str, str]] = [
     ('{"v":1,"kind":"stop","at_ms":-1}', "malformed"),
     ('{"v":1,"kind":"stop","at_ms":1e400}', "malformed"),
     ('{"v":1,"kind":"stop","at_ms":99999999999999999999}', "malformed"),
-    ('{"v":2,"kind":"stop","at_ms":1}', "another version"),
+    ('{"v":3,"kind":"stop","at_ms":1}', "another version"),
     ('{"v":1,"kind":"surprise","at_ms":1}', "unknown kind"),
     ('{"v":1,"kind":"stop","at_ms":1}', "malformed"),
 ]
@@ -98,6 +100,28 @@ def test_a_record_is_malformed_when_a_field_can_not_be_counted_with(
     rejected = {row["run"]: row["reason"] for row in rows(rejected_lines(records.parsed))}
     taken = [case for number, case in enumerate(cases) if rejected.get(f"case_{number}") != "malformed"]
     assert taken == []
+
+
+def test_lines_of_version_1_are_read_when_a_log_holds_both(
+    record: Callable[..., Any], read: Callable[..., Any], rows: Callable[..., Any]
+) -> None:
+    lines = Path(__file__).with_name("version_1.jsonl").read_text().splitlines()
+    records = read([*lines, record("class", confirmed=4, ahead_of_clock=3)])
+    assert rows(rejected_lines(records.parsed)) == []
+    told = Counter(row["kind"] for row in records.parsed.select("kind").collect())
+    assert told == Counter(json.loads(line)["kind"] for line in lines) + Counter(["class"])
+    (of_class,) = rows(traffic(records.of("class"), ["run", "class"]))
+    assert (of_class["confirmed"], of_class["ahead_of_clock"]) == (25, 3)
+
+
+def test_records_of_a_kind_that_is_declared_and_not_read_are_counted_and_passed_over(
+    record: Callable[..., Any], read: Callable[..., Any], rows: Callable[..., Any]
+) -> None:
+    unread = [{"v": 2, "kind": kind, "at_ms": 1} for kind in declared.KINDS if kind not in KINDS]
+    records = read([record("stop"), *unread, {"v": 2, "kind": "later", "at_ms": 1}])
+    told = Counter(row["kind"] for row in records.parsed.select("kind").collect())
+    assert told == Counter({"stop": 1, None: 1, **dict.fromkeys((one["kind"] for one in unread), 1)})
+    assert [row["reason"] for row in rows(rejected_lines(records.parsed))] == ["unknown kind"]
 
 
 def test_a_field_that_nobody_knows_is_passed_over_when_the_version_is_known(

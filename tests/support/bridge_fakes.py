@@ -98,6 +98,9 @@ class ScriptedLog:
         """Of every partition; None: the log can't tell."""
         self.lag_delay = 0.0
         self.commit_delay = 0.0
+        """Of the whole way; what is committed counts from its middle."""
+        self.commits: list[float] = []
+        """When each was asked for."""
         self.others: dict[Partition, int] = {}
         self.stood: dict[Partition, Standing] = {}
         """How far the group has come in what this replica does not own."""
@@ -141,13 +144,17 @@ class ScriptedLog:
     def resume(self, partitions: Collection[Partition]) -> None:
         self.paused -= set(partitions)
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> frozenset[Partition]:
+    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
+        self.commits.append(asyncio.get_running_loop().time())
         self._fail()
-        await asyncio.sleep(self.commit_delay)
-        if self.owns_nothing:
-            return frozenset()
-        self.committed |= positions
-        return frozenset(positions)
+        await asyncio.sleep(self.commit_delay / 2)
+        taken = {} if self.owns_nothing else positions
+        self.committed |= taken
+        await asyncio.sleep(self.commit_delay / 2)
+        return {partition: self.place(position) + 1 for partition, position in taken.items()}
+
+    def place(self, position: Position) -> int:
+        return int(str(position).removeprefix("p"))
 
     async def affirm(self) -> bool:
         self.affirmed += 1
@@ -207,6 +214,7 @@ class CountingHost:
     def __init__(self) -> None:
         self.now = 0.0
         self.overtaken = 0
+        self.resolved = 0
         self.parked: list[tuple[PartitionFlow, int, Sequence[Event]]] = []
         self.called_back: list[PartitionFlow] = []
         self.sending: list[Batch] = []
@@ -220,6 +228,9 @@ class CountingHost:
     def on_failed(self, _outcome: Outcome, _count: int, *, congestion: bool) -> float:
         del congestion
         return self.now
+
+    def on_resolved(self, _flow: PartitionFlow, count: int) -> None:
+        self.resolved += count
 
     def on_undeliverable(
         self, flow: PartitionFlow, first: int, lost: Sequence[Event], _reason: Reason, _detail: str

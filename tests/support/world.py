@@ -11,11 +11,14 @@ from proxy.bridge.lease import Lease
 from proxy.bridge.listener import Listener, Shared
 from proxy.bridge.observer import UNOBSERVED
 from proxy.bridge.pump import Pump
-from proxy.bridge.tally import Tallies, Tally
+from proxy.bridge.stake import Stake
 from proxy.bridge.throttle import OpenThrottle, PacedThrottle, Throttle
 from proxy.congestion.collector import RouteStatistics
 from proxy.congestion.per_type import AimdBatchSize
 from proxy.model import Event
+from proxy.recording.books import Books
+from proxy.recording.tally import Tallies, Tally
+from proxy.records import Incident, Record
 from proxy.settings import DEFAULT_CLASSES, DeadLetter, EventType, Limits, Policy, Route, RoutingKey
 from proxy.simulation import virtual_time
 from tests.support.bridge_fakes import ScriptedLane, ScriptedLog
@@ -40,9 +43,11 @@ class World:
         self.limits = limits or Limits()
         self.log, self.lane, self.dead_lane = ScriptedLog(), ScriptedLane(), ScriptedLane()
         self.lease = Lease(SESSION / 2)
-        self.incidents: list[tuple[str, dict[str, object]]] = []
+        self.recorded: list[Record] = []
         settled = asyncio.Event()
-        self.assignment = Assignment(self.lease, settled, lambda: 3.0, self._incident)
+        account = Books(self.recorded.append, self.log.place)
+        self.stake = Stake(self.lease.asked, self.limits.uncommitted_events)
+        self.assignment = Assignment(self.lease, settled, lambda: 3.0, account)
         self.budget = Budget(self.limits.inboxes_bytes, 3)
         event_type = EventType(
             **{
@@ -64,22 +69,23 @@ class World:
             lane=self.lane,
             throttle=throttle() if throttle is not None else _throttle(policy),
             statistics=self.statistics,
-            tallies=Tallies(self.tally, self.class_tally, self.route_tally),
+            counts=Tallies(self.tally, self.class_tally, self.route_tally),
             around=Shared(
                 observer=UNOBSERVED,
                 log=self.log,
                 lease=self.lease,
+                stake=self.stake,
                 budget=self.budget,
                 limits=self.limits,
                 classes=3,
                 dead_letter_lane=self.dead_lane,
                 settled=settled,
                 wall=lambda: loop.time() + WALL_OFFSET,
-                incident=self._incident,
+                account=account,
             ),
         )
         self.assignment.listeners[PARTITION.topic] = self.listener
-        self.committer = Committer(self.log, self.assignment, self.lease, commit_interval, self._incident)
+        self.committer = Committer(self.log, self.assignment, self.lease, self.stake, commit_interval, account)
         self.pump = Pump(self.log, self.assignment)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -114,8 +120,11 @@ class World:
         """Positions written to the lane, in order."""
         return [one.position for one in self.lane.written]
 
-    def _incident(self, name: str, **fields: object) -> None:
-        self.incidents.append((name, fields))
+    @property
+    def incidents(self) -> list[dict[str, object]]:
+        """What went wrong, by the fields that say something."""
+        found = [one.as_json() for one in self.recorded if isinstance(one, Incident)]
+        return [{name: value for name, value in one.items() if value is not None} for one in found]
 
 
 def _throttle(policy: Policy) -> Throttle:

@@ -9,6 +9,7 @@ import pytest
 from aiokafka import TopicPartition
 from structlog.testing import capture_logs
 
+from proxy.bridge.event_log import Beginning
 from proxy.errors import AssignmentLostError
 from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.rebalances import Rebalances
@@ -30,6 +31,13 @@ def test_a_position_is_passed_over_when_it_is_from_an_earlier_epoch() -> None:
     share.finish(39)
     assert share.done == 40
     share.finish(44)
+    assert share.done == 45
+
+
+def test_no_commit_goes_back_when_records_are_handed_out_again_in_the_same_epoch() -> None:
+    share = Share(AT, is_paused=False, began=40, done=40)
+    for position in (44, 41):
+        share.finish(position)
     assert share.done == 45
 
 
@@ -71,6 +79,7 @@ class _Coordinator:
 class _Owner:
     def __init__(self, final: Mapping[Partition, Position]) -> None:
         self.final = final
+        self.ended: list[Mapping[Partition, int]] = []
         self.failure: Exception | None = None
         self.draining = asyncio.Event()
         """Set once everything sent has its outcome."""
@@ -85,7 +94,12 @@ class _Owner:
             raise self.failure
         return self.final
 
-    def on_truncated(self, partition: Partition, at_most: int) -> None: ...
+    def on_begun(self, partition: Partition, beginning: Beginning) -> None: ...
+
+    def on_ended(self, taken: Mapping[Partition, int]) -> None:
+        self.ended.append(taken)
+
+    def on_truncated(self, partition: Partition, at_most: int, first: int) -> None: ...
 
 
 def _epoch(owner: _Owner) -> tuple[Epoch, _Coordinator]:
@@ -111,6 +125,23 @@ async def test_the_final_commit_is_the_last_when_one_is_under_way() -> None:
     assert coordinator.commits[0] == (ME, {AT: Committed(110, "")})
     assert coordinator.commits[-1] == (ME, {AT: Committed(150, "")})
     assert len(coordinator.commits) == 2
+
+
+async def test_the_owner_is_told_how_far_the_last_commit_has_come_when_an_epoch_ends() -> None:
+    owner = _Owner({AT: 149})
+    epoch, coordinator = _epoch(owner)
+    assert await epoch.commit({AT: 109}) == {AT: 110}
+    await epoch.end()
+    epoch.begin([AT], ME)
+    coordinator.failure = AssignmentLostError("fenced")
+    await epoch.end()
+    assert owner.ended == [{AT: 150}, {}]
+
+
+async def test_a_position_is_not_said_to_be_taken_when_the_group_left_it_out() -> None:
+    epoch, coordinator = _epoch(_Owner({}))
+    coordinator.unknown = {AT}
+    assert await epoch.commit({AT: 109}) == {}
 
 
 async def test_a_fence_is_none_when_it_answers_for_an_epoch_that_has_ended_meanwhile() -> None:
@@ -159,11 +190,11 @@ async def test_nothing_counts_as_committed_or_pinned_when_the_group_leaves_it_ou
     epoch, coordinator = _epoch(_Owner({}))
     coordinator.unknown = {AT}
     with capture_logs() as said:
-        assert await epoch.commit({AT: 109}) == frozenset()
+        assert await epoch.commit({AT: 109}) == {}
         await epoch.pin(list(epoch.shares.values()))
         assert not epoch.shares[AT].is_pinned
         coordinator.unknown = set()
-        assert await epoch.commit({AT: 109}) == {AT}
+        assert await epoch.commit({AT: 109}) == {AT: 110}
         await epoch.pin(list(epoch.shares.values()))
         assert epoch.shares[AT].is_pinned
     assert [entry["event"] for entry in said] == ["commit_left_out"]
@@ -172,7 +203,7 @@ async def test_nothing_counts_as_committed_or_pinned_when_the_group_leaves_it_ou
 async def test_nothing_is_proven_when_nothing_is_owned() -> None:
     epoch, coordinator = _epoch(_Owner({AT: 149}))
     epoch.shares = {}
-    assert await epoch.commit({AT: 109}) == frozenset()
+    assert await epoch.commit({AT: 109}) == {}
     assert not await epoch.affirm()
     assert coordinator.asked == 0
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 import pytest
 from structlog.testing import capture_logs
 
+from proxy.bridge.event_log import Beginning
 from proxy.model import Partition, Position
 from proxy.positions.identity import Committed
 from proxy.positions.placing import SETTLE_SECONDS, Placing
@@ -28,6 +29,7 @@ class Log:
         self.flowing = False
         self.epochs: list[Partition] = []
         self.lost = 0
+        self.beginnings: list[Beginning] = []
 
     def seek(self, _: Partition, offset: int) -> None:
         self.sought.append(offset)
@@ -57,8 +59,14 @@ class Log:
     async def on_revoked(self, _: Collection[Partition]) -> Mapping[Partition, Position]:
         return {}
 
-    def on_truncated(self, _: Partition, lost: int) -> None:
-        self.lost += lost
+    def on_begun(self, _: Partition, beginning: Beginning) -> None:
+        self.beginnings.append(beginning)
+
+    def on_ended(self, taken: Mapping[Partition, int]) -> None: ...
+
+    def on_truncated(self, _: Partition, at_most: int, first: int) -> None:
+        self.lost += at_most
+        self.first_left = first
 
 
 async def attend(log: Log, share: Share, **settings: str) -> bool:

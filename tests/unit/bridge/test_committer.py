@@ -30,7 +30,7 @@ def test_everything_stops_at_once_and_goes_on_with_the_next_success_when_the_gro
         world.lane.finish()
         world.log.failure = AssignmentLostError("fenced")
         await asyncio.sleep(0.6)
-        assert world.incidents == [("assignment_lost", {"detail": "fenced"})]
+        assert world.incidents == [{"name": "assignment_lost", "detail": "fenced"}]
         await world.feed(*events(2, 4))
         assert world.written == ["p0", "p1"]
         world.log.failure = None
@@ -45,7 +45,7 @@ def test_sending_stops_at_once_when_an_affirmation_tells_that_the_group_has_fenc
         await asyncio.sleep(10)  # idle: it is affirmed twice in a term
         world.log.failure = AssignmentLostError("fenced")
         await asyncio.sleep(SESSION / 2)
-        assert world.incidents == [("assignment_lost", {"detail": "fenced"})]
+        assert world.incidents == [{"name": "assignment_lost", "detail": "fenced"}]
         await world.feed(*events(0, 2))
         assert world.written == []
 

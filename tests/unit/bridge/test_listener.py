@@ -122,7 +122,7 @@ def test_the_type_stops_and_commits_nothing_more_when_an_event_has_nowhere_to_go
         assert world.written == ["p0", "p1"]
         assert world.log.committed == {}
         assert world.log.paused == {PARTITION}
-        assert [name for name, _ in world.incidents] == ["type_stopped"]
+        assert [incident["name"] for incident in world.incidents] == ["type_stopped"]
 
     lived(story, dead_letter=None)
 
@@ -410,7 +410,7 @@ def test_dead_letters_wait_and_are_said_once_when_their_destination_refuses_them
         for _ in range(3):
             world.dead_lane.finish(Outcome.UNDELIVERABLE, reason=Reason.REFUSED)
             await asyncio.sleep(2.5)
-        assert [name for name, _ in world.incidents] == ["dead_letter_refused"]
+        assert [incident["name"] for incident in world.incidents] == ["dead_letter_refused"]
         assert [one.position for one in world.dead_lane.written] == ["p0", "p1", "p2", "p0", "p1", "p2"]
         assert not world.listener.is_stopped
         assert world.log.committed == {}

@@ -18,6 +18,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from proxy.recording import MetricLog, metric_log
+from proxy.recording.folder import MetricFolder
 from proxy.settings import MetricLogSettings
 
 WALL = 1_700_000_000.0
@@ -88,14 +89,16 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metric_log, "RETRY_INTERVAL", 0.01)
 
 
-async def test_a_record_reaches_the_folder_with_version_instance_and_time_when_written(tmp_path: Path) -> None:
-    log = log_of(tmp_path)
-    log.write({"kind": "start", "version": "0.1.0"})
-    log.write({"kind": "consumed", "at_ms": 5})
+async def test_a_record_reaches_the_folder_as_it_is_and_drops_in_their_envelope_when_written(tmp_path: Path) -> None:
+    log = log_of(tmp_path, buffer_records=100)
+    record = {"v": 2, "kind": "consumed", "at_ms": 5}
+    for _ in range(101):
+        log.write(record)
     await log.close()
-    first, second = records_in(tmp_path)
-    assert first == {"v": 1, "at_ms": 1_700_000_000_000, "instance": "host-1-0", "kind": "start", "version": "0.1.0"}
-    assert second["at_ms"] == 5
+    drops, *records = records_in(tmp_path)
+    assert records == [record] * 100
+    envelope = {"v": 2, "kind": "drops", "at_ms": 1_700_000_000_000, "instance": "host-1-0"}
+    assert drops == envelope | {"records": 1, "files": 0}
 
 
 async def test_records_are_readable_before_the_file_is_finished_when_run_writes_them(tmp_path: Path) -> None:
@@ -199,6 +202,89 @@ async def test_no_thread_is_started_when_work_is_offloaded_inline(
         await until(lambda: log.waiting == 0)
     await log.close()
     assert numbers_in(tmp_path) == [1]
+
+
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
+    """Every thread that is started."""
+    started: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def noted(self: threading.Thread) -> None:
+        started.append(self)
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", noted)
+    return started
+
+
+async def test_one_thread_does_all_the_writing_when_there_is_much_of_it(
+    tmp_path: Path, starts: list[threading.Thread]
+) -> None:
+    async with running(log_of(tmp_path)) as log:
+        for number in range(20):
+            log.write(incident(number))
+            await until(lambda: log.waiting == 0)
+    await log.close()
+    assert numbers_in(tmp_path) == list(range(20))
+    (thread,) = starts
+    await until(lambda: not thread.is_alive())
+
+
+async def test_records_wait_and_the_failure_is_said_once_when_the_system_has_no_thread_to_give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = []
+
+    def refused(self: threading.Thread) -> None:
+        tries.append(self)
+        raise RuntimeError("can't start new thread")
+
+    with capture_logs() as said, monkeypatch.context() as limited:
+        limited.setattr(threading.Thread, "start", refused)
+        async with running(log_of(tmp_path)) as log:
+            log.write(incident(1))
+            await until(lambda: len(tries) > 3)
+            assert (log.failing, log.waiting) == (True, 1)
+            limited.undo()
+            monkeypatch.setattr(metric_log, "FLUSH_INTERVAL", 0.01)
+            await until(lambda: numbers_in(tmp_path) == [1])
+        await log.close()
+    assert [(line["log_level"], line["event"]) for line in said] == [
+        ("warning", "metric_log_unavailable"),
+        ("info", "metric_log_available"),
+    ]
+
+
+async def test_the_records_are_said_to_be_lost_when_there_is_no_thread_at_the_end_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    log = log_of(tmp_path)
+    log.write(incident(1))
+    with capture_logs() as said:
+        await log.close()
+    assert [line.get("records_left") for line in said] == [None, 1]
+
+
+async def test_data_flows_on_when_the_folder_fails_in_a_way_that_nobody_foresaw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("not a time")
+
+    with capture_logs() as said:
+        async with running(log_of(tmp_path)) as log:
+            with monkeypatch.context() as breaking:
+                breaking.setattr(MetricFolder, "append", broken)
+                log.write(incident(1))
+                await until(lambda: log.failing)
+            await until(lambda: numbers_in(tmp_path) == [1])
+        await log.close()
+    assert [line.get("why") for line in said] == ["ValueError('not a time')", None]
 
 
 async def test_the_oldest_finished_files_are_dropped_and_counted_when_the_folder_is_full(tmp_path: Path) -> None:

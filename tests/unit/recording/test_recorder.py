@@ -33,9 +33,10 @@ class Recorded:
     def __init__(self, world: World) -> None:
         self.world = world
         self.records: list[Mapping[str, Any]] = []
-        self.recorder = Recorder(SETTINGS, write=self.records.append, wall=lambda: WALL, instance="i")
-        self.recorder.class_tallies["P1"] = world.class_tally
-        self.recorder.route_tallies["r"] = world.route_tally
+        self.recorder = Recorder(
+            SETTINGS, write=self.records.append, wall=lambda: WALL, instance="i", place_of=world.log.place
+        )
+        world.listener.counts = self.recorder.counts(world.listener.event_type)
         self.monitor = ScriptedMonitor({"q1": QueueState(3, 1), "q2": QueueState(4, 2)})
         self.depths = Depths(self.monitor, ["q1", "q2"], 0.1)
 
@@ -187,7 +188,7 @@ def test_batch_sizes_are_summed_over_the_types_of_a_class_when_it_is_controlled(
 def test_a_verdict_is_recorded_with_what_it_saw_and_the_thresholds() -> None:
     async def story(_: World, recorded: Recorded) -> None:
         verdict = Verdict("r", True, Cause.BOTH, Statistics("r", 20, 3, 0.0625))  # noqa: FBT003 - positional dataclass
-        recorded.recorder.on_verdict(verdict)
+        recorded.recorder.verdicts.on_verdict(verdict)
         record = recorded.records[0]
         assert (record["kind"], record["route"], record["congested"], record["cause"]) == (
             "verdict",
@@ -197,8 +198,8 @@ def test_a_verdict_is_recorded_with_what_it_saw_and_the_thresholds() -> None:
         )
         assert (record["p50_us"], record["errors"], record["samples"]) == (62_500, 3, 20)
         assert (record["threshold_us"], record["threshold_errors"], record["min_samples"]) == (50_000, 0, 10)
-        assert recorded.recorder.verdicts == {"r": verdict}
-        recorded.recorder.on_verdict(Verdict("r", None, Cause.TOO_FEW_SAMPLES, Statistics("r", 0, 0, None)))
+        assert recorded.recorder.verdicts.last == {"r": verdict}
+        recorded.recorder.verdicts.on_verdict(Verdict("r", None, Cause.TOO_FEW_SAMPLES, Statistics("r", 0, 0, None)))
         assert recorded.records[1]["p50_us"] is None
         await asyncio.sleep(0)
 
@@ -208,17 +209,31 @@ def test_a_verdict_is_recorded_with_what_it_saw_and_the_thresholds() -> None:
 def test_start_incident_and_stop_are_recorded_with_schema_time_and_instance() -> None:
     async def story(world: World, recorded: Recorded) -> None:
         recorded.recorder.on_start("1.2.3")
-        recorded.recorder.on_incident("truncated", topic="orders", count=4)
+        recorded.recorder.books.on_truncated(PARTITION, 4, 9)
         await world.feed(*events(0, 3))
         world.lane.finish()
         await recorded.run(0.5)
         recorded.recorder.on_stop(2)
         start, incident, stop = recorded.records[0], recorded.records[1], recorded.records[-1]
-        assert all((one["v"], one["at_ms"], one["instance"]) == (1, 50_000, "i") for one in recorded.records)
+        assert all((one["v"], one["at_ms"], one["instance"]) == (2, 50_000, "i") for one in recorded.records)
         assert (start["kind"], start["version"], start["classes"]) == ("start", "1.2.3", ["P1", "P2", "P3"])
         assert start["routes"] == {"r": {"policy": "class_budget", "queues": ["q1", "q2"]}}
         assert (incident["kind"], incident["name"], incident["count"]) == ("incident", "truncated", 4)
         assert (stop["kind"], stop["confirmed"], stop["dead_lettered"], stop["unresolved"]) == ("stop", 3, 0, 2)
+
+    recorded(story)
+
+
+def test_events_ahead_of_the_clock_are_counted_when_a_producer_s_clock_is_ahead() -> None:
+    async def story(world: World, recorded: Recorded) -> None:
+        recording = asyncio.create_task(recorded.run(2))
+        await world.feed(world.recent(0), event(1, timestamp_ms=10**13), event(2, timestamp_ms=10**13))
+        world.lane.finish()
+        await recording
+        for kind in ("class", "type"):
+            assert (kind, recorded.total(kind, "ahead_of_clock")) == (kind, 2)
+        assert recorded.of("type")[0]["bridge_us"]["0"] == 2
+        assert recorded.recorder.ahead_of_clock == {"P1": 2, "P2": 0, "P3": 0}
 
     recorded(story)
 

@@ -1,7 +1,7 @@
 """What happened to the events of one type, class or route since the last record; every count is of that interval."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from proxy.congestion.buckets import index_of
@@ -23,6 +23,8 @@ class Tally:
     resent: int = 0
     resent_unknown: int = 0
     overtaken: int = 0
+    ahead_of_clock: int = 0
+    """Confirmed before their own timestamp: they stand in the lowest bucket of `bridge_us`."""
     publish_us: Counter[int] = field(default_factory=Counter)
     bridge_us: Counter[int] = field(default_factory=Counter)
 
@@ -41,7 +43,7 @@ class Tally:
 
 
 class Tallies:
-    """The tallies that one event type counts into: its own, its class's, its route's."""
+    """The tallies that one event type counts into: its own, its class's, its route's. `Counts` of the bridge."""
 
     def __init__(self, own: Tally, priority: Tally, route: Tally) -> None:
         self.own = own
@@ -56,12 +58,16 @@ class Tallies:
     def on_confirmed(self, events: Sequence[Event], seconds: float | None, overtaken: int, wall: float) -> None:
         """Count confirmed events; `wall` is the time of the confirm in seconds since 1970."""
         count, size = len(events), sum([event.size for event in events])
-        bridge = _bridge_times(Counter([event.timestamp_ms for event in events]).items(), int(wall * 1e6))
+        wall_us = int(wall * 1e6)
+        stamps = Counter([event.timestamp_ms for event in events if event.timestamp_ms is not None])
+        bridge = [(index_of(wall_us - stamp * 1000), number) for stamp, number in stamps.items()]
+        ahead = sum([number for stamp, number in stamps.items() if stamp * 1000 > wall_us])
         publish = None if seconds is None else index_of(int(seconds * 1e6))
         for tally in self._all:
             tally.confirmed += count
             tally.confirmed_bytes += size
             tally.overtaken += overtaken
+            tally.ahead_of_clock += ahead
             if publish is not None:
                 tally.publish_us[publish] += count
             for index, events_of_it in bridge:
@@ -86,7 +92,3 @@ class Tallies:
         """Count events whose dead letter is confirmed."""
         for tally in self._all:
             tally.dead_lettered[reason.value] += count
-
-
-def _bridge_times(stamps: Iterable[tuple[int | None, int]], wall_us: int) -> list[tuple[int, int]]:
-    return [(index_of(wall_us - stamp * 1000), count) for stamp, count in stamps if stamp is not None]

@@ -1,0 +1,158 @@
+"""The bridge's account as records: incidents as they happen, and of each partition what became of which range.
+
+Work is per commit and partition, never per event. A range grows with every commit and is written once an interval.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from proxy import records
+from proxy.bridge.event_log import Beginning
+from proxy.bridge.flow import PartitionFlow
+from proxy.model import Event, Partition, Position, Reason
+from proxy.records import Committed, CommittedRange, LetterRange
+
+MOST_LETTER_RANGES = 50
+"""Of dead letters in one committed range; more are only counted."""
+
+
+@dataclass(slots=True)
+class _Epoch:
+    """One assignment of a partition."""
+
+    flow: PartitionFlow
+    event_type: str
+    number: int
+    topic_id: str
+    end: int
+    """The position up to which the log has taken commits."""
+    committed: int = 0
+    """How many events that are."""
+    letters: list[tuple[int, int, int, int, str]] = field(default_factory=list)
+    """Not committed yet, as a heap; as many as the cap on uncommitted events allows.
+
+    The sequence number behind the last, position of the first and behind the last, how many, reason.
+    """
+    open: CommittedRange | None = None
+    """Not written yet."""
+
+
+class Books:
+    """An `Account`; `place_of` tells where a position stands, as the log counts."""
+
+    def __init__(self, record: Callable[[records.Record], None], place_of: Callable[[Position], int]) -> None:
+        self._record = record
+        self._place_of = place_of
+        self._epochs: dict[Partition, _Epoch] = {}
+        self._unwritten: dict[Partition, _Epoch] = {}
+        self._count = 0
+
+    # -- positions ----------------------------------------------------------------------------------------------------
+
+    def on_begun(self, event_type: str, flow: PartitionFlow, beginning: Beginning) -> None:
+        """See `Account.on_begun`; an epoch of before ends here."""
+        self.write([flow.partition])
+        self._count += 1
+        self._epochs[flow.partition] = _Epoch(flow, event_type, self._count, beginning.topic_id, beginning.first)
+        self._record(
+            records.Assigned(
+                type=event_type,
+                topic=flow.partition.topic,
+                topic_id=beginning.topic_id,
+                partition=flow.partition.number,
+                epoch=self._count,
+                first=beginning.first,
+                committed=beginning.committed,
+                end=beginning.end,
+            )
+        )
+
+    def on_dead_lettered(self, flow: PartitionFlow, first: int, events: Sequence[Event], reason: Reason) -> None:
+        """See `Account.on_dead_lettered`."""
+        epoch = self._epoch_of(flow)
+        if epoch is not None:
+            start, end = self._place_of(events[0].position), self._place_of(events[-1].position) + 1
+            heappush(epoch.letters, (first + len(events), start, end, len(events), reason.value))
+
+    def on_committed(self, flow: PartitionFlow, resolved: int, end: int) -> None:
+        """See `Account.on_committed`."""
+        epoch = self._epoch_of(flow)
+        if epoch is None or end < epoch.end:
+            return  # no commit goes back: one that does is of another topic, which has taken the name of this one
+        if epoch.open is None:
+            epoch.open = CommittedRange(
+                partition=flow.partition.number,
+                epoch=epoch.number,
+                topic_id=epoch.topic_id,
+                first=epoch.end,
+                end=end,
+                commits=0,
+                delivered=0,
+                dead_lettered=Counter(),
+                letters=[],
+            )
+            self._unwritten[flow.partition] = epoch
+        told = epoch.open
+        told.commits += 1
+        told.end = epoch.end = end
+        told.delivered += resolved - epoch.committed
+        epoch.committed = resolved
+        while epoch.letters and epoch.letters[0][0] <= resolved:
+            _settle(told, *heappop(epoch.letters)[1:])
+
+    def on_ended(self, flows: Collection[PartitionFlow]) -> None:
+        """See `Account.on_ended`."""
+        ended = [flow.partition for flow in flows if self._epoch_of(flow) is not None]
+        self.write(ended)
+        for partition in ended:
+            del self._epochs[partition]
+
+    def write(self, partitions: Collection[Partition] | None = None) -> None:
+        """Write what was committed of some partitions, or of all, since it was last written."""
+        chosen = list(self._unwritten) if partitions is None else partitions
+        by_type: dict[tuple[str, str], list[CommittedRange]] = defaultdict(list)
+        for partition in chosen:
+            epoch = self._unwritten.pop(partition, None)
+            if epoch is not None and epoch.open is not None:
+                by_type[epoch.event_type, partition.topic].append(epoch.open)
+                epoch.open = None
+        for (event_type, topic), ranges in by_type.items():
+            self._record(Committed(type=event_type, topic=topic, ranges=ranges))
+
+    def _epoch_of(self, flow: PartitionFlow) -> _Epoch | None:
+        """Return its epoch if that still lasts; what comes late of another must not be booked in this one's range."""
+        epoch = self._epochs.get(flow.partition)
+        return epoch if epoch is not None and epoch.flow is flow else None
+
+    # -- incidents ----------------------------------------------------------------------------------------------------
+
+    def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
+        """See `Account.on_truncated`."""
+        self._record(records.truncated(*partition, at_most=at_most, first=first - at_most, end=first))
+
+    def on_assignment_lost(self, why: str) -> None:
+        """See `Account.on_assignment_lost`."""
+        self._record(records.assignment_lost(why))
+
+    def on_letter_refused(self, event_type: str, partition: Partition, position: Position, why: str) -> None:
+        """See `Account.on_letter_refused`."""
+        place = self._place_of(position)
+        self._record(records.dead_letter_refused(event_type, *partition, first=place, detail=why))
+
+    def on_type_stopped(self, event_type: str, partition: Partition, position: Position, why: str) -> None:
+        """See `Account.on_type_stopped`."""
+        self._record(records.type_stopped(event_type, *partition, first=self._place_of(position), detail=why))
+
+
+def _settle(told: CommittedRange, first: int, end: int, count: int, reason: str) -> None:
+    """Book dead letters in the range that they are committed in."""
+    told.delivered -= count
+    told.dead_lettered[reason] = told.dead_lettered.get(reason, 0) + count
+    last = told.letters[-1] if told.letters else None
+    if last is not None and (last.end, last.reason) == (first, reason):
+        last.end = end
+        last.count += count
+    elif len(told.letters) < MOST_LETTER_RANGES:
+        told.letters.append(LetterRange(first=first, end=end, count=count, reason=reason))

@@ -1,0 +1,74 @@
+"""What the congestion detector says of each route: the last of it for /metrics, and as records."""
+
+from collections.abc import Callable
+from math import isinf
+
+from proxy import records
+from proxy.congestion.class_budget import BudgetVerdict
+from proxy.congestion.detector import Verdict
+from proxy.settings import Settings
+
+
+class Verdicts:
+    """Observes every route's control."""
+
+    def __init__(self, settings: Settings, record: Callable[[records.Record], None]) -> None:
+        self.last: dict[str, Verdict] = {}
+        """Of each route that the statistics collector reports on."""
+        self.last_of_budgets: dict[str, BudgetVerdict] = {}
+        """Of each route under `class_budget`."""
+        self._recorded: dict[str, BudgetVerdict] = {}
+        """... that was recorded."""
+        self._settings = settings
+        self._record = record
+
+    def on_verdict(self, verdict: Verdict) -> None:
+        """Record a verdict with what it was seen in, so that it can be replayed."""
+        self.last[verdict.route] = verdict
+        seen, thresholds = verdict.statistics, self._settings.detector
+        self._record(
+            records.Verdict(
+                route=verdict.route,
+                congested=verdict.congested,
+                cause=verdict.cause.value,
+                p50_us=None if seen.p50 is None else int(seen.p50 * 1e6),
+                errors=seen.errors,
+                samples=seen.samples,
+                threshold_us=int(thresholds.publish_latency_p50 * 1e6),
+                threshold_errors=thresholds.publish_errors,
+                min_samples=thresholds.min_samples,
+            )
+        )
+
+    def on_budget_verdict(self, verdict: BudgetVerdict) -> None:
+        """Record a verdict of a control tick when it says something new, and once per route interval."""
+        before = self._recorded.get(verdict.route)
+        self.last_of_budgets[verdict.route] = verdict
+        interval = self._settings.metric_log.route_interval
+        said = (verdict.congested, verdict.cause, verdict.hot)
+        is_new = before is None or said != (before.congested, before.cause, before.hot) or verdict.cuts
+        if before is not None and not is_new and verdict.reading.at - before.reading.at < interval:
+            return
+        self._recorded[verdict.route] = verdict
+        seen, then = verdict.reading, before.reading if before is not None else None
+        errors = seen.failed - (then.failed if then is not None else 0)
+        confirmed = sum(seen.confirmed) - (sum(then.confirmed) if then is not None else 0)
+        classes = list(self._settings.classes)
+        self._record(
+            records.Verdict(
+                route=verdict.route,
+                congested=verdict.congested,
+                cause=verdict.cause.value,
+                p50_us=None,
+                errors=errors,
+                samples=confirmed + errors,
+                cuts=verdict.cuts,
+                hot=[name for name, is_hot in zip(classes, verdict.hot, strict=True) if is_hot],
+                queue_delay_us=None if verdict.delay is None or isinf(verdict.delay) else int(verdict.delay * 1e6),
+                drain_rate=round(verdict.drain.rate, 3),
+                depth=None if verdict.delay is None else seen.ready,
+                rates={
+                    name: round(rate, 3) for name, rate in zip(classes, verdict.rates, strict=True) if not isinf(rate)
+                },
+            )
+        )

@@ -1,0 +1,97 @@
+"""What people do to the bridge, so that the ledger can account for it.
+
+Declared ahead: nothing in this version does any of it, or writes these.
+"""
+
+from typing import Annotated, ClassVar
+
+from proxy.records.declaration import Record
+
+
+class Action(Record):
+    """What all have in common."""
+
+    by: Annotated[str, "who asked for it"]
+    why: Annotated[str | None, "in words"]
+    type: Annotated[str, "event type"]
+
+
+class Moved(Action):
+    """What happens to a range of one partition."""
+
+    topic: Annotated[str, "that the positions belong to"]
+    topic_id: Annotated[str, "of that topic; empty if the log tells none"]
+    partition: Annotated[int, "its number"]
+    first: Annotated[int, "where the range begins"]
+    end: Annotated[int, "where it ends"]
+
+
+class Skip(Moved):
+    """Each partition whose cursor was moved forward: the range is not read."""
+
+    KIND: ClassVar[str] = "skip"
+
+    count: Annotated[int | None, "events in it; null: not counted"]
+
+
+class Rewind(Moved):
+    """Each partition whose cursor was moved back: the range is read again."""
+
+    KIND: ClassVar[str] = "rewind"
+
+    count: Annotated[int | None, "events in it; null: not counted"]
+
+
+class Discard(Moved):
+    """Each partition of a type in mode `discard`, every `type_interval`: the range was read and dropped."""
+
+    KIND: ClassVar[str] = "discard"
+
+    count: Annotated[int, "events in it"]
+
+
+class Redrive(Moved):
+    """Each range of which dead letters were sent again, when the broker has confirmed them."""
+
+    KIND: ClassVar[str] = "redrive"
+
+    reason: Annotated[str, "of the dead letters"]
+    count: Annotated[int, "events"]
+    attempt: Annotated[int, "how often these have been sent again, this time included"]
+
+
+class Shadow(Action):
+    """Each interval in which a type's policy decided and held nothing back."""
+
+    KIND: ClassVar[str] = "shadow"
+
+    interval_s: Annotated[float, "seconds since the last one"]
+    route: Annotated[str, "that it is sent over"]
+    sent: Annotated[int, "events"]
+    held: Annotated[int, "of these, would have waited"]
+
+
+class Retention(Record):
+    """Each partition that the log may drop unread soon, and whatever is done about it."""
+
+    KIND: ClassVar[str] = "retention"
+
+    type: Annotated[str, "event type"]
+    topic: Annotated[str, "that it is read from"]
+    partition: Annotated[int, "its number"]
+    left_s: Annotated[float, "seconds until the next unread record is dropped, at the present rate"]
+    lag: Annotated[int | None, "events not yet done with"]
+    lifted_to: Annotated[str | None, "class it is treated as for the time being"]
+
+
+class Scaling(Record):
+    """Each route, when the number of consumers wanted changes."""
+
+    KIND: ClassVar[str] = "scaling"
+
+    route: Annotated[str, "whose consumers are meant"]
+    wanted: Annotated[int, "consumers"]
+    consumers: Annotated[int | None, "there are"]
+    drain_rate: Annotated[float | None, "events a second that they take"]
+    demand_rate: Annotated[float | None, "events a second that come"]
+    why: Annotated[str, "in words"]
