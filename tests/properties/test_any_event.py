@@ -14,6 +14,7 @@ from proxy.model import Event, Outcome, Partition, Reason
 from proxy.publish_lane.frames import PIECE_BYTES, message_id
 from proxy.publish_lane.line import Line, Request, Window
 from proxy.publish_lane.outcomes import Outcomes
+from proxy.publish_lane.patience import Patience
 from proxy.publish_lane.quarantine import Quarantine
 from proxy.publish_lane.session import Session
 from proxy.publish_lane.wire import Sent
@@ -89,7 +90,7 @@ async def written(events: Sequence[Event], address: Address, frame_max: int) -> 
     wire, recorder = Wire(frame_max), Recorder(address, PARTITION)
     window = Window(10**6, 10**9)
     outcomes = Outcomes(window, Quarantine(Line(10**6)))
-    session = Session(outcomes, LIMITS, stir=lambda: None, lost=lambda _: None)
+    session = Session(outcomes, LIMITS, Patience(LIMITS.confirm_deadline), stir=lambda: None, lost=lambda _: None)
     await session.start(wire)
     ended = asyncio.Event()
     outcomes.quarantine.add(Request([recorder.batch(events)], ended.set))
