@@ -95,8 +95,8 @@ END_SECONDS = 10.0
 TELLING = """
 import sys
 from tests.histories import command
-draw = command.draw
-command.draw = lambda seed: (print(seed, flush=True), draw(seed))[1]
+draw = command.memory_plan.draw
+command.memory_plan.draw = lambda seed: (print(seed, flush=True), draw(seed))[1]
 sys.exit(command.main(sys.argv[1:]))
 """
 """The command, but it tells each seed: before its history if it lives that itself, else when it has ended."""
