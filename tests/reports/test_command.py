@@ -38,7 +38,7 @@ def run_of(record: Make) -> Make:
                 lines += [
                     record("produced", at_ms=at_ms - 900, **event),
                     record("consumed", at_ms=at_ms - 500, event_ms=at_ms - 900, **event),
-                    record("class", at_ms=at_ms, class_=name, lag=second, **counts),
+                    record("class", at_ms=at_ms, class_=name, lag=seconds - 1 - second, **counts),
                     record("type", at_ms=at_ms, class_=name, type_=name.lower(), **counts),
                 ]
             lines.append(record("route", at_ms=at_ms, depth=5 * second, confirmed=2))
