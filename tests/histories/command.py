@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -25,6 +26,7 @@ from tests.histories.shrink import smallest
 
 EXIT_VIOLATION = 1
 Draw = Callable[[int], Plan]
+_PLANS = {"memory": memory_plan, "wire": wire_plan, "kafka": kafka_plan}
 MOST_SHOWN = 5
 """Failing seeds that are shown with their steps; all are named."""
 PROGRESS_SECONDS = 10.0
@@ -64,8 +66,13 @@ def _end(signum: int, _frame: FrameType | None) -> NoReturn:
     os._exit(128 + signum)
 
 
+def _draw(plans: str, seed: int) -> Plan:
+    plan: Plan = _PLANS[plans].draw(seed)
+    return plan
+
+
 def _done(options: argparse.Namespace) -> int:
-    draw = wire_plan.draw if options.wire else kafka_plan.draw if options.kafka else memory_plan.draw
+    draw = partial(_draw, "wire" if options.wire else "kafka" if options.kafka else "memory")
     if options.replay is not None:
         plan = draw(options.replay)
         return _replay(plan if options.only is None else plan.only(options.only))
@@ -119,9 +126,9 @@ def _lived(seeds: range, jobs: int, draw: Draw) -> Iterator[tuple[int, Result]]:
     living: dict[Connection, int] = {}
     for seed in islice(left, jobs):
         ours, theirs = context.Pipe()
-        context.Process(target=_work, args=(theirs,), daemon=True).start()
+        context.Process(target=_work, args=(theirs, draw), daemon=True).start()
         theirs.close()
-        ours.send(draw(seed))
+        ours.send(seed)
         living[ours] = seed
     while living:
         for ready in [one for one in wait(list(living)) if isinstance(one, Connection)]:
@@ -134,18 +141,18 @@ def _lived(seeds: range, jobs: int, draw: Draw) -> Iterator[tuple[int, Result]]:
             if following is None:
                 ready.close()
             else:
-                ready.send(draw(following))
+                ready.send(following)
                 living[ready] = following
             yield ended, result
 
 
-def _work(seeds: Connection) -> None:
+def _work(seeds: Connection, draw: Draw) -> None:
     """Live what comes, until the command is gone, however it ended."""
     _be_quiet()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches this process, too, but the command answers for all
     with suppress(EOFError, ConnectionError):
         while True:
-            seeds.send(_live(seeds.recv()))
+            seeds.send(_live(draw(seeds.recv())))
 
 
 def _live(plan: Plan) -> Result:
