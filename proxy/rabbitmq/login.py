@@ -29,6 +29,8 @@ from proxy.errors import BrokerError, RefusedLoginError, SecretError
 from proxy.settings import BrokerSettings
 from proxy.settings.parts import split_host
 
+_CAUSES = 16
+"""Errors behind an error that are looked at."""
 CLOSE_DEADLINE = 2.0
 """Seconds a connection may take to close in order; then it is cut."""
 UPDATE_SECONDS = 5.0
@@ -260,11 +262,13 @@ class Logins:
 
 def _tls_failure(error: BaseException | None) -> str | None:
     """Return what OpenSSL says if a connection failed over a certificate, theirs or ours."""
-    while error is not None:
+    for _ in range(_CAUSES):  # the client raises errors that are in the end their own cause
         if isinstance(error, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted: {error.verify_message}"
         if isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or ""):
             return f"it refuses our certificate, or that we show none: {error.reason}"
+        if error is None:
+            break
         error = error.__cause__ or error.__context__
     return None
 
