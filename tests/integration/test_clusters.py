@@ -24,6 +24,7 @@ def broken_promises(told: Round) -> list[str]:
     return [words for words in broken(told) if any(word in words for word in KEPT)]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_nothing_is_lost_and_events_flow_when_a_leader_of_three_falls_silent(tmp_path: Path) -> None:
     (told,) = rounds(tmp_path, "leader-silent")
