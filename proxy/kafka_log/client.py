@@ -18,6 +18,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from proxy.errors import RefusedLoginError
 from proxy.kafka_log import unpacking
 from proxy.kafka_log.answer import Answer, Batches
+from proxy.kafka_log.coordination import Coordination
 from proxy.kafka_log.login import Credentials, SecuredConnection, refusal
 from proxy.kafka_log.network import Network
 from proxy.kafka_log.slices import Slices
@@ -82,6 +83,7 @@ def teach_manners() -> None:
     - It reads answers as a whole, whatever they hold once decompressed: its consumer gets our `Slices`.
     - Its metadata requests ask Kafka to create what is missing, with no way to say otherwise: a topic deleted while it
       is read would return at once, empty and with the broker's default settings. The default of the request is turned.
+    - A subscription that changes while it seeks the group's broker ends it: its consumer gets our `Coordination`.
     - Between a reset and its notice of it, it writes to a transport that is closed already. asyncio's lets that pass,
       uvloop's raises RuntimeError, which is no failure of Kafka's to anyone: it would end the process.
     - It logs in once, with what it was told at the beginning; see `login`.
@@ -91,6 +93,7 @@ def teach_manners() -> None:
     aiokafka.conn.AIOKafkaConnection = SecuredConnection
     aiokafka.consumer.consumer.AIOKafkaClient = Network
     aiokafka.consumer.consumer.Fetcher = Slices
+    aiokafka.consumer.consumer.GroupCoordinator = Coordination
     aiokafka.consumer.fetcher.FetchResult = Answer
     aiokafka.consumer.fetcher.PartitionRecords = Batches
     unpacking.teach()

@@ -4,6 +4,7 @@ Nothing connects before a lane runs or the monitor is polled.
 """
 
 from collections.abc import Mapping, Sequence
+from random import Random
 
 import structlog
 from aio_pika import ExchangeType
@@ -27,15 +28,23 @@ _say = structlog.get_logger("tidegate.broker")
 
 
 class RabbitBroker:
-    """Makes lanes and monitor. Raises `SettingsError` if the certificates can't be read."""
+    """Makes lanes and monitor; `chance` spreads their connections over the hosts.
+
+    Raises `SettingsError` if the certificates can't be read.
+    """
 
     def __init__(
-        self, settings: BrokerSettings, routes: Mapping[str, Route], limits: Limits, access: Access | None = None
+        self,
+        settings: BrokerSettings,
+        routes: Mapping[str, Route],
+        limits: Limits,
+        access: Access | None = None,
+        chance: Random | None = None,
     ) -> None:
         self._settings = settings
         self._limits = limits
         self.access = access or broker_access(settings)
-        self._logins = Logins(settings, self.access)
+        self._logins = Logins(settings, self.access, chance)
         self._lanes: dict[str, PublishLane] = {}
         names = list(routes)
         for start in range(min(len(names), MOST_CONNECTIONS)):

@@ -7,7 +7,7 @@ instead of hanging. Code under it must use the loop's clock only.
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
-from contextvars import Context, ContextVar, copy_context
+from contextvars import Context, ContextVar
 from math import ulp
 from typing import Any, TypeVar
 
@@ -97,6 +97,11 @@ class StoppableLoop(VirtualTimeLoop):
 
     def stop_process(self, name: str) -> None:
         """Run nothing of the process any more."""
+        if not self.stopped:
+            # While nobody is stopped callbacks are bare; now all are looked at before they run.
+            waiting: Any = self
+            for handle in (*waiting._ready, *waiting._scheduled):  # noqa: SLF001
+                self._own(handle)
         self.stopped.setdefault(name, [])
 
     def resume_process(self, name: str) -> None:
@@ -106,26 +111,25 @@ class StoppableLoop(VirtualTimeLoop):
 
     def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> asyncio.Handle:  # type: ignore[override]
         """See the event loop's documentation."""
-        context = copy_context() if context is None else context
-        owner = context.get(PROCESS, "")
-        if not owner:
-            return super().call_soon(callback, *args, context=context)
-        owned = _Owned(self, owner, context, callback, args)
-        owned.handle = super().call_soon(owned, context=context)
-        return owned.handle
+        handle = super().call_soon(callback, *args, context=context)
+        if self.stopped:
+            self._own(handle)
+        return handle
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         """See the event loop's documentation."""
-        context = copy_context() if context is None else context
-        owner = context.get(PROCESS, "")
-        if not owner:
-            return super().call_at(when, callback, *args, context=context)
-        owned = _Owned(self, owner, context, callback, args)
-        handle = super().call_at(when, owned, context=context)
-        owned.handle = handle
+        handle = super().call_at(when, callback, *args, context=context)
+        if self.stopped:
+            self._own(handle)
         return handle
+
+    def _own(self, handle: Any) -> None:
+        """Let a callback be put aside if its process is stopped when it falls due."""
+        owner = handle._context.get(PROCESS, "")  # noqa: SLF001
+        if owner and not handle.cancelled() and not isinstance(handle._callback, _Owned):  # noqa: SLF001
+            handle._callback, handle._args = _Owned(self, owner, handle), ()  # noqa: SLF001
 
 
 class _Owned:
@@ -133,15 +137,11 @@ class _Owned:
 
     __slots__ = ("args", "callback", "context", "handle", "loop", "owner")
 
-    def __init__(
-        self, loop: StoppableLoop, owner: str, context: Context, callback: Callable[..., Any], args: tuple[Any, ...]
-    ) -> None:
+    def __init__(self, loop: StoppableLoop, owner: str, handle: Any) -> None:
         self.loop = loop
         self.owner = owner
-        self.context = context
-        self.callback = callback
-        self.args = args
-        self.handle: asyncio.Handle | None = None
+        self.handle = handle
+        self.context, self.callback, self.args = handle._context, handle._callback, handle._args  # noqa: SLF001
 
     def __call__(self) -> None:
         waiting = self.loop.stopped.get(self.owner)
@@ -152,7 +152,7 @@ class _Owned:
 
     def resume(self) -> None:
         """Run, unless something that ran before has cancelled it."""
-        if self.handle is not None and not self.handle.cancelled():
+        if not self.handle.cancelled():
             self()
 
 

@@ -156,9 +156,14 @@ def judge_end(world: World) -> None:
     assert isinstance(loop, VirtualTimeLoop)
     if timers := loop.timers_of_processes():
         witness.accuse(f"timers are left: {[round(one.when(), 3) for one in timers]}")
-    left = asyncio.all_tasks() - {asyncio.current_task()}
+    left = [task for task in asyncio.all_tasks() - {asyncio.current_task()} if not world.is_of_dead(task)]
     if left:
-        witness.accuse(f"tasks are left: {sorted(task.get_name() for task in left)}")
+        witness.accuse(f"tasks are left: {sorted(_work(task) for task in left)}")
+
+
+def _work(task: asyncio.Task[Any]) -> str:
+    """Return what a task does; its name may be a number of the whole process."""
+    return str(getattr(task.get_coro(), "__qualname__", task.get_name()))
 
 
 def _wrong_end(world: World, fact: Fact) -> str | None:

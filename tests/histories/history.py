@@ -10,8 +10,6 @@ from random import Random
 from proxy.simulation import virtual_time
 from tests.histories import checks
 from tests.histories.fault_actions import FaultActions
-from tests.histories.kafka_actions import KafkaActions
-from tests.histories.kafka_world import KafkaWorld
 from tests.histories.plan import TOPICS, Plan
 from tests.histories.wire_actions import WireActions
 from tests.histories.wire_world import WireWorld
@@ -51,17 +49,13 @@ class Result:
         return replace(self, steps=())
 
 
-def live(plan: Plan) -> Result:
-    """Run one history."""
-    thresholds = gc.get_threshold()
-    gc.set_threshold(100_000, 50, 100)
-    history = History(plan)
+def live(plan: Plan, *, ends_at_first: bool = False) -> Result:
+    """Run one history, to its end or to the first violation."""
+    was_collecting = gc.isenabled()
+    gc.disable()  # a history is short, and all of it is garbage at its end
+    history = History(plan, ends_at_first=ends_at_first)
     try:
-        if plan.nodes:
-            chance = Random(f"{plan.seed} wire")
-            with seeded(chance):
-                virtual_time.run(history.live(), partial(WireLoop, chance, most_turns=MOST_TURNS))
-        elif plan.wire is None:
+        if plan.wire is None:
             stops = any(fault.kind.startswith("stop_") for fault in plan.faults)
             loop = virtual_time.StoppableLoop if stops else virtual_time.VirtualTimeLoop  # the quicker one
             virtual_time.run(history.live(), partial(loop, MOST_TURNS))
@@ -71,31 +65,28 @@ def live(plan: Plan) -> Result:
                 virtual_time.run(history.live(), partial(WireLoop, chance, turn_seconds=seconds, most_turns=MOST_TURNS))
     except (virtual_time.DeadlockError, virtual_time.EndlessError, ExceptionGroup) as error:
         history.failure = f"{type(error).__name__}: {error}"
+    except asyncio.CancelledError:
+        assert ends_at_first
     finally:
-        gc.set_threshold(*thresholds)
+        if was_collecting:
+            gc.enable()
     return history.result()
 
 
 def _new_world(plan: Plan) -> World:
-    if plan.nodes:
-        return KafkaWorld(plan)
     return World(plan) if plan.wire is None else WireWorld(plan)
 
 
 def _actions_on(world: World) -> FaultActions:
-    match world:
-        case KafkaWorld():
-            return KafkaActions(world)
-        case WireWorld():
-            return WireActions(world)
-    return FaultActions(world)
+    return WireActions(world) if isinstance(world, WireWorld) else FaultActions(world)
 
 
 class History:
     """Made outside the virtual loop, lived inside."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, ends_at_first: bool) -> None:
         self.plan = plan
+        self._ends_at_first = ends_at_first
         self.failure: str | None = None
         self.world: World
         self._seconds = 0.0
@@ -103,6 +94,10 @@ class History:
     async def live(self) -> None:
         """Begin, suffer, recover, end, and judge."""
         self.world = world = _new_world(self.plan)
+        if self._ends_at_first:
+            living = asyncio.current_task()
+            assert living is not None
+            world.witness.most_violations, world.witness.on_most = 1, living.cancel
         side = [asyncio.create_task(work) for work in (self._produce_all(), self._consume(), self._look())]
         producing = side[0]
         for _ in range(self.plan.replicas):

@@ -1,4 +1,4 @@
-"""The world of a wire history: brokers on a network in memory, replicas that speak to them by the real clients."""
+"""Kafka's half of the world of a wire history: a scripted cluster on a network in memory, aiokafka in every replica."""
 
 import asyncio
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class NetworkedCluster(ScriptedCluster):
     """A scripted cluster of which replicas are cut off by the network."""
 
     def __init__(self, plan: Plan, network: Network, chance: Any) -> None:
-        addresses = [(f"kafka-{number}", _PORT) for number in range(1, plan.nodes + 1)]
+        addresses = [(f"kafka-{number}", _PORT) for number in range(1, len(plan.settings.log.hosts) + 1)]
         batch_events = min(chance.choice(_BATCHES), plan.fetch_events)
         super().__init__(chance, addresses, batch_events=batch_events, fetch_events=plan.fetch_events)
         self._network = network
@@ -52,6 +52,8 @@ class NetworkedCluster(ScriptedCluster):
     def go_down(self) -> None:
         """Let all brokers die, or none of them answer."""
         super().go_down()
+        if "all" in self._faults:
+            return
         if self.chance.random() < 0.5:
             self._faults["all"] = self._network.refuse(KAFKA)
             self._network.reset(KAFKA)
@@ -110,6 +112,10 @@ class KafkaWorld(World):
         """See `World`."""
         super().retire(replica)
         self._tasks = {task: whose for task, whose in self._tasks.items() if not task.done()}
+
+    def is_of_dead(self, task: asyncio.Task[Any]) -> bool:
+        """See `World`."""
+        return self._tasks.get(task) in {replica.name for replica in self.retired if replica.crashed}
 
     def _free_place(self) -> str:
         taken = {one.log._settings.group_instance_id for one in self.replicas if isinstance(one.log, WatchedKafkaLog)}

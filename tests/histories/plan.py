@@ -79,7 +79,8 @@ class Fault:
 class Wire:
     """What the network in memory and the scripted brokers on it are like."""
 
-    nodes: int
+    kafka_nodes: int
+    rabbit_nodes: int
     frame_max: int
     splits: float
     """Share of reads that get only a part of what has come."""
@@ -115,8 +116,6 @@ class Plan:
     faults: tuple[Fault, ...]
     wire: Wire | None = None
     """With the real clients inside; None: with lanes and log in memory."""
-    nodes: int = 0
-    """Of the scripted Kafka cluster that Kafka's real client speaks to; 0: the log is in memory."""
 
     def only(self, numbers: frozenset[int]) -> "Plan":
         """Return the plan with these faults alone, counted from 0."""

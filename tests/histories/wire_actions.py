@@ -1,13 +1,15 @@
-"""Does to the network and the scripted brokers of a wire history what the faults of its plan say."""
+"""Does to the scripted RabbitMQ of a wire history, and the network before it, what the faults of its plan say."""
 
 import asyncio
 
-from tests.histories.fault_actions import FaultActions
+from tests.histories.kafka_actions import KafkaActions
 from tests.histories.plan import Fault
 from tests.histories.wire_world import WireWorld
 from tests.wire import network
 from tests.wire.rabbit.cluster import Lie
 
+RABBIT = "rabbit-*"
+"""All addresses of the RabbitMQ cluster."""
 _MOST_BYTES = 4_000
 """A connection is cut after so many bytes at most."""
 _SLOWEST = 0.3
@@ -15,12 +17,11 @@ _NARROWEST = 2_000.0
 """Bytes a second."""
 
 
-class WireActions(FaultActions):
+class WireActions(KafkaActions):
     """See `FaultActions`."""
 
     def __init__(self, world: WireWorld) -> None:
         super().__init__(world)
-        self._network = world.network
         self._rabbit = world.broker
 
     def _host(self, fault: Fault) -> str:
@@ -33,33 +34,33 @@ class WireActions(FaultActions):
 
     async def _for(self, fault: Fault, wrong: network.Fault) -> None:
         await asyncio.sleep(fault.seconds)
-        self._network.end(wrong)
+        self._wire.network.end(wrong)
         self._world.witness.note(f"{fault.kind} is over")
 
     async def _silence(self, fault: Fault) -> None:
-        await self._for(fault, self._network.silence("*", self._process(fault)))
+        await self._for(fault, self._wire.network.silence(RABBIT, self._process(fault)))
 
     async def _node_silent(self, fault: Fault) -> None:
-        await self._for(fault, self._network.silence(self._host(fault)))
+        await self._for(fault, self._wire.network.silence(self._host(fault)))
 
     async def _half_open(self, fault: Fault) -> None:
         inward = fault.amount < 0.5
-        wrong = self._network.silence(self._host(fault), self._process(fault), inward=inward, outward=not inward)
+        wrong = self._wire.network.silence(self._host(fault), self._process(fault), inward=inward, outward=not inward)
         await self._for(fault, wrong)
 
     async def _slow(self, fault: Fault) -> None:
-        await self._for(fault, self._network.slow(self._host(fault), delay=_SLOWEST * fault.amount))
+        await self._for(fault, self._wire.network.slow(self._host(fault), delay=_SLOWEST * fault.amount))
 
     async def _narrow(self, fault: Fault) -> None:
         rate = _NARROWEST * (1 + 99 * fault.amount)
-        await self._for(fault, self._network.slow(self._host(fault), rate=rate))
+        await self._for(fault, self._wire.network.slow(self._host(fault), rate=rate))
 
     async def _cut_inward(self, fault: Fault) -> None:
-        wrong = self._network.cut("*", self._process(fault), inward=int(_MOST_BYTES * fault.amount**3))
+        wrong = self._wire.network.cut(RABBIT, self._process(fault), inward=int(_MOST_BYTES * fault.amount**3))
         await self._for(fault, wrong)
 
     async def _cut_outward(self, fault: Fault) -> None:
-        wrong = self._network.cut("*", self._process(fault), outward=int(_MOST_BYTES * fault.amount**3))
+        wrong = self._wire.network.cut(RABBIT, self._process(fault), outward=int(_MOST_BYTES * fault.amount**3))
         await self._for(fault, wrong)
 
     async def _node_down(self, fault: Fault) -> None:
@@ -77,7 +78,7 @@ class WireActions(FaultActions):
         self._rabbit.start()
 
     async def _power_loss(self, fault: Fault) -> None:
-        self._network.vanish(self._host(fault))
+        self._wire.network.vanish(self._host(fault))
 
     async def _refuse_login(self, fault: Fault) -> None:
         rabbit = self._rabbit

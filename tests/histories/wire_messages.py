@@ -29,7 +29,7 @@ def wrong(message: Message, fact: Fact, settings: Settings) -> Iterator[str]:
     expected: dict[str, Any] = {
         "tidegate-topic": fact.partition.topic,
         "tidegate-partition": fact.partition.number,
-        "tidegate-position": str(event.position),
+        "tidegate-position": str(fact.offset),
         "tidegate-timestamp": event.timestamp_ms,
     }
     if is_letter(message):
@@ -53,7 +53,7 @@ def wrong(message: Message, fact: Fact, settings: Settings) -> Iterator[str]:
         "mandatory": message.mandatory,
     }
     meant = {
-        "message id": f"{fact.partition}-{event.position}",
+        "message id": f"{fact.partition}-{fact.offset}",
         "delivery mode": 2,
         "timestamp": datetime.fromtimestamp(event.timestamp_ms // 1000, UTC),
         "mandatory": True,

@@ -1,21 +1,41 @@
 """What one seed stands for when the real clients live inside: as `plan`, with a network and scripted brokers."""
 
+from datetime import UTC, datetime
 from random import Random
 
-from proxy.settings import Settings
+from proxy.settings import LogSettings, Settings
 from tests.histories.plan import (
     ANSWERS,
     HOST,
     LOG,
     LONGEST,
     PROCESSES,
-    RECORDS,
+    REFILL,
+    Fault,
     Plan,
     Wire,
     draw_fault,
     draw_settings,
 )
 
+BROKERS = (
+    "errors",
+    "refusals",
+    "parts",
+    "late_answers",
+    "mute",
+    "hang_up",
+    "drop",
+    "spoil",
+    "move_leaders",
+    "move_coordinator",
+    "stale_leaders",
+    "wrong_address",
+)
+"""What Kafka's brokers do wrong, or other than they did."""
+NETWORK = ("silent_node", "half_open_node", "slow_node", "dead_node", "cut_bytes", "reset_node")
+"""What happens between a replica and Kafka's brokers."""
+RECORDS = ("truncate", "compact", "recreate", "grow")
 CONNECTIONS = (
     "reset",
     "reset_one",
@@ -36,48 +56,54 @@ CONNECTIONS = (
     "refuse_login",
 )
 MONITOR = ("depth_empty", "depth_stale", "depth_missing", "depth_slow")
-GROUPS = (CONNECTIONS, CONNECTIONS, MONITOR, ANSWERS, LOG, RECORDS, PROCESSES, HOST)
-KINDS = tuple(dict.fromkeys(kind for group in GROUPS for kind in group))
+GROUPS = (BROKERS, BROKERS, NETWORK, CONNECTIONS, CONNECTIONS, MONITOR, ANSWERS, LOG, RECORDS, PROCESSES, HOST)
+"""A fault is drawn from one of these; what stands twice is drawn twice as often."""
+KINDS = tuple(dict.fromkeys((*(kind for group in GROUPS for kind in group), REFILL)))
 LARGE = 100_000
 """Bytes of an event that is allowed in every other history without a cap in bytes: several pieces, many frames."""
 _LEFT_OUT = 0.5
+_EPOCH = 1_700_000_000
 
 
 def draw(seed: int) -> Plan:
     """Return the plan of a seed."""
     chance = Random(f"wire {seed}")
-    kinds = tuple(kind for kind in KINDS if chance.random() >= _LEFT_OUT) or ("reset",)
+    kinds = tuple(kind for group in dict.fromkeys(GROUPS) for kind in group if chance.random() >= _LEFT_OUT)
     wire = Wire(
-        nodes=chance.choice((1, 2, 3)),
+        kafka_nodes=chance.choice((1, 2, 3, 3)),
+        rabbit_nodes=chance.choice((1, 2, 3)),
         frame_max=chance.choice((4_096, 4_096, 131_072, 0)),
-        splits=chance.choice((0.0, 0.1, 0.8)),
-        turn_seconds=chance.choice((0.0, 0.0002, 0.0002, 0.001)),
+        splits=chance.choice((0.0, 0.0, 0.1, 0.8)),
+        turn_seconds=chance.choice((0.00001, 0.0002, 0.0002, 0.001)),  # not 0: aiokafka would wait for it for ever
         confirm_seconds=chance.choice((0.002, 0.02, 0.1)),
         closes_on_refusal=chance.random() < _LEFT_OUT,
-        kinds=kinds,
+        kinds=kinds or ("reset",),
     )
     partitions = chance.choice((1, 2, 2))
-    settings = _settings(draw_settings(chance), chance, wire.nodes)
-    groups = [allowed for group in GROUPS if (allowed := tuple(kind for kind in group if kind in kinds))]
-    faults = [draw_fault(chance, chance.choice(groups)) for _ in range(chance.randint(2, 7))]
     return Plan(
         seed=seed,
-        settings=settings,
+        settings=_settings(draw_settings(chance), chance, wire),
         partitions=partitions,
-        events=chance.randint(15, 80) // partitions,
+        events=chance.randint(10, 50) // partitions,
         odd=chance.choice((0.0, 0.02, 0.1)),
-        replicas=chance.choice((1, 1, 2)),
+        replicas=chance.choice((1, 1, 2, 2, 3)),
         fetch_events=chance.choice((1, 5, 20)),
         queue_bound=chance.choice((None, None, 4, 30)),
         pace=chance.choice((0.0, 0.05, 0.12)),
         latency=chance.choice((0.0002, 0.001, 0.005)),
-        faults=tuple(sorted(faults, key=lambda fault: fault.at)),
+        faults=_faults(chance, wire.kinds),
         wire=wire,
     )
 
 
-def _settings(settings: Settings, chance: Random, nodes: int) -> Settings:
-    hosts = [f"rabbit-{number}:5672" for number in range(1, nodes + 1)]
+def _faults(chance: Random, kinds: tuple[str, ...]) -> tuple[Fault, ...]:
+    groups = [allowed for group in GROUPS if (allowed := tuple(kind for kind in group if kind in kinds))]
+    drawn = [draw_fault(chance, chance.choice(groups)) for _ in range(chance.randint(2, 7))]
+    return tuple(sorted(drawn, key=lambda fault: fault.at))
+
+
+def _settings(settings: Settings, chance: Random, wire: Wire) -> Settings:
+    hosts = [f"rabbit-{number}:5672" for number in range(1, wire.rabbit_nodes + 1)]
     is_capped = any(route.cap is not None and route.cap.bytes is not None for route in settings.routes.values())
     longest = LONGEST if is_capped else chance.choice((LONGEST, LARGE))  # under such a cap it would take a minute
     limits = settings.limits
@@ -86,7 +112,23 @@ def _settings(settings: Settings, chance: Random, nodes: int) -> Settings:
         sizes |= {"inbox_bytes": 3 * LARGE, "inboxes_bytes": 9 * LARGE}
     return settings.model_copy(
         update={
+            "log": _log(settings.log, chance, wire.kafka_nodes),
             "broker": settings.broker.model_copy(update={"hosts": hosts, "heartbeat": float(chance.choice((1, 1, 5)))}),
             "limits": limits.model_copy(update={**sizes, "connect_deadline": 1.0}),
+        }
+    )
+
+
+def _log(settings: LogSettings, chance: Random, nodes: int) -> LogSettings:
+    start = chance.choice(("earliest", "earliest", "earliest", "latest", "timestamp"))
+    return settings.model_copy(
+        update={
+            "hosts": [f"kafka-{number}:9092" for number in range(1, nodes + 1)],
+            "metadata_age": chance.choice((0.5, 1.0)),
+            "fetch_wait": chance.choice((0.1, 0.2)),
+            "fetch_bytes": chance.choice((1024, 4096, 2**20)),
+            "start": start,
+            "start_timestamp": datetime.fromtimestamp(_EPOCH, UTC) if start == "timestamp" else None,
+            "group_instance_id": chance.choice((None, None, None, "place")),
         }
     )

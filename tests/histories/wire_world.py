@@ -1,6 +1,5 @@
-"""The world of a wire history: production `RabbitBroker`s on a network in memory, a scripted RabbitMQ behind it."""
+"""The world of a wire history: to Kafka's half a scripted RabbitMQ, and the production `RabbitBroker` before it."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from random import Random
 from types import SimpleNamespace
@@ -13,8 +12,10 @@ from proxy.publish_lane.wire import Connector, Sent, Wire, WireEvents
 from proxy.rabbitmq import RabbitBroker
 from proxy.rabbitmq.broker import DEAD_LETTER_BYTES, DEAD_LETTER_EVENTS
 from proxy.rabbitmq.connection import RabbitConnector
+from proxy.settings import Settings
 from proxy.simulation.virtual_time import PROCESS
 from tests.histories import memory_wire, wire_messages
+from tests.histories.kafka_world import KafkaWorld
 from tests.histories.plan import (
     EXCHANGE,
     HEADER,
@@ -26,8 +27,6 @@ from tests.histories.plan import (
 )
 from tests.histories.replica import Replica
 from tests.histories.witness import Witness
-from tests.histories.world import World
-from tests.wire.loop import WireLoop
 from tests.wire.rabbit.cluster import RabbitCluster, Verdict
 from tests.wire.rabbit.frames import Message
 
@@ -50,16 +49,14 @@ _OTHER_HEADERS: Sequence[tuple[str, bytes | None]] = (
 _KEYS = (None, b"", b"key", b"\xff\xfe")
 
 
-class WireWorld(World):
+class WireWorld(KafkaWorld):
     """See `World`."""
 
     broker: RabbitCluster
 
     def _make_broker(self) -> RabbitCluster:
-        plan, loop = self.plan, asyncio.get_running_loop()
+        plan = self.plan
         assert plan.wire is not None
-        assert isinstance(loop, WireLoop)
-        self.network = loop.network
         self.network.latency = plan.latency
         self.network.splits = plan.wire.splits
         broker = RabbitCluster(self.network, Random(f"{plan.seed} broker"), plan.settings.broker.hosts)
@@ -135,7 +132,8 @@ class WireReplica(Replica):
 
     def _reach_broker(self) -> tuple[Mapping[str, Lane], Lane, DepthMonitor]:
         settings = self._plan.settings
-        broker = WatchedRabbit(self._witness, settings.broker, settings.routes, settings.limits)
+        chance = Random(f"{self._plan.seed} {self.name} hosts")
+        broker = WatchedRabbit(self._witness, settings, chance)
         return {name: broker.lane(name) for name in settings.routes}, broker.dead_letter_lane(), broker.monitor()
 
     def _ended(self, error: Exception) -> None:
@@ -154,9 +152,9 @@ class WireReplica(Replica):
 class WatchedRabbit(RabbitBroker):
     """Shows the witness what its lanes write."""
 
-    def __init__(self, witness: Witness, *settings: Any) -> None:
+    def __init__(self, witness: Witness, settings: Settings, chance: Random) -> None:
         self._witness = witness
-        super().__init__(*settings)
+        super().__init__(settings.broker, settings.routes, settings.limits, chance=chance)
 
     def _made(self, name: str, connector: RabbitConnector, **window: int) -> PublishLane:
         watched: Any = WatchedConnector(connector, name, self._witness)

@@ -48,6 +48,9 @@ class Witness:
         self.told: dict[str, ReplicaAccount] = {}
         """By replica."""
         self.violations: list[str] = []
+        self.most_violations = MOST_VIOLATIONS
+        self.on_most: Callable[[], object] = lambda: None
+        """Called when there are as many violations as are told."""
         self.steps: list[tuple[float, str]] = []
         """What happened and when, in short."""
         self.epochs: dict[tuple[str, Partition], Epoch] = {}
@@ -78,9 +81,11 @@ class Witness:
 
     def accuse(self, what: str) -> None:
         """Remember that something happened that must not."""
-        if len(self.violations) < MOST_VIOLATIONS:
+        if len(self.violations) < self.most_violations:
             self.violations.append(f"{asyncio.get_running_loop().time():.3f} {what}")
             self.note(f"VIOLATION {what}")
+            if len(self.violations) == self.most_violations:
+                self.on_most()
 
     @property
     def digest(self) -> str:

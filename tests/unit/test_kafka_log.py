@@ -1,6 +1,7 @@
 """The parts of the Kafka adapter that can be seen without a Kafka."""
 
 import asyncio
+import inspect
 import logging
 import ssl
 import subprocess
@@ -23,6 +24,7 @@ from proxy.access import log_access
 from proxy.errors import LogError, RefusedLoginError, SettingsError
 from proxy.kafka_log import KafkaLog
 from proxy.kafka_log.client import Reach, log_in, options, teach_manners
+from proxy.kafka_log.coordination import Coordination
 from proxy.kafka_log.events import events
 from proxy.kafka_log.login import Credentials
 from proxy.kafka_log.reader import Reader
@@ -131,7 +133,18 @@ def test_the_private_names_the_adapter_reads_are_there_when_the_library_changes(
     source = Path(AIOKafkaConsumer.start.__code__.co_filename).read_text()
     assert "self._coordinator = GroupCoordinator(" in source
     assert "self._client = AIOKafkaClient(" in source
+    assert "need_rejoin(subscription)" in inspect.getsource(LibraryCoordinator)
     assert {"generation", "member_id"} <= set(LibraryCoordinator.reset_generation.__code__.co_names)
+
+
+async def test_the_group_is_joined_anew_when_the_subscription_changes_while_its_coordinator_is_sought() -> None:
+    group = Coordination.__new__(Coordination)
+    group._rejoin_needed_fut = asyncio.get_running_loop().create_future()
+    assignment = SimpleNamespace(active=True)
+    lasting, replaced = (SimpleNamespace(active=is_active, assignment=assignment) for is_active in (True, False))
+    assert not group.need_rejoin(lasting)
+    assert group.need_rejoin(replaced)
+    assert await group.ensure_active_group(replaced, assignment) is None
 
 
 def test_the_file_is_named_when_a_certificate_can_not_be_read() -> None:

@@ -7,7 +7,7 @@ Only names inside the clients' own modules are replaced; `asyncio` and the produ
 import asyncio
 import contextlib
 import importlib
-from collections.abc import Iterable, Iterator, MutableSet
+from collections.abc import Container, Iterable, Iterator, MutableSet
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -33,8 +33,18 @@ UUID4 = ("aiokafka.conn",)
 GETRANDBITS = ("aiormq.channel",)
 """Modules that took `getrandbits` from `random`."""
 
-SETS = ("aiormq.base", "aio_pika.tools", "asyncio.tasks", "asyncio.taskgroups")
-"""Modules that walk over sets of futures, tasks or callbacks: their order is that of addresses in memory."""
+SETS = (
+    "aiokafka.cluster",
+    "aiokafka.consumer.fetcher",
+    "aiormq.base",
+    "aio_pika.tools",
+    "asyncio.tasks",
+    "asyncio.taskgroups",
+)
+"""Modules that walk over sets of futures, tasks, callbacks, or of what holds a None (brokers without a rack).
+
+Their order is that of addresses in memory.
+"""
 
 
 class OrderedSet(MutableSet[Any]):
@@ -51,6 +61,10 @@ class OrderedSet(MutableSet[Any]):
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def intersection(self, other: Container[Any]) -> "OrderedSet":
+        """See `set`."""
+        return OrderedSet(item for item in self if item in other)
 
     def add(self, value: Any) -> None:
         """See `set`."""

@@ -57,6 +57,7 @@ class WireLoop(StoppableLoop):
         return super().call_at(when, callback, *args, context=context)
 
     def _pass(self, seconds: float) -> None:
-        if seconds <= 0 and self._turn_seconds and self._chance.random() < _TAKES_TIME:
-            seconds = self._chance.random() * self._turn_seconds
-        super()._pass(seconds)
+        if seconds > 0:
+            self._now += seconds
+        elif self._turn_seconds and self._chance.random() < _TAKES_TIME:
+            self._now += self._chance.random() * self._turn_seconds

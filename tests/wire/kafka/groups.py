@@ -227,6 +227,9 @@ class ScriptedGroup:
         if self._leader == old.name:
             self._leader = name
         old.name, old.client = name, client
+        if self.phase is Phase.SYNCING:
+            # The leader shares out among names of which one is gone: its new one would get nothing.
+            self._begin()
         if self.phase is Phase.STABLE and old.protocols == body["protocols"]:
             self._renew(old)
             # Were it told that it leads, it would say anew who gets what, of which nobody else would hear.

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
+from aiokafka.record.util import calc_crc32c
+
 from proxy.model import Event
 from tests.wire.kafka.codec import write_zigzag
 
@@ -23,28 +25,6 @@ CONTROL = 1 << 5
 _COMMIT, _ABORT = b"\0\0\0\1", b"\0\0\0\0"
 """Keys of the records that end a transaction: version 0, and the type."""
 _NO_TIME = -1
-
-
-def _table() -> list[int]:
-    table = []
-    for byte in range(256):
-        rest = byte
-        for _ in range(8):
-            rest = rest >> 1 ^ (0x82F63B78 if rest & 1 else 0)
-        table.append(rest)
-    return table
-
-
-_TABLE = _table()
-
-
-def crc32c(data: bytes) -> int:
-    """Return Castagnoli's checksum."""
-    crc = 0xFFFFFFFF
-    table = _TABLE
-    for byte in data:
-        crc = table[(crc ^ byte) & 0xFF] ^ crc >> 8
-    return crc ^ 0xFFFFFFFF
 
 
 class Batch(NamedTuple):
@@ -88,7 +68,7 @@ def batch(
 
 def sealed(base: int, epoch: int, body: bytes, *, magic: int = MAGIC, spoiled: bool = False) -> bytes:
     """Return what surrounds a batch's body; a spoiled one has a wrong checksum."""
-    checksum = crc32c(body) ^ spoiled
+    checksum: int = calc_crc32c(body) ^ spoiled
     length = _HEAD.size - 12 + _CHECKSUM_BYTES + len(body)
     return _HEAD.pack(base, length, epoch, magic) + checksum.to_bytes(_CHECKSUM_BYTES) + body
 
