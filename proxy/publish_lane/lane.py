@@ -16,8 +16,9 @@ from proxy.bridge.broker import Batch, LaneState
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.publish_lane.line import Line, Request, Window
 from proxy.publish_lane.outcomes import Outcomes
-from proxy.publish_lane.patience import Patience
+from proxy.publish_lane.patience import SILENCE, HostPatience, Patience, Silence
 from proxy.publish_lane.quarantine import Quarantine
+from proxy.publish_lane.refusals import Refusals
 from proxy.publish_lane.session import Session
 from proxy.publish_lane.wire import Connector, Wire
 from proxy.settings import Limits
@@ -55,6 +56,8 @@ class PublishLane:
         self._backoff = backoff
         self._backoff_limit = backoff_limit
         self._patience = Patience(limits.confirm_deadline)
+        self._refusals = Refusals()
+        self._host_patience = HostPatience(limits.connect_deadline)
         self._window = Window(window_events, window_bytes)
         self._quarantine = Quarantine(Line(window_events))
         self._outcomes = Outcomes(self._window, self._quarantine)
@@ -64,6 +67,7 @@ class PublishLane:
         self._session: Session | None = None
         self._logged_in = False
         self._unblocked = 0.0
+        self._silence = Silence(0.0)
         self._turn_due = False
         self._failure: Exception | None = None
         self._wake = asyncio.Event()
@@ -132,13 +136,18 @@ class PublishLane:
 
     async def _connect_once(self) -> None:
         """Try one host and stay with it as long as it lasts."""
-        session = Session(self._outcomes, self._limits, self._patience, stir=self._stir, lost=self._on_lost)
+        session = Session(
+            self._outcomes, self._limits, self._patience, self._refusals, stir=self._stir, lost=self._on_lost
+        )
         wire: Wire | None = None
+        loop = asyncio.get_running_loop()
+        began, limit = loop.time(), self._host_patience.limit
         try:
-            async with asyncio.timeout(self._limits.connect_deadline):
+            async with asyncio.timeout(limit):
                 wire = await self._connector.connect(session)
                 self._logged_in = True
                 await session.start(wire)
+            self._host_patience.saw(loop.time() - began)
             await self._use(session, wire)
         except RefusedLoginError as error:
             if not self._logged_in:
@@ -147,7 +156,8 @@ class PublishLane:
         except BrokerError as error:
             self._on_unreachable(str(error))
         except TimeoutError:
-            self._on_unreachable(f"no answer within {self._limits.connect_deadline:g} s")
+            self._host_patience.lose()
+            self._on_unreachable(f"no answer within {limit:g} s")
         finally:
             is_lost = session.over
             if not is_lost:
@@ -162,6 +172,7 @@ class PublishLane:
         """Write and watch over an open connection until it is lost."""
         self._session = session
         self._unblocked = asyncio.get_running_loop().time()
+        self._silence = Silence(self._unblocked)
         self._causes.clear()
         self._enter(LaneState.OPEN, host=wire.host)
         async with asyncio.TaskGroup() as tasks:
@@ -176,11 +187,21 @@ class PublishLane:
             keeper.cancel()
 
     def _check(self, session: Session, wire: Wire) -> None:
-        """Give up a connection that keeps us waiting for too long; a blocked one may."""
+        """Give up a silent connection; if not blocked, one that keeps us waiting; renew channels that only refuse."""
+        now = asyncio.get_running_loop().time()
+        silent = self._silence.look(wire.heard, now)
+        if wire.heartbeat and silent > SILENCE * wire.heartbeat:
+            session.on_lost(f"{wire.host}: silent for {silent:.1f} s", refused=False)
+            return
         self._follow_block(wire)
-        overdue = session.overdue(asyncio.get_running_loop().time(), self._unblocked)
-        if overdue is not None and self._state is LaneState.OPEN:
-            self._patience.lose(asyncio.get_running_loop().time())
+        if self._state is not LaneState.OPEN:
+            return
+        refused = session.renew_channels(now)
+        if refused is not None:
+            _say.info("lane_channels_renewed", route=self.name, host=wire.host, refused_for=round(refused, 1))
+        overdue = session.overdue(now, self._unblocked)
+        if overdue is not None:
+            self._patience.lose(now)
             session.on_lost(f"{wire.host}: {overdue}", refused=False)
 
     def _follow_block(self, wire: Wire) -> None:
