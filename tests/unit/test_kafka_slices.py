@@ -102,6 +102,7 @@ MALFORMED = st.lists(st.tuples(st.integers(21, 1 << 20), st.integers(0, 255)), m
 def test_a_batch_is_read_or_called_unreadable_when_it_is_malformed_under_a_right_checksum(
     count: int, changes: list[tuple[int, int]]
 ) -> None:
+    teach_manners()
     built = bytearray(batch(0, count, compression=0))
     for at, byte in changes:
         built[21 + at % (len(built) - 21)] = byte
