@@ -1,19 +1,16 @@
 """How every connection to Kafka is made: addresses, encryption, login, and the manners taught to the library."""
 
 import asyncio
-import functools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-import aiokafka.client
 import aiokafka.conn
 import aiokafka.consumer.consumer
 import aiokafka.consumer.fetcher
 import structlog
 from aiokafka import errors
 from aiokafka.conn import create_conn, get_ip_port_afi
-from aiokafka.protocol.metadata import MetadataRequest
 
 from proxy.errors import RefusedLoginError
 from proxy.kafka_log import unpacking
@@ -80,8 +77,6 @@ def teach_manners() -> None:
 
     - One timeout serves all its requests, and one silent node holds up the others: its consumer gets our `Network`.
     - It reads answers as a whole, whatever they hold once decompressed: its consumer gets our `Slices`.
-    - Its metadata requests ask Kafka to create what is missing, with no way to say otherwise: a topic deleted while it
-      is read would return at once, empty and with the broker's default settings. The default of the request is turned.
     - Between a reset and its notice of it, it writes to a transport that is closed already. asyncio's lets that pass,
       uvloop's raises RuntimeError, which is no failure of Kafka's to anyone: it would end the process.
     - It logs in once, with what it was told at the beginning; see `login`.
@@ -94,7 +89,6 @@ def teach_manners() -> None:
     aiokafka.consumer.fetcher.FetchResult = Answer
     aiokafka.consumer.fetcher.PartitionRecords = Batches
     unpacking.teach()
-    aiokafka.client.MetadataRequest = functools.partial(MetadataRequest, allow_auto_topic_creation=False)
     library = logging.getLogger("aiokafka")
     if library.level == logging.NOTSET:
         library.setLevel(logging.CRITICAL + 1)

@@ -73,7 +73,8 @@ class KafkaLog:
         self._positions: Positions
         self._reader: Reader
         self._rests: Rests
-        self._stalls: Stalls
+        self._stalls: Stalls | None = None
+        """None until the log is reached."""
 
     async def start(self, owner: PartitionOwner) -> None:
         """Connect, however long that takes; cancelled or failed, it leaves nothing open.
@@ -147,7 +148,8 @@ class KafkaLog:
             return {}
         shares = self._positions.shares
         self._rests.turn(shares)
-        self._stalls.turn(shares.values())
+        if self._stalls is not None:
+            self._stalls.turn(shares.values())
         return await self._reader.read(lambda: self._positions.shares, wait)
 
     def pause(self, partitions: Collection[Partition]) -> None:
@@ -179,7 +181,7 @@ class KafkaLog:
 
     def standing(self) -> Mapping[Partition, Standing]:
         """Return the partitions that have stood still for seconds, as of the last poll."""
-        return {} if self._stopped else self._stalls.standing
+        return {} if self._stopped or self._stalls is None else self._stalls.standing
 
     async def progress(self) -> Mapping[Partition, int]:
         """Ask the group's coordinator for the offsets of all partitions in one request."""

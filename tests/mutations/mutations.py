@@ -57,6 +57,7 @@ SLICES = "proxy/kafka_log/slices.py"
 ANSWER = "proxy/kafka_log/answer.py"
 UNPACKING = "proxy/kafka_log/unpacking.py"
 NETWORK = "proxy/kafka_log/network.py"
+KAFKA_CONNECTION = "proxy/kafka_log/connection.py"
 NODES = "proxy/kafka_log/nodes.py"
 GROUP = "proxy/kafka_log/group.py"
 READER = "proxy/kafka_log/reader.py"
@@ -701,14 +702,14 @@ MUTATIONS = (
     ),
     Mutation(
         "a request is due before the one ahead of it",
-        NETWORK,
+        KAFKA_CONNECTION,
         "max(now, self._due if self._requests else now)",
         "now",
         tests=(IN_NETWORK,),
     ),
     Mutation(
         "a closed transport is written to",
-        NETWORK,
+        KAFKA_CONNECTION,
         "self._writer is not None and self._writer.is_closing()",
         "self._writer is None",
         tests=(IN_KAFKA_LOG,),
@@ -845,5 +846,19 @@ MUTATIONS = (
         "if before is not None and route is not None:\n                self._totals[route] += max(0, count - before",
         "if route is not None:\n                self._totals[route] += max(0, count - (before or 0)",
         tests=("tests/unit/steering/test_other_replicas.py",),
+    ),
+    Mutation(
+        "threads share the room in which they decompress",
+        UNPACKING,
+        "        self.room = bytearray(AT_ONCE)\n",
+        '        _Bound.one = getattr(_Bound, "one", bytearray(AT_ONCE))\n        self.room = _Bound.one\n',
+        tests=(IN_SLICES,),
+    ),
+    Mutation(
+        "one partition's answer is read to its end before the others'",
+        SLICES,
+        "            self._records.move_to_end(tp)  #",
+        "            pass  #",
+        tests=(IN_SLICES,),
     ),
 )

@@ -4,18 +4,22 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import cramjam
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition, codec, errors
+from aiokafka.consumer.fetcher import READ_COMMITTED
 from aiokafka.protocol.fetch import FetchResponse_v4
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.memory_records import MemoryRecords
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proxy.access import log_access
 from proxy.kafka_log import unpacking
-from proxy.kafka_log.answer import LARGE
+from proxy.kafka_log.answer import LARGE, UNREADABLE, Batches, Room
 from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import teach_manners
 from proxy.kafka_log.consumer import new_consumer
@@ -25,6 +29,7 @@ from proxy.kafka_log.nodes import Nodes
 from proxy.kafka_log.slices import SLICE_BYTES, SLICE_EVENTS, Slices
 from proxy.settings import Limits, LogSettings
 from tests.support.scripted_kafka import ScriptedKafka, scripted_kafka
+from tests.wire.kafka import records
 
 ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
@@ -107,6 +112,43 @@ def test_a_thread_keeps_its_bound_when_another_opens_a_batch_meanwhile() -> None
     assert (next(records), size) == (content, len(content))
 
 
+@pytest.mark.parametrize("decode", ["lz4_decode", "zstd_decode"])
+def test_no_content_is_mixed_with_another_when_two_threads_open_small_batches_at_once(decode: str) -> None:
+    contents = [bytes([digit]) * (1 << 20) for digit in range(4)]
+    packed = [ENCODERS[decode](content) for content in contents]
+    with ThreadPoolExecutor(len(contents)) as threads:
+        opened = [threads.submit(unpacked, decode, packed[turn % 4], 1 << 20) for turn in range(400)]
+        assert all(one.result() == contents[turn % 4] for turn, one in enumerate(opened))
+
+
+MALFORMED = st.lists(st.tuples(st.integers(21, 1 << 20), st.integers(0, 255)), min_size=1, max_size=3)
+
+
+@given(st.integers(1, 4), MALFORMED)
+def test_a_batch_is_read_or_called_unreadable_when_it_is_malformed_under_a_right_checksum(
+    count: int, changes: list[tuple[int, int]]
+) -> None:
+    teach_manners()
+    built = bytearray(batch(0, count, compression=0))
+    for at, byte in changes:
+        built[21 + at % (len(built) - 21)] = byte
+    built[17:21] = records.crc32c(bytes(built[21:])).to_bytes(4, "big")
+    check_crcs = True
+    batches = Batches(ONE, MemoryRecords(bytes(built)), None, 0, None, None, check_crcs, READ_COMMITTED)
+    with suppress(*UNREADABLE):
+        while batches.take(Room(SLICE_EVENTS, SLICE_BYTES), SLICE_BYTES, lambda: None)[1]:
+            pass
+
+
+def test_what_follows_is_read_when_compaction_has_left_an_empty_batch_where_a_transaction_ended() -> None:
+    emptied = records.batch(0, 3, [], attributes=records.CONTROL | records.TRANSACTIONAL, producer=7)
+    check_crcs = True
+    content = MemoryRecords(emptied.data + batch(4, 2))
+    batches = Batches(ONE, content, None, 0, None, None, check_crcs, READ_COMMITTED)
+    taken, _ = batches.take(Room(SLICE_EVENTS, SLICE_BYTES), SLICE_BYTES, lambda: None)
+    assert [record.offset for record in taken] == [4, 5]
+
+
 @asynccontextmanager
 async def consumer(kafka: ScriptedKafka, *partitions: TopicPartition, fetches: int = 1) -> AsyncIterator[Any]:
     """One that reads the partitions from their beginning, once so many fetches were answered."""
@@ -155,6 +197,14 @@ async def test_a_slice_is_small_when_an_answer_holds_a_hundred_thousand_events()
             slices = await read(made, count)
             assert [record.offset for one in slices for record in one[ONE]] == list(range(count))
             assert max(len(one[ONE]) for one in slices) == SLICE_EVENTS
+
+
+async def test_every_partition_has_its_turn_when_the_answer_for_one_is_long() -> None:
+    async with scripted_kafka(1) as kafka:
+        log(kafka, {0: batch(0, 20 * SLICE_EVENTS, b"small"), 1: batch(0, 20 * SLICE_EVENTS, b"small")})
+        async with consumer(kafka, ONE, TWO) as made:
+            slices = await read(made, 10 * SLICE_EVENTS)
+            assert {len([one for one in slices if at in one]) for at in (ONE, TWO)} == {5}
 
 
 async def test_a_slice_ends_in_bytes_when_events_are_large() -> None:

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from aiokafka import errors
 from aiokafka.client import AIOKafkaClient
+from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.record.default_records import DefaultRecordBatch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,6 +102,7 @@ async def test_a_client_is_let_in_when_its_password_is_right_and_only_then() -> 
 async def test_topics_are_made_when_a_client_asks_for_that_as_brokers_do_by_default() -> None:
     cluster = ScriptedCluster(Random(1), [("", 0)])
     async with client_of(cluster) as client:
-        client.add_topic("wanted")
-        await client.force_metadata_update()
+        await client.send(1, MetadataRequest(["unwanted"], allow_auto_topic_creation=False))
+        assert not cluster.partitions({"unwanted"})
+        await client.send(1, MetadataRequest(["wanted"]))
     assert cluster.partitions({"wanted"})
