@@ -226,13 +226,13 @@ class KafkaLog:
         settings, limits = self._settings, self._limits
         credentials = Credentials(self._access or log_access(settings.security))
         login = options(settings, credentials, request_seconds=limits.connect_deadline)
-        await persist(lambda: log_in(settings, login), self._reach)
+        host = await persist(lambda: log_in(settings, login), self._reach)
         nodes = Nodes(asyncio.get_running_loop().time)
         seconds = min(settings.answer_deadline, limits.commit_deadline / _REQUESTS_PER_DEADLINE)
-        self._client = Network(**options(settings, credentials, request_seconds=seconds))
+        self._client = Network(**options(settings, credentials, request_seconds=seconds, first=host))
         self._client.nodes = nodes
         await persist(self._client.bootstrap, self._reach)
-        self._consumer = new_consumer(settings, limits, nodes, credentials, self._assignor)
+        self._consumer = new_consumer(settings, limits, nodes, credentials, self._assignor, first=host)
         await persist(self._consumer.start, self._reach)
 
     async def _join_with(self, topics: frozenset[str]) -> None:

@@ -15,7 +15,6 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition, errors
 from aiokafka.consumer.group_coordinator import GroupCoordinator as LibraryCoordinator
 from aiokafka.protocol.group import HeartbeatRequest
-from aiokafka.protocol.metadata import MetadataRequest_v5
 from aiokafka.structs import ConsumerRecord
 from structlog.testing import capture_logs
 
@@ -30,6 +29,7 @@ from proxy.model import Event, Partition
 from proxy.positions.share import Share
 from proxy.settings import Limits, LogSettings
 from tests.contract.log_adapters import until
+from tests.support.scripted_kafka import scripted_kafka
 from tests.wire.kafka.cluster import ScriptedCluster
 from tests.wire.kafka.messages import Api
 from tests.wire.kafka.mischief import Rule, Trick
@@ -75,13 +75,6 @@ def record(**fields: Any) -> ConsumerRecord[bytes, bytes]:
 def test_an_event_carries_what_the_record_holds_when_it_is_made(fields: dict[str, Any], expected: Event) -> None:
     assert events([record(**fields)]) == [expected]
     assert type(events([record(**fields)])[0]) is Event
-
-
-def test_the_library_never_creates_topics_when_it_has_been_taught_manners() -> None:
-    teach_manners()
-    teach_manners()
-    request = aiokafka.client.MetadataRequest(["orders"]).build(MetadataRequest_v5)
-    assert request.allow_auto_topic_creation is False
 
 
 async def test_a_write_is_a_lost_connection_when_its_transport_is_closed_unnoticed() -> None:
@@ -178,6 +171,17 @@ async def test_the_login_is_refused_when_the_certificate_is_not_trusted(certific
             await attempt()
         with pytest.raises(errors.KafkaConnectionError):
             await attempt(ca_file=str(certificate))
+
+
+async def test_a_host_that_answers_is_found_in_time_when_those_before_it_are_silent() -> None:
+    async with scripted_kafka(3) as kafka, asyncio.timeout(10):
+        for node in kafka.nodes[:2]:
+            node.is_silent = True
+        settings = LogSettings(hosts=kafka.hosts, group="g")
+        client = options(settings, Credentials(log_access(settings.security)), request_seconds=600)
+        assert await log_in(settings, client) == kafka.hosts[2]
+        first = options(settings, Credentials(log_access(settings.security)), request_seconds=1, first=kafka.hosts[2])
+        assert first["bootstrap_servers"] == [kafka.hosts[2], *kafka.hosts[:2]]
 
 
 class _Consumer:
