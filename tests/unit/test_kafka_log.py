@@ -203,10 +203,23 @@ class _Consumer:
         return {}
 
 
-def _reader(consumer: _Consumer, left: list[str]) -> Reader:
+class _Full(_Consumer):
+    """Has one record of the partition, and remembers what is paused."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paused: list[TopicPartition] = []
+        self.pause = self.paused.append
+
+    async def getmany(self, *_: TopicPartition, timeout_ms: int) -> dict[TopicPartition, list[Any]]:
+        del timeout_ms
+        return {AT: [record()]}
+
+
+def _reader(consumer: _Consumer, left: list[str], unreadable: dict[TopicPartition, Exception] | None = None) -> Reader:
     return Reader(
         consumer,
-        {},
+        {} if unreadable is None else unreadable,
         Reach(["broker:9092"]),
         on_unavailable=lambda share, offset: left.append(f"{share.partition} {offset}"),
         on_refused=left.append,
@@ -228,6 +241,25 @@ async def test_the_group_is_joined_again_when_the_library_tells_a_failure_twice(
     reader = _reader(_Consumer(errors.UnknownError("heartbeat"), keeps=True), left)
     assert await reader.read(lambda: {PARTITION: Share(PARTITION, is_paused=False)}, 0.01) == {}
     assert left == ["left"]
+
+
+@pytest.mark.parametrize("is_placed", [True, False])
+async def test_records_are_handed_out_only_when_the_partition_is_placed(*, is_placed: bool) -> None:
+    share = Share(PARTITION, is_paused=False, is_placed=is_placed)
+    taken = await _reader(_Full(), []).read(lambda: {PARTITION: share}, 0.01)
+    assert (list(taken), share.next) == (([PARTITION], 8) if is_placed else ([], 0))
+
+
+async def test_a_partition_stands_still_and_is_said_once_when_something_in_it_can_not_be_read() -> None:
+    share = Share(PARTITION, is_paused=False, is_placed=True)
+    unreadable: dict[TopicPartition, Exception] = {AT: errors.CorruptRecordException("its checksum is wrong")}
+    consumer = _Full()
+    reader = _reader(consumer, [], unreadable)
+    with capture_logs() as said:
+        assert list(await reader.read(lambda: {PARTITION: share}, 0.01)) == [PARTITION], "all before it"
+        assert await reader.read(lambda: {PARTITION: share}, 0.01) == {}
+    assert (consumer.paused, unreadable, share.is_placed) == ([AT], {}, False)
+    assert [(entry["event"], entry["position"]) for entry in said] == [("partition_unreadable", 8)]
 
 
 async def test_no_connection_is_left_when_starting_is_given_up_before_the_first_node_has_told_of_the_others() -> None:

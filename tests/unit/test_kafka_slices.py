@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -84,6 +84,32 @@ def test_content_is_said_to_be_damaged_when_a_block_has_a_size_that_can_not_be(s
 
 def test_both_forms_of_snappy_are_understood_when_a_client_writes_the_plain_one() -> None:
     assert unpacked("snappy_decode", bytes(cramjam.snappy.compress_raw(b"content")), 7) == b"content"
+
+
+class _Waiting:
+    """A batch that a thread begins to open and goes on with when it may."""
+
+    def __init__(self, payload: bytes) -> None:
+        self.has_begun, self.may_go_on = threading.Event(), threading.Event()
+        self._payload = payload
+
+    def __iter__(self) -> Iterator[bytes]:
+        self.has_begun.set()
+        assert self.may_go_on.wait(ENOUGH)
+        return iter([unpacking.DECODERS["gzip_decode"](self._payload)])
+
+
+def test_a_thread_keeps_its_bound_when_another_opens_a_batch_meanwhile() -> None:
+    content = bytes(5_000)
+    slow, quick = _Waiting(codec.gzip_encode(content)), _Waiting(codec.gzip_encode(b"small"))
+    quick.may_go_on.set()
+    with ThreadPoolExecutor(1) as pool:
+        opening = pool.submit(unpacking.unpack, slow, len(content))
+        assert slow.has_begun.wait(ENOUGH)
+        assert unpacking.unpack(quick, 5)[1] == 5
+        slow.may_go_on.set()
+        records, size = opening.result(ENOUGH)
+    assert (next(records), size) == (content, len(content))
 
 
 @pytest.mark.parametrize("decode", ["lz4_decode", "zstd_decode"])
@@ -315,6 +341,23 @@ async def test_the_reason_is_known_when_a_partition_has_no_leader_or_one_that_is
             assert standing.cause == "node"
             assert "node 2 at 127.0.0.1:1" in standing.why
             assert made._fetcher.hindrance(TWO) == ("leaderless", "no node leads it")
+
+
+async def test_no_reason_is_left_when_the_node_answers_without_an_error_again() -> None:
+    async with scripted_kafka(1) as kafka:
+        log(kafka, {0: b""})
+        errors_left = [56, 56]
+
+        def answer(_: Any) -> FetchResponse_v4:
+            error = errors_left.pop() if errors_left else 0
+            return FetchResponse_v4(0, [("orders", [(0, error, 5, 5, None, b"")])])
+
+        kafka.nodes[0].answers["FetchRequest"] = answer
+        async with consumer(kafka, ONE, fetches=2) as made:
+            while made._fetcher.hindrance(ONE) is None:
+                await made.getmany(timeout_ms=10)
+            await kafka.nodes[0].hears("FetchRequest", 4)
+            assert made._fetcher.hindrance(ONE) is None
 
 
 async def test_the_reason_is_known_when_an_open_transaction_holds_back_what_follows() -> None:
