@@ -22,12 +22,12 @@ from tests.wire.census import census, growth
 from tests.wire.loop import WireLoop
 from tests.wire.rabbit.cluster import RabbitCluster
 
-WARM = 100
-"""Turns before the first count, and between the one and the other where that says more."""
+WARM = 50
+"""Turns before the first count."""
 SLACK = 60
 """What any kind of object may vary by, however many turns lie between two counts: exchanges that are under way."""
-BLOCKS = 3_000
-"""The same for blocks of memory: caches of a few hundred entries fill late."""
+BLOCKS = 2_000
+"""The same for blocks of memory."""
 HOURS = [pytest.mark.long, pytest.mark.timeout(4 * 3_600)]
 
 
@@ -38,14 +38,16 @@ def quiet() -> None:
 
 
 async def level(turn: Callable[[], Awaitable[None]], times: int) -> None:
-    """Do it so often, count before and after."""
-    for _ in range(WARM):
-        await turn()
-    before = census()
-    for _ in range(times):
-        await turn()
-    grown = growth(before, census(), SLACK, BLOCKS)
-    assert not grown, str(grown)
+    """Do it so often, count before, half-way and after: what grows in both halves is left behind by the turns."""
+    counts = []
+    for turns in (WARM, times // 2, times // 2):
+        for _ in range(turns):
+            await turn()
+        counts.append(census())
+    before, middle, after = counts
+    first, second = growth(before, middle, SLACK, BLOCKS), growth(middle, after, SLACK, BLOCKS)
+    grown = {name: (first[name], second[name]) for name in first.keys() & second.keys()}
+    assert not grown, f"in both halves: {grown}"
 
 
 @pytest.mark.parametrize("times", [3_000, pytest.param(1_000_000, marks=HOURS)])
