@@ -52,16 +52,14 @@ async def until(is_so: Callable[[], object]) -> None:
 class Bridge:
     """One `App`, its adapters, the brokers, and what has come out. Made inside a `WireLoop`."""
 
-    def __init__(self, log: dict[str, Any], broker: dict[str, Any], nodes: int) -> None:
+    def __init__(self, log: dict[str, Any], broker: dict[str, Any]) -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, WireLoop)
         self.loop = loop
-        hosts = [(KAFKA, 9092 + number) for number in range(nodes)]
-        self.kafka = ScriptedCluster(Random(2), hosts)
+        self.kafka = ScriptedCluster(Random(2), [(KAFKA, 9092)])
         self.kafka.create_topic(TOPIC)
-        self.nodes = [Node(number, self.kafka) for number in self.kafka.addresses]
-        for node, (host, port) in zip(self.nodes, hosts, strict=True):
-            loop.network.serve(f"{host}:{port}", node.serve)
+        self.node = Node(1, self.kafka)
+        loop.network.serve(f"{KAFKA}:9092", self.node.serve)
         self.rabbit = RabbitCluster(loop.network, Random(3), [f"{RABBIT}:5672"])
         self.queue = self.rabbit.declare_queue(QUEUE)
         self.queue.consumers = 1
@@ -101,11 +99,10 @@ class Bridge:
         *,
         log: dict[str, Any] | None = None,
         broker: dict[str, Any] | None = None,
-        nodes: int = 1,
         prepare: Callable[["Bridge"], None] = lambda _: None,
     ) -> AsyncIterator["Bridge"]:
         """Run one until the end of the block; `prepare` is for the brokers, before anybody logs in."""
-        bridge = cls(log or {}, broker or {}, nodes)
+        bridge = cls(log or {}, broker or {})
         prepare(bridge)
         async with asyncio.TaskGroup() as tasks:
             beside = [tasks.create_task(bridge.log_access.run()), tasks.create_task(bridge.broker.keep_access())]
@@ -118,8 +115,7 @@ class Bridge:
                 await asyncio.wait({running})
                 for task in beside:
                     task.cancel()
-        for node in bridge.nodes:
-            await node.close()
+        await bridge.node.close()
         bridge.kafka.close()
 
     def wall(self) -> float:
