@@ -78,7 +78,6 @@ class Channels:
     async def begin(self, wire: Wire) -> None:
         """Open the main channel of a new connection. Raises `BrokerError`."""
         self._main = Channel(await wire.open_channel())
-        self._patience.open(self._now())
 
     def look(self, now: float) -> float | None:
         """Have channels opened anew if it is time; return for how many seconds the broker has refused if it is now."""
@@ -103,6 +102,7 @@ class Channels:
                     await wire.close_channel(self._left.pop())
                 if self._main is None:
                     await self.begin(wire)
+                    self._patience.open(self._now())
                 if self._second is None and self._wants_second:
                     self._wants_second = False
                     self._second = Channel(await wire.open_channel())

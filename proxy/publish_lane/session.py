@@ -44,6 +44,8 @@ class Session:
     ) -> None:
         self.wire: Wire | None = None
         self.over = False
+        self.holds = False
+        """Whether nothing new is begun, so that another session may take over once nothing is in flight."""
         self._outcomes = outcomes
         self._window = outcomes.window
         self._quarantine = outcomes.quarantine
@@ -62,6 +64,11 @@ class Session:
     def oldest(self) -> float | None:
         """Instant at which the oldest open event was written; None if none is open."""
         return None if self.over else self._channels.oldest
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all that was begun is written and resolved."""
+        return not self._rest and self._writing_since is None and not self._window.events
 
     async def start(self, wire: Wire) -> None:
         """Begin to use a wire. Raises `BrokerError` if it opens no channel."""
@@ -89,6 +96,8 @@ class Session:
         """Hand over the next pieces, as long as the wire takes them and something may be written."""
         while self.wire is not None and not self.over and self._writing_since is None and self.wire.writable:
             if not self._rest:
+                if self.holds:
+                    return
                 piece = self._gather()
                 if piece.parts:
                     self._hand_over(b"".join(piece.parts), piece.sent)

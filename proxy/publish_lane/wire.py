@@ -94,8 +94,13 @@ class Wire(Protocol):
 class Connector(Protocol):
     """Makes wires."""
 
-    async def connect(self, events: WireEvents) -> Wire:
-        """Try the next host once.
+    @property
+    def home(self) -> str:
+        """Which broker the lane should be connected with, as `Wire.host` names it: so lanes are spread over hosts."""
+        ...
+
+    async def connect(self, events: WireEvents, host: str | None = None) -> Wire:
+        """Try that host once, or the next one: first home, then the others in turn.
 
         Raises `RefusedLoginError` if it refuses the credentials, `BrokerError` naming host and cause otherwise.
         """

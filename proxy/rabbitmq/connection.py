@@ -187,13 +187,13 @@ class RabbitConnector:
 
     def __init__(self, logins: Logins, name: str, prepare: Callable[[Login], Awaitable[None]] | None = None) -> None:
         self._logins = logins
-        self._hosts = logins.hosts
+        self.home, self._hosts = logins.hosts()
         self._name = name
         self._prepare = prepare
 
-    async def connect(self, events: WireEvents) -> RabbitWire:
-        """Try the next host once."""
-        login = await self._logins.log_in(next(self._hosts), self._name)
+    async def connect(self, events: WireEvents, host: str | None = None) -> RabbitWire:
+        """Try that host once, or the next one."""
+        login = await self._logins.log_in(host or next(self._hosts), self._name)
         try:
             if self._prepare is not None:
                 await self._prepare(login)

@@ -161,9 +161,8 @@ class Logins:
             # They log tracebacks at every outage; lanes and monitor say each change of state once.
             logging.getLogger(client).setLevel(logging.CRITICAL + 1)
 
-    @property
-    def hosts(self) -> Iterator[str]:
-        """The hosts in turn, without end, in an order of its own for each who asks.
+    def hosts(self) -> tuple[str, Iterator[str]]:
+        """Return the first host and all in turn, without end, in an order of its own for each who asks.
 
         The first ones differ by one place, from a chance start, so that lanes and replicas spread; the rest are in a
         chance order, so that those who lose a host don't all meet at the next.
@@ -172,7 +171,7 @@ class Logins:
         first = hosts[next(self._places) % len(hosts)]
         others = [host for host in hosts if host != first]
         self._chance.shuffle(others)
-        return itertools.cycle([first, *others])
+        return first, itertools.cycle([first, *others])
 
     async def run(self) -> None:
         """Follow what the files hold, and send new tokens on the living connections, until cancelled."""

@@ -43,7 +43,7 @@ class RabbitMonitor:
 
     def __init__(self, logins: Logins) -> None:
         self._logins = logins
-        self._hosts = logins.hosts
+        _, self._hosts = logins.hosts()
         self._login: Login | None = None
         self._channel: Channel | None = None
         self._closing: asyncio.Future[Any] | None = None

@@ -167,13 +167,14 @@ class WatchedConnector:
     """See `Connector`."""
 
     def __init__(self, connector: Connector, lane: str, witness: Witness) -> None:
+        self.home = connector.home
         self._connector = connector
         self._lane = lane
         self._witness = witness
 
-    async def connect(self, events: WireEvents) -> Wire:
+    async def connect(self, events: WireEvents, host: str | None = None) -> Wire:
         """See `Connector`."""
-        return WatchedWire(await self._connector.connect(events), self._lane, self._witness)
+        return WatchedWire(await self._connector.connect(events, host), self._lane, self._witness)
 
 
 class WatchedWire:

@@ -28,12 +28,12 @@ LIMITS = Limits(confirm_deadline=30, write_deadline=10, connect_deadline=10)
 class ScriptedWire:
     """Takes pieces; says only what the test makes it say."""
 
-    host = "h:1"
     frame_max = 131_072
     heartbeat = 5.0
 
-    def __init__(self, events: WireEvents) -> None:
+    def __init__(self, events: WireEvents, host: str) -> None:
         self.events = events
+        self.host = host
         self.writable = True
         self.drains = True
         """Whether pieces leave at once."""
@@ -78,19 +78,22 @@ class ScriptedWire:
 
 
 class ScriptedConnector:
-    """Gives what the test lines up: an error, or a wire."""
+    """Gives what the test lines up: an error, or a wire; of two hosts in turn."""
+
+    home = "h:1"
 
     def __init__(self, *fates: Exception | None) -> None:
         self.fates = list(fates)
         self.wires: list[ScriptedWire] = []
         self.attempts: list[float] = []
 
-    async def connect(self, events: WireEvents) -> ScriptedWire:
+    async def connect(self, events: WireEvents, host: str | None = None) -> ScriptedWire:
+        host = host or f"h:{1 + len(self.attempts) % 2}"
         self.attempts.append(round(asyncio.get_running_loop().time(), 3))
         fate = self.fates.pop(0) if self.fates else None
         if fate is not None:
             raise fate
-        self.wires.append(ScriptedWire(events))
+        self.wires.append(ScriptedWire(events, host))
         return self.wires[-1]
 
     @property
@@ -238,6 +241,102 @@ async def test_each_change_of_state_is_said_once() -> None:
         ("lane_state", "open", None),
     ]
     assert {entry["route"] for entry in said} == {"orders"}
+
+
+@asynccontextmanager
+async def away(*fates: Exception | None) -> AsyncIterator[Stage]:
+    """A lane that found its home host absent; the fates are those of its attempts to get back."""
+    stage = Stage(out_of_reach(), None, *fates)
+    async with stage.running():
+        await asyncio.sleep(1)
+        assert stage.wire.host == "h:2"
+        yield stage
+
+
+async def whole_moves(stage: Stage) -> set[LaneState]:
+    """Let a move begin and end; return the states that the lane shows meanwhile."""
+    states = set()
+    for _ in range(6500):
+        await asyncio.sleep(0.01)
+        states.add(stage.lane.state)
+    return states
+
+
+@in_virtual_time
+async def test_a_lane_goes_home_without_being_lost_when_its_host_takes_connections_again() -> None:
+    with structlog.testing.capture_logs() as said:
+        async with away() as stage:
+            assert await whole_moves(stage) == {LaneState.OPEN}
+            assert [wire.host for wire in stage.connector.wires] == ["h:2", "h:1"]
+            assert [wire.closed for wire in stage.connector.wires] == [[True], []]
+            await stage.publish(2)
+            stage.wire.ack(2)
+            await asyncio.sleep(0.1)
+            assert stage.recorder.count(Outcome.CONFIRMED) == 2
+            await asyncio.sleep(200)
+            assert len(stage.connector.attempts) == 3, "home is where it stays"
+    assert ("lane_moved", "h:1") in [(entry["event"], entry.get("host")) for entry in said]
+
+
+@in_virtual_time
+async def test_nothing_is_open_on_two_connections_when_events_are_in_flight_as_a_lane_goes_home() -> None:
+    async with away() as stage:
+        old = stage.wire
+        await asyncio.sleep(58.5)
+        await stage.publish(3)
+        await asyncio.sleep(0.8)
+        later = stage.publish(2)
+        await asyncio.sleep(0.5)
+        assert [wire.host for wire in stage.connector.wires] == ["h:2", "h:1"]
+        assert (len(old.sent), stage.wire.sent, old.closed) == (1, [], [])
+        old.ack(3)
+        await later
+        assert (len(old.sent), len(stage.wire.sent)) == (1, 1)
+        stage.wire.ack(2)
+        await asyncio.sleep(0.1)
+        assert (stage.recorder.count(Outcome.CONFIRMED), stage.lane.in_flight) == (5, 0)
+
+
+@in_virtual_time
+async def test_a_lane_stays_and_tries_again_later_when_a_confirm_keeps_it_from_going_home() -> None:
+    async with away() as stage:
+        old = stage.wire
+        await asyncio.sleep(58.5)
+        await stage.publish(1)
+        await asyncio.sleep(1)
+        later = stage.publish(1)
+        await asyncio.sleep(1.5)
+        assert stage.wire.closed == [True]
+        assert (later.done(), len(old.sent)) == (True, 2), "it writes again"
+        old.ack(2)
+        await asyncio.sleep(62)
+        assert [wire.closed for wire in stage.connector.wires] == [[True], [True], []]
+
+
+@in_virtual_time
+async def test_a_lane_stays_when_its_home_host_is_absent_or_refuses_it_or_leaves_again() -> None:
+    async with away(out_of_reach(), RefusedLoginError("h:1 refuses"), None) as stage:
+        old = stage.wire
+        await asyncio.sleep(150)
+        assert len(stage.connector.attempts) == 4
+        await stage.publish(1)
+        await asyncio.sleep(29.5)
+        stage.wire.events.on_lost("reset", refused=False)
+        old.ack(1)
+        await asyncio.sleep(1)
+        assert stage.lane.state is LaneState.OPEN
+        assert old.closed == []
+
+
+@in_virtual_time
+async def test_no_connection_is_left_open_when_a_lane_ends_as_it_goes_home() -> None:
+    async with away() as stage:
+        await asyncio.sleep(58.5)
+        await stage.publish(1)
+        await asyncio.sleep(1)
+        assert len(stage.connector.wires) == 2
+    assert all(wire.closed for wire in stage.connector.wires)
+    assert stage.recorder.count(Outcome.UNKNOWN) == 1
 
 
 @in_virtual_time
@@ -622,8 +721,8 @@ async def test_a_host_that_does_not_answer_is_given_up_early_but_has_its_time_wh
     class Slow(ScriptedConnector):
         seconds = 4.0
 
-        async def connect(self, events: WireEvents) -> ScriptedWire:
-            wire = await super().connect(events)
+        async def connect(self, events: WireEvents, host: str | None = None) -> ScriptedWire:
+            wire = await super().connect(events, host)
             await asyncio.sleep(self.seconds)
             return wire
 

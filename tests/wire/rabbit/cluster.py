@@ -207,6 +207,13 @@ class RabbitCluster:
             if process in {"", connection.process}:
                 connection.close(320, "CONNECTION_FORCED - Closed via management plugin")
 
+    def expire(self, secret: str) -> int:
+        """Close every connection whose last secret is this one, as at a token's end; return how many."""
+        over = [connection for connection in self.connections if connection.secret == secret]
+        for connection in over:
+            connection.close(320, "CONNECTION_FORCED - the credential has expired")
+        return len(over)
+
     def begin_lie(self, lie: Lie) -> None:
         """Answer passive declares with a lie from now on, until `trouble.lie` is None."""
         self.trouble.lie = lie
