@@ -1,26 +1,19 @@
 """Producers: an open-loop generator of realistic events, and a filler that writes bulk events as fast as it can."""
 
 import asyncio
-import logging
 import random
 import time
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
-from typing import TYPE_CHECKING
-
-from aiokafka import AIOKafkaProducer
 
 from load.events import Bulk, Kind
 from load.proof_log import ProofLog
 from load.schedule import Schedule
+from load.sender import Record, Sender
 
-if TYPE_CHECKING:
-    from aiokafka.structs import RecordMetadata
-
-BATCH_BYTES = 256 * 1024
-"""One batch of one partition at most."""
+FILLED_AT_ONCE = 1_000
 TICK = 0.005
 """Events due within so many seconds leave together; what they are measured from is their own due instant."""
 HEAD_START = 0.25
@@ -56,25 +49,19 @@ class OpenLoop:
         self._streams = streams
         self._log = log
         self._seed = seed
-        self._kafka = kafka
-        self._open: set[asyncio.Future[RecordMetadata]] = set()
+        self._sender = Sender(kafka)
         self.produced = Produced({stream.kind.name: 0 for stream in streams}, {})
 
     async def run(self) -> Produced:
         """Send everything and return once Kafka has answered for all of it."""
-        producer = producer_for(self._kafka)
-        await producer.start()
+        await self._sender.start(*{stream.kind.topic for stream in self._streams})
         try:
-            for topic in {stream.kind.topic for stream in self._streams}:
-                await producer.partitions_for(topic)  # else the first event waits for it
-            await self._follow(producer)
+            await self._follow()
         finally:
-            await producer.stop()
-        if self._open:
-            await asyncio.wait(self._open)
+            await self._sender.stop()
         return self.produced
 
-    async def _follow(self, producer: AIOKafkaProducer) -> None:
+    async def _follow(self) -> None:
         loop = asyncio.get_running_loop()
         start, start_ms = loop.time() + HEAD_START, time.time() * 1000 + HEAD_START * 1000
         chance = random.Random(self._seed)
@@ -83,7 +70,7 @@ class OpenLoop:
         upcoming = next(due, None)
         while upcoming is not None:
             await asyncio.sleep(max(0.0, start + upcoming[0] - loop.time(), TICK))
-            batches: dict[tuple[int, int], list[tuple[int, bytes, bytes]]] = {}
+            batches: dict[tuple[int, int], list[Record]] = {}
             now = loop.time() - start
             self.produced.worst_lateness = max(self.produced.worst_lateness, now - upcoming[0])
             while upcoming is not None and upcoming[0] <= now:
@@ -93,70 +80,53 @@ class OpenLoop:
                 payload = kind.make(numbers[at], due_ms, chance)
                 numbers[at] += 1
                 place = (at, zlib.crc32(payload.key) % kind.partitions)
-                batches.setdefault(place, []).append((due_ms, payload.key, payload.value))
+                batches.setdefault(place, []).append(Record(due_ms, payload.key, payload.value))
                 upcoming = next(due, None)
             for (at, partition), events in batches.items():
-                await self._send(producer, self._streams[at].kind, partition, events)
+                await self._send(self._streams[at].kind, partition, events)
 
     def _instants(self, at: int) -> Iterator[tuple[float, int]]:
         chance = random.Random(f"{self._seed}:{at}")
         return ((second, at) for second in self._streams[at].schedule.due(chance))
 
-    async def _send(
-        self, producer: AIOKafkaProducer, kind: Kind, partition: int, events: list[tuple[int, bytes, bytes]]
-    ) -> None:
-        while events:
-            batch = producer.create_batch()
-            taken = 0
-            for due_ms, key, value in events:
-                if batch.append(timestamp=due_ms, key=key, value=value) is None:
-                    break
-                taken += 1
-            sent, events = events[:taken], events[taken:]
-            future = await producer.send_batch(batch, kind.topic, partition=partition)
-            self._open.add(future)
-            future.add_done_callback(lambda done, sent=sent: self._on_kept(done, kind, sent))
+    async def _send(self, kind: Kind, partition: int, records: list[Record]) -> None:
+        def on_answer(first: int, count: int, offset: int | None) -> None:
+            if offset is None:
+                self.produced.failed += count
+                return
+            self.produced.events[kind.name] += count
+            self.produced.ends[kind.topic, partition] = offset + count
+            if self._log is not None:
+                for at, record in enumerate(records[first : first + count], offset):
+                    self._log.produced(kind, f"{kind.topic}-{partition}-{at}", record.at_ms)
 
-    def _on_kept(
-        self, done: "asyncio.Future[RecordMetadata]", kind: Kind, sent: list[tuple[int, bytes, bytes]]
-    ) -> None:
-        self._open.discard(done)
-        if done.cancelled() or done.exception() is not None:
-            self.produced.failed += len(sent)
-            return
-        place = done.result()
-        self.produced.events[kind.name] += len(sent)
-        self.produced.ends[place.topic, place.partition] = place.offset + len(sent)
-        if self._log is not None:
-            for offset, (due_ms, _, _) in enumerate(sent, place.offset):
-                self._log.produced(kind, f"{place.topic}-{place.partition}-{offset}", due_ms)
+        await self._sender.send(kind.topic, partition, records, on_answer)
 
 
 async def fill(kafka: str, topic: str, counts: Sequence[int], bulk: Bulk) -> None:
-    """Write `counts[p]` bulk events into each partition p, numbered from 0, as fast as Kafka takes them."""
-    producer = producer_for(kafka)
-    await producer.start()
+    """Write `counts[p]` bulk events into each partition p, numbered from 0, as fast as Kafka takes them.
+
+    Raises `RuntimeError` if Kafka does not take all of them.
+    """
+    sender = Sender(kafka)
+    await sender.start(topic)
     try:
-        await asyncio.gather(*(_fill_partition(producer, topic, at, count, bulk) for at, count in enumerate(counts)))
+        await asyncio.gather(*(_fill_partition(sender, topic, at, count, bulk) for at, count in enumerate(counts)))
     finally:
-        await producer.stop()
+        await sender.stop()
 
 
-async def _fill_partition(producer: AIOKafkaProducer, topic: str, partition: int, count: int, bulk: Bulk) -> None:
-    number = 0
-    while number < count:
-        batch = producer.create_batch()
-        now_ms = round(time.time() * 1000)
-        while number < count:
-            if batch.append(timestamp=now_ms, key=b"%d" % partition, value=bulk.value(partition, number)) is None:
-                break
-            number += 1
-        await (await producer.send_batch(batch, topic, partition=partition))
+async def _fill_partition(sender: Sender, topic: str, partition: int, count: int, bulk: Bulk) -> None:
+    kept = 0
 
+    def on_answer(_first: int, taken: int, offset: int | None) -> None:
+        nonlocal kept
+        kept += 0 if offset is None else taken
 
-def producer_for(kafka: str) -> AIOKafkaProducer:
-    """Return a producer that repeats nothing: what it wrote twice would pass for a duplicate of the bridge."""
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    return AIOKafkaProducer(
-        bootstrap_servers=kafka, enable_idempotence=True, acks="all", linger_ms=0, max_batch_size=BATCH_BYTES
-    )
+    for first in range(0, count, FILLED_AT_ONCE):
+        now_ms, last = round(time.time() * 1000), min(count, first + FILLED_AT_ONCE)
+        values = (bulk.value(partition, number) for number in range(first, last))
+        await sender.send(topic, partition, [Record(now_ms, b"%d" % partition, value) for value in values], on_answer)
+        await sender.answered()
+    if kept < count:
+        raise RuntimeError(f"Kafka took {kept:,} of {count:,} events of {topic}-{partition}")

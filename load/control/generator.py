@@ -5,13 +5,11 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-from aiokafka import AIOKafkaProducer
 
 from load.control.offer import Due
 from load.control.payload import encode, filler
-from load.producer import TICK, producer_for
+from load.producer import TICK
+from load.sender import Record, Sender
 
 NEVER = math.nan
 """Due instant of what is endless."""
@@ -39,15 +37,15 @@ class Generator:
     failed: int = 0
     """Events that Kafka refused or did not acknowledge."""
     _numbers: dict[tuple[int, int], int] = field(default_factory=dict)
-    _open: set["asyncio.Future[Any]"] = field(default_factory=set)
-    _producer: AIOKafkaProducer | None = None
+    _sender: Sender = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make the producer."""
+        self._sender = Sender(self.kafka)
 
     async def start(self) -> None:
-        """Connect, and learn where every topic is: else its first event would wait for it."""
-        self._producer = producer_for(self.kafka)
-        await self._producer.start()
-        for topic in self.topics:
-            await self._producer.partitions_for(topic.name)
+        """Connect."""
+        await self._sender.start(*(topic.name for topic in self.topics))
 
     async def preload(self, counts: dict[int, int]) -> None:
         """Write so many events into each partition of the topics at these places."""
@@ -74,38 +72,27 @@ class Generator:
 
     async def close(self) -> None:
         """Wait for Kafka's answers and disconnect."""
-        if self._producer is not None:
-            await self._producer.stop()
-            if self._open:
-                await asyncio.wait(self._open)
+        await self._sender.stop()
 
     async def _fill(self, topic: int, partition: int, count: int) -> None:
         await self._send(topic, partition, [NEVER] * count, 0.0)
 
     async def _send(self, topic: int, partition: int, instants: list[float], wall_ahead: float) -> None:
-        assert self._producer is not None
         known = self.topics[topic]
         rest = filler(known.size)
         number = self._numbers.get((topic, partition), 0)
-        at = 0
-        while at < len(instants):
-            batch = self._producer.create_batch()
-            taken = 0
-            while at < len(instants):
-                due = instants[at]
-                when = round((time.time() if math.isnan(due) else due + wall_ahead) * 1000)
-                value = encode(topic, partition, number, due, rest)
-                if batch.append(timestamp=when, key=None, value=value) is None:
-                    break
-                at, number, taken = at + 1, number + 1, taken + 1
-            if not taken:
-                raise ValueError(f"an event of {known.size} B does not fit into a batch")
-            self._numbers[topic, partition] = number
-            future = await self._producer.send_batch(batch, known.name, partition=partition)
-            self._open.add(future)
-            future.add_done_callback(lambda done, sent=taken: self._on_answer(done, sent))
+        self._numbers[topic, partition] = number + len(instants)
+        now = time.time()
+        records = [
+            Record(
+                round((now if math.isnan(due) else due + wall_ahead) * 1000),
+                None,
+                encode(topic, partition, at, due, rest),
+            )
+            for at, due in enumerate(instants, number)
+        ]
+        await self._sender.send(known.name, partition, records, self._on_answer)
 
-    def _on_answer(self, done: "asyncio.Future[Any]", sent: int) -> None:
-        self._open.discard(done)
-        if done.cancelled() or done.exception() is not None:
-            self.failed += sent
+    def _on_answer(self, _first: int, count: int, offset: int | None) -> None:
+        if offset is None:
+            self.failed += count

@@ -6,21 +6,17 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
-from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from load.faults.ledger import Ledger
 from load.faults.streams import PARTITIONS, PAYLOAD, STREAMS, place
-from load.producer import BATCH_BYTES
-
-if TYPE_CHECKING:
-    from aiokafka.structs import RecordMetadata
+from load.sender import Record, Sender
 
 TICK = 0.02
 MOST_AT_ONCE = 100
 """Events of a partition at one tick: what was due while Kafka was away is not made up for."""
+FILLED_AT_ONCE = 1_000
 METADATA_SECONDS = 0.5
 RETRY_SECONDS = 0.2
 KEPT_AGO = 60.0
@@ -44,13 +40,12 @@ class Source:
         """When Kafka said that it has the first event of a batch, by its number; the last batches."""
         self._tasks: dict[tuple[int, int], asyncio.Task[None]] = {}
         self._held: set[int] = set()
-        self._open: dict[int, set[asyncio.Future[RecordMetadata]]] = {at: set() for at in range(len(STREAMS))}
-        self._producers: dict[int, AIOKafkaProducer] = {}
+        self._senders: dict[int, Sender] = {}
 
     async def start(self) -> None:
         """Connect and begin to send."""
         for stream in range(len(STREAMS)):
-            self._producers[stream] = await self._connect()
+            self._senders[stream] = await self._connect()
             for partition in range(PARTITIONS):
                 self.add(stream, partition)
 
@@ -72,15 +67,14 @@ class Source:
         """Send nothing to a stream meanwhile, and have an answer for everything sent."""
         self._held.add(stream)
         try:
-            if self._open[stream]:
-                await asyncio.wait(self._open[stream], timeout=QUIET_SECONDS)
+            await self._senders[stream].answered(QUIET_SECONDS)
             yield
         finally:
             self._held.discard(stream)
 
     async def begin_anew(self, stream: int) -> None:
         """Take another producer for a stream that is held: one that knows nothing of a topic that is gone."""
-        old, self._producers[stream] = self._producers[stream], await self._connect()
+        old, self._senders[stream] = self._senders[stream], await self._connect()
         await old.stop()
 
     async def stop(self) -> None:
@@ -88,11 +82,8 @@ class Source:
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        for producer in self._producers.values():
-            await producer.stop()
-        for futures in self._open.values():
-            if futures:
-                await asyncio.wait(futures)
+        for sender in self._senders.values():
+            await sender.stop()
 
     def of(self, stream: int) -> dict[int, Ledger]:
         """Return the ledgers of a stream by partition."""
@@ -103,15 +94,12 @@ class Source:
         while count:
             count -= await self._send(stream, partition, count)
 
-    async def _connect(self) -> AIOKafkaProducer:
-        """Return a producer that repeats nothing: what it wrote twice would pass for a duplicate of the bridge."""
-        producer = AIOKafkaProducer(
-            bootstrap_servers=self._kafka, enable_idempotence=True, acks="all", linger_ms=0,
-            max_batch_size=BATCH_BYTES, metadata_max_age_ms=round(METADATA_SECONDS * 1000),
-            request_timeout_ms=self._request_ms,
-        )  # fmt: skip
-        await producer.start()
-        return producer
+    async def _connect(self) -> Sender:
+        sender = Sender(
+            self._kafka, metadata_max_age_ms=round(METADATA_SECONDS * 1000), request_timeout_ms=self._request_ms
+        )
+        await sender.start()
+        return sender
 
     async def _feed(self, stream: int, partition: int) -> None:
         owed, then = 0.0, time.monotonic()
@@ -124,33 +112,26 @@ class Source:
                 owed -= await self._send(stream, partition, int(owed))
 
     async def _send(self, stream: int, partition: int, most: int) -> int:
-        """Send a batch; return how many events were taken, 0 where the partition is not there yet."""
+        """Send some events; return how many, 0 where the partition is not there yet."""
         topic, ledger = STREAMS[stream].name, self.ledgers[stream, partition]
-        producer = self._producers[stream]
-        if partition not in (producer.client.cluster.partitions_for_topic(topic) or ()):
-            producer.client.add_topic(topic)
+        sender = self._senders[stream]
+        if not sender.knows(topic, partition):
             await asyncio.sleep(RETRY_SECONDS)
             return 0
-        batch, count, now_ms = producer.create_batch(), 0, round(time.time() * 1000)
-        now_ms += self.skew_ms[stream]
-        while count < most:
-            value = PAYLOAD.value(place(stream, partition), ledger.sent + count)
-            if batch.append(timestamp=now_ms, key=b"%d" % partition, value=value) is None:
-                break
-            count += 1
+        count, now_ms = min(most, FILLED_AT_ONCE), round(time.time() * 1000) + self.skew_ms[stream]
+        numbers = range(ledger.sent, ledger.sent + count)
+        values = (PAYLOAD.value(place(stream, partition), number) for number in numbers)
+        records = [Record(now_ms, b"%d" % partition, value) for value in values]
         first = ledger.send(count)
         with suppress(KafkaError):  # then they stay unacknowledged
-            future = await producer.send_batch(batch, topic, partition=partition)
-            self._open[stream].add(future)
-            future.add_done_callback(partial(self._on_answer, (stream, partition), first, count))
+            await sender.send(topic, partition, records, partial(self._on_answer, (stream, partition), first))
         return count
 
-    def _on_answer(self, at: tuple[int, int], first: int, count: int, done: "asyncio.Future[RecordMetadata]") -> None:
-        self._open[at[0]].discard(done)
-        if done.cancelled() or done.exception() is not None:
+    def _on_answer(self, at: tuple[int, int], sent: int, first: int, count: int, offset: int | None) -> None:
+        if offset is None:
             return  # nobody knows whether Kafka has them; they may arrive, and need not
-        self.ledgers[at].keep(first, count, done.result().offset)
+        self.ledgers[at].keep(sent + first, count, offset)
         now, kept = time.monotonic(), self.kept_at[at]
-        kept[first] = now
+        kept[sent + first] = now
         while kept and next(iter(kept.values())) < now - KEPT_AGO:
             del kept[next(iter(kept))]

@@ -6,12 +6,14 @@ stands is known after every slice, so that whatever drops it, reading begins aga
 """
 
 import asyncio
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from aiokafka import errors
 from aiokafka.consumer.fetcher import READ_COMMITTED, PartitionRecords
+from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
 
 from proxy.kafka_log.unpacking import AT_ONCE, unpack
 
@@ -151,6 +153,14 @@ class Batches(PartitionRecords):  # type: ignore[misc]  # the library is untyped
                 return batch
             self.next_fetch_offset = batch.next_offset
         return None
+
+    def _contains_abort_marker(self, batch: Any) -> bool:
+        """Whether it ends an aborted transaction. Compaction may leave a batch without its marker, which ends none."""
+        marker = next(batch, None)
+        try:
+            return marker is not None and ControlRecord.parse(marker.key) == ABORT_MARKER
+        except (struct.error, TypeError) as error:
+            raise errors.CorruptRecordException(f"no marker of a transaction: {error}") from error
 
 
 class Answer:

@@ -1,30 +1,29 @@
 """How every connection to Kafka is made: addresses, encryption, login, and the manners taught to the library."""
 
 import asyncio
-import functools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-import aiokafka.client
 import aiokafka.conn
 import aiokafka.consumer.consumer
 import aiokafka.consumer.fetcher
 import structlog
 from aiokafka import errors
 from aiokafka.conn import create_conn, get_ip_port_afi
-from aiokafka.protocol.metadata import MetadataRequest
 
 from proxy.errors import RefusedLoginError
 from proxy.kafka_log import unpacking
 from proxy.kafka_log.answer import Answer, Batches
 from proxy.kafka_log.coordination import Coordination
 from proxy.kafka_log.login import Credentials, SecuredConnection, refusal
-from proxy.kafka_log.network import Network
+from proxy.kafka_log.network import ASK_ANOTHER, Network
 from proxy.kafka_log.slices import Slices
 from proxy.settings import LogSettings
 
 _say = structlog.get_logger("tidegate.kafka")
+
+_T = TypeVar("_T")
 
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 2.0
@@ -59,11 +58,16 @@ class Reach:
                 _say.info("log_available", after_s=round(asyncio.get_running_loop().time() - self._since, 1))
 
 
-def options(settings: LogSettings, credentials: Credentials, *, request_seconds: float) -> dict[str, Any]:
-    """Return what every client of the library is made with; its connections ask `credentials` for the secrets."""
+def options(
+    settings: LogSettings, credentials: Credentials, *, request_seconds: float, first: str = ""
+) -> dict[str, Any]:
+    """Return what every client of the library is made with; its connections ask `credentials` for the secrets.
+
+    The library tries the hosts one after the other; `first` is one that is known to answer.
+    """
     security = settings.security
     return {
-        "bootstrap_servers": settings.hosts,
+        "bootstrap_servers": sorted(settings.hosts, key=lambda host: host != first),
         "client_id": "tidegate",
         "request_timeout_ms": round(request_seconds * 1000),
         "metadata_max_age_ms": round(settings.metadata_age * 1000),
@@ -81,8 +85,6 @@ def teach_manners() -> None:
 
     - One timeout serves all its requests, and one silent node holds up the others: its consumer gets our `Network`.
     - It reads answers as a whole, whatever they hold once decompressed: its consumer gets our `Slices`.
-    - Its metadata requests ask Kafka to create what is missing, with no way to say otherwise: a topic deleted while it
-      is read would return at once, empty and with the broker's default settings. The default of the request is turned.
     - A subscription that changes while it seeks the group's broker ends it: its consumer gets our `Coordination`.
     - Between a reset and its notice of it, it writes to a transport that is closed already. asyncio's lets that pass,
       uvloop's raises RuntimeError, which is no failure of Kafka's to anyone: it would end the process.
@@ -97,45 +99,63 @@ def teach_manners() -> None:
     aiokafka.consumer.fetcher.FetchResult = Answer
     aiokafka.consumer.fetcher.PartitionRecords = Batches
     unpacking.teach()
-    aiokafka.client.MetadataRequest = functools.partial(MetadataRequest, allow_auto_topic_creation=False)
     library = logging.getLogger("aiokafka")
     if library.level == logging.NOTSET:
         library.setLevel(logging.CRITICAL + 1)
 
 
-async def persist(connect: Callable[[], Awaitable[object]], reach: Reach) -> None:
-    """Call `connect` until it succeeds, however long that takes."""
+async def persist(connect: Callable[[], Awaitable[_T]], reach: Reach) -> _T:
+    """Call `connect` until it succeeds, however long that takes; return what it does."""
     pause = FIRST_PAUSE
     while True:
         try:
-            await connect()
+            made = await connect()
         except (OSError, errors.KafkaError) as error:
             reach.lost("start", str(error) or type(error).__name__)
         else:
             reach.found("start")
-            return
+            return made
         await asyncio.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-async def log_in(settings: LogSettings, client: Mapping[str, Any]) -> None:
-    """Log in to the first host that is there, once, only to see it succeed: the library's own start hides why it fails.
+async def log_in(settings: LogSettings, client: Mapping[str, Any]) -> str:
+    """Log in once to any host, only to see it succeed: the library's own start hides why it fails. Return the host.
 
-    Raises `RefusedLoginError` if a host refuses the login or shows a certificate that isn't trusted, OSError or
-    `KafkaError` if there is none.
+    One after the other is tried, the next after a second: a silent one holds up nothing. Raises `RefusedLoginError` if
+    one refuses the login or shows a certificate that isn't trusted, OSError or `KafkaError` if there is none.
     """
     wanted = {name: client[name] for name in client if name.startswith(("sasl_", "ssl_", "security_", "request_"))}
+    waiting = list(settings.hosts)
+    attempts: dict[asyncio.Task[None], str] = {}
     failure: Exception = errors.NoBrokersAvailable()
-    for host in settings.hosts:
-        name, port, _ = get_ip_port_afi(host)
-        try:
-            connection = await create_conn(name, port, **wanted)
-        except (OSError, errors.KafkaError) as error:
-            why = refusal(error)
-            if why is not None:
-                raise RefusedLoginError(f"log host {host} refuses the login; see log.security: {why}") from error
-            failure = error
-        else:
-            await connection.close()
-            return
-    raise failure
+    try:
+        while waiting or attempts:
+            if waiting:
+                host = waiting.pop(0)
+                attempts[asyncio.create_task(_knock(host, wanted), name=f"kafka-login {host}")] = host
+            seconds = ASK_ANOTHER if waiting else None
+            done, _ = await asyncio.wait(attempts, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            for attempt in done:
+                host = attempts.pop(attempt)
+                try:
+                    attempt.result()
+                except (OSError, errors.KafkaError) as error:
+                    if (why := refusal(error)) is not None:
+                        raise RefusedLoginError(
+                            f"log host {host} refuses the login; see log.security: {why}"
+                        ) from error
+                    failure = error
+                else:
+                    return host
+        raise failure
+    finally:
+        for attempt in attempts:
+            attempt.cancel()
+        await asyncio.gather(*attempts, return_exceptions=True)
+
+
+async def _knock(host: str, wanted: Mapping[str, Any]) -> None:
+    name, port, _ = get_ip_port_afi(host)
+    connection = await create_conn(name, port, **wanted)
+    await connection.close()

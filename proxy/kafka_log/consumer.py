@@ -21,13 +21,19 @@ _MOST_SHARE = 1024**2
 
 
 def new_consumer(
-    settings: LogSettings, limits: Limits, nodes: Nodes, credentials: Credentials, assignor: Assignor
+    settings: LogSettings,
+    limits: Limits,
+    nodes: Nodes,
+    credentials: Credentials,
+    assignor: Assignor,
+    *,
+    first: str = "",
 ) -> Any:
-    """Return a consumer that is not started yet; `teach_manners` comes before."""
+    """Return a consumer that is not started yet, and asks the host `first` first; `teach_manners` comes before."""
     rebalance_seconds = settings.session_timeout + limits.drain_deadline + 2 * limits.commit_deadline
     share = min(max(settings.fetch_bytes // _SHARES_PER_ANSWER, _LEAST_SHARE), _MOST_SHARE)
     consumer = AIOKafkaConsumer(
-        **options(settings, credentials, request_seconds=settings.answer_deadline),
+        **options(settings, credentials, request_seconds=settings.answer_deadline, first=first),
         group_id=settings.group,
         group_instance_id=settings.group_instance_id,
         client_rack=settings.client_rack,

@@ -73,7 +73,8 @@ class KafkaLog:
         self._positions: Positions
         self._reader: Reader
         self._rests: Rests
-        self._stalls: Stalls
+        self._stalls: Stalls | None = None
+        """None until the log is reached."""
 
     async def start(self, owner: PartitionOwner) -> None:
         """Connect, however long that takes; cancelled or failed, it leaves nothing open.
@@ -147,7 +148,8 @@ class KafkaLog:
             return {}
         shares = self._positions.shares
         self._rests.turn(shares)
-        self._stalls.turn(shares.values())
+        if self._stalls is not None:
+            self._stalls.turn(shares.values())
         return await self._reader.read(lambda: self._positions.shares, wait)
 
     def pause(self, partitions: Collection[Partition]) -> None:
@@ -179,7 +181,7 @@ class KafkaLog:
 
     def standing(self) -> Mapping[Partition, Standing]:
         """Return the partitions that have stood still for seconds, as of the last poll."""
-        return {} if self._stopped else self._stalls.standing
+        return {} if self._stopped or self._stalls is None else self._stalls.standing
 
     async def progress(self) -> Mapping[Partition, int]:
         """Ask the group's coordinator for the offsets of all partitions in one request."""
@@ -224,13 +226,13 @@ class KafkaLog:
         settings, limits = self._settings, self._limits
         credentials = Credentials(self._access or log_access(settings.security))
         login = options(settings, credentials, request_seconds=limits.connect_deadline)
-        await persist(lambda: log_in(settings, login), self._reach)
+        host = await persist(lambda: log_in(settings, login), self._reach)
         nodes = Nodes(asyncio.get_running_loop().time)
         seconds = min(settings.answer_deadline, limits.commit_deadline / _REQUESTS_PER_DEADLINE)
-        self._client = Network(**options(settings, credentials, request_seconds=seconds))
+        self._client = Network(**options(settings, credentials, request_seconds=seconds, first=host))
         self._client.nodes = nodes
         await persist(self._client.bootstrap, self._reach)
-        self._consumer = new_consumer(settings, limits, nodes, credentials, self._assignor)
+        self._consumer = new_consumer(settings, limits, nodes, credentials, self._assignor, first=host)
         await persist(self._consumer.start, self._reach)
 
     async def _join_with(self, topics: frozenset[str]) -> None:

@@ -17,7 +17,7 @@ from aiokafka.protocol.admin import SaslAuthenticateRequest, SaslHandShakeReques
 
 from proxy.access import Access
 from proxy.errors import SecretError
-from proxy.kafka_log.network import Connection
+from proxy.kafka_log.connection import Connection
 from proxy.settings.secrets import MASK
 
 SESSION_USED = 0.8

@@ -13,14 +13,13 @@ connects to one node at a time; and it asks a node chosen by chance. Here
 """
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 from aiokafka import errors
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
-from aiokafka.conn import AIOKafkaConnection, CloseReason, create_conn
+from aiokafka.conn import CloseReason, create_conn
 from aiokafka.protocol.admin import ApiVersionRequest
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.protocol.fetch import FetchRequest
@@ -39,8 +38,6 @@ _STRETCHES = 3
 """How often the time for a fetch is doubled."""
 _METADATA_PAUSE = 0.1
 """Seconds between two requests for metadata: partitions without a leader would have it asked for without end."""
-_KEEPALIVE = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
-"""A connection on which nothing is under way but a join is known to be dead after 8 s."""
 
 
 class Bounds(NamedTuple):
@@ -51,51 +48,6 @@ class Bounds(NamedTuple):
     """How long a node may hold back an empty fetch."""
     gather: float = 0.0
     """How long a node may hold back a join or a sync."""
-
-
-class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is untyped
-    """One that gives each request its own time, and takes a closed transport for a lost connection."""
-
-    patience: Callable[[Any], float] | None = None
-    """Seconds for a request beyond those before it; None: as constructed, which bounds the login."""
-    _due = 0.0
-
-    async def connect(self) -> Any:
-        """Connect and log in; the kernel notices a peer that is gone without a word."""
-        connected = await super().connect()
-        opened = self._writer.get_extra_info("socket") if self._writer is not None else None
-        if opened is not None:
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            for name, seconds in _KEEPALIVE.items():
-                if option := getattr(socket, name, None):
-                    opened.setsockopt(socket.IPPROTO_TCP, option, seconds)
-        return connected
-
-    def send(self, request: Any, expect_response: bool = True) -> Any:  # as the library has it
-        """Send a request and return what its answer is awaited by. Raises `KafkaConnectionError`."""
-        self._give_up_what_is_lost()
-        if self.patience is not None:
-            now = self._loop.time()
-            self._due = max(now, self._due if self._requests else now) + self.patience(request)
-            self._request_timeout = self._due - now
-        answer = super().send(request, expect_response)
-        return self._answer_or_close(answer) if self.patience is None else answer
-
-    async def _answer_or_close(self, answer: Awaitable[Any]) -> Any:
-        """Close the connection if the answer is awaited no more: the library forgets the one it starts with."""
-        try:
-            return await answer
-        except asyncio.CancelledError:
-            self.close()
-            raise
-
-    def _send_sasl_token(self, payload: bytes, expect_response: bool = True) -> Any:
-        self._give_up_what_is_lost()
-        return super()._send_sasl_token(payload, expect_response)
-
-    def _give_up_what_is_lost(self) -> None:
-        if self._writer is not None and self._writer.is_closing():
-            self.close(reason=CloseReason.CONNECTION_BROKEN)
 
 
 class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
@@ -184,10 +136,11 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
 
     async def _metadata_update(self, cluster_metadata: Any, topics: Any) -> bool:
         await asyncio.sleep(max(0.0, self._metadata_at + _METADATA_PAUSE - self._loop.time()))
+        # The library's own would have Kafka create what is missing: a topic deleted while it is read would return at
+        # once, empty and with the broker's default settings.
+        question = MetadataRequest(list(topics) if topics else None, allow_auto_topic_creation=False)
         try:
-            answer = await self.ask_any(
-                MetadataRequest(list(topics) if topics else None, allow_auto_topic_creation=False)
-            )
+            answer = await self.ask_any(question)
         except errors.KafkaError as error:
             cluster_metadata.failed_update(error)
             return False

@@ -144,6 +144,8 @@ class Slices(Fetcher):  # type: ignore[misc]  # the library is untyped
             records, is_more = [], False
         if not is_more:
             self._drop(tp)
+        elif records:
+            self._records.move_to_end(tp)  # the others first next time: an answer of one may take thousands of slices
         if records:
             taken[tp] = records
 

@@ -30,15 +30,18 @@ _NO_ROOM = "whole buffer"
 
 
 class _Bound(threading.local):
-    """What the decompression under way may yield and what it has yielded, in bytes."""
+    """What the decompression under way may yield and what it has yielded, in bytes; each thread has one under way."""
 
-    most = AT_ONCE
+    most = 64 * 1024**2
+    """As `unpack` is told; this for whoever reads batches without it."""
     size = 0
+
+    def __init__(self) -> None:
+        self.room = bytearray(AT_ONCE)
+        """Where small batches are opened. One room for two threads would mix their events."""
 
 
 _bound = _Bound()
-_room = bytearray(AT_ONCE)
-"""Used by the event loop's thread alone."""
 
 
 def unpack(batch: Any, most: int) -> tuple[Iterator[Any], int]:
@@ -103,9 +106,10 @@ def _unsnap(payload: bytes, most: int) -> bytes:
 def _into(decompress: Callable[[bytes, Any], int]) -> Callable[[bytes, int], bytes]:
     def undo(payload: bytes, most: int) -> bytes:
         if most <= AT_ONCE:
-            return bytes(memoryview(_room)[: decompress(payload, memoryview(_room)[:most])])
-        with mmap.mmap(-1, most) as room:  # takes memory only as it is filled
-            return room[: decompress(payload, room)]
+            room = memoryview(_bound.room)
+            return bytes(room[: decompress(payload, room[:most])])
+        with mmap.mmap(-1, most) as large:  # takes memory only as it is filled
+            return large[: decompress(payload, large)]
 
     return undo
 

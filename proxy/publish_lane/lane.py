@@ -14,10 +14,12 @@ import structlog
 
 from proxy.bridge.broker import Batch, LaneState
 from proxy.errors import BrokerError, RefusedLoginError
+from proxy.publish_lane.home import Home, Opened
 from proxy.publish_lane.line import Line, Request, Window
 from proxy.publish_lane.outcomes import Outcomes
-from proxy.publish_lane.patience import Patience
+from proxy.publish_lane.patience import SILENCE, HostPatience, Patience, Silence
 from proxy.publish_lane.quarantine import Quarantine
+from proxy.publish_lane.refusals import Refusals
 from proxy.publish_lane.session import Session
 from proxy.publish_lane.wire import Connector, Wire
 from proxy.settings import Limits
@@ -55,6 +57,8 @@ class PublishLane:
         self._backoff = backoff
         self._backoff_limit = backoff_limit
         self._patience = Patience(limits.confirm_deadline)
+        self._refusals = Refusals()
+        self._host_patience = HostPatience(limits.connect_deadline)
         self._window = Window(window_events, window_bytes)
         self._quarantine = Quarantine(Line(window_events))
         self._outcomes = Outcomes(self._window, self._quarantine)
@@ -62,8 +66,10 @@ class PublishLane:
         self._is_running = False
         self._state = LaneState.CONNECTING
         self._session: Session | None = None
+        self._home = Home(connector.home, self._open)
         self._logged_in = False
         self._unblocked = 0.0
+        self._silence = Silence(0.0)
         self._turn_due = False
         self._failure: Exception | None = None
         self._wake = asyncio.Event()
@@ -131,15 +137,12 @@ class PublishLane:
             pause = min(self._backoff_limit, 2 * pause)
 
     async def _connect_once(self) -> None:
-        """Try one host and stay with it as long as it lasts."""
-        session = Session(self._outcomes, self._limits, self._patience, stir=self._stir, lost=self._on_lost)
-        wire: Wire | None = None
+        """Try one host and stay with it as long as it lasts, or until the home host takes over."""
         try:
-            async with asyncio.timeout(self._limits.connect_deadline):
-                wire = await self._connector.connect(session)
-                self._logged_in = True
-                await session.start(wire)
-            await self._use(session, wire)
+            opened: Opened | None = await self._open()
+            while opened is not None and self._failure is None:
+                await self._use(*opened)
+                opened = self._home.take()
         except RefusedLoginError as error:
             if not self._logged_in:
                 raise
@@ -147,40 +150,95 @@ class PublishLane:
         except BrokerError as error:
             self._on_unreachable(str(error))
         except TimeoutError:
-            self._on_unreachable(f"no answer within {self._limits.connect_deadline:g} s")
+            self._on_unreachable(f"no answer within {self._host_patience.limit:g} s")
+            self._host_patience.lose()
+        finally:
+            unused = self._home.take()
+            if unused is not None:
+                self._state = LaneState.LOST
+                await unused[1].close(gracefully=False)
+
+    async def _open(self, host: str | None = None) -> Opened:
+        """Connect with the host, or the next one. Raises `BrokerError`, TimeoutError."""
+        session = Session(
+            self._outcomes,
+            self._limits,
+            self._patience,
+            self._refusals,
+            stir=self._stir,
+            lost=lambda why: self._on_lost(session, why),
+        )
+        wire: Wire | None = None
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with asyncio.timeout(self._host_patience.limit if host is None else self._limits.connect_deadline):
+                wire = await self._connector.connect(session, host)
+                self._logged_in = True
+                await session.start(wire)
+            self._host_patience.saw(loop.time() - began)
+        except BaseException:
+            session.over = True
+            if wire is not None:
+                await wire.close(gracefully=False)
+            raise
+        return session, wire
+
+    async def _use(self, session: Session, wire: Wire) -> None:
+        """Write and watch over an open connection until it is lost, or another one is to be used."""
+        self._session = session
+        try:
+            if not session.over:
+                self._unblocked = asyncio.get_running_loop().time()
+                self._silence = Silence(self._unblocked)
+                self._patience.open(self._unblocked)
+                self._causes.clear()
+                if self._state is LaneState.OPEN:
+                    _say.info("lane_moved", route=self.name, host=wire.host)
+                self._enter(LaneState.OPEN, host=wire.host)
+                await self._watch(session, wire)
         finally:
             is_lost = session.over
-            if not is_lost:
+            if self._home.calls:
+                session.over = True  # nothing is open in it
+            elif not is_lost:
                 self._state = LaneState.LOST
                 session.on_lost("", refused=False)
             self._session = None
             self._turn()
-            if wire is not None:
-                await wire.close(gracefully=not is_lost)
+            await wire.close(gracefully=not is_lost)
 
-    async def _use(self, session: Session, wire: Wire) -> None:
-        """Write and watch over an open connection until it is lost."""
-        self._session = session
-        self._unblocked = asyncio.get_running_loop().time()
-        self._causes.clear()
-        self._enter(LaneState.OPEN, host=wire.host)
+    async def _watch(self, session: Session, wire: Wire) -> None:
         async with asyncio.TaskGroup() as tasks:
-            keeper = tasks.create_task(session.keep_channels(), name=f"channels of lane {self.name}")
-            while not session.over and self._failure is None:
+            others = [tasks.create_task(session.keep_channels(), name=f"channels of lane {self.name}")]
+            if wire.host != self._home.host:
+                others.append(tasks.create_task(self._home.seek(session, self._wake), name=f"home of lane {self.name}"))
+            while not session.over and self._failure is None and not self._home.calls:
                 self._check(session, wire)
                 self._stir()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(WATCH_INTERVAL):
                         await self._wake.wait()
                 self._wake.clear()
-            keeper.cancel()
+            for task in others:
+                task.cancel()
 
     def _check(self, session: Session, wire: Wire) -> None:
-        """Give up a connection that keeps us waiting for too long; a blocked one may."""
+        """Give up a silent connection; if not blocked, one that keeps us waiting; renew channels that only refuse."""
+        now = asyncio.get_running_loop().time()
+        silent = self._silence.look(wire.heard, now)
+        if wire.heartbeat and silent > SILENCE * wire.heartbeat:
+            session.on_lost(f"{wire.host}: silent for {silent:.1f} s", refused=False)
+            return
         self._follow_block(wire)
-        overdue = session.overdue(asyncio.get_running_loop().time(), self._unblocked)
-        if overdue is not None and self._state is LaneState.OPEN:
-            self._patience.lose(asyncio.get_running_loop().time())
+        if self._state is not LaneState.OPEN:
+            return
+        refused = session.renew_channels(now)
+        if refused is not None:
+            _say.info("lane_channels_renewed", route=self.name, host=wire.host, refused_for=round(refused, 1))
+        overdue = session.overdue(now, self._unblocked)
+        if overdue is not None:
+            self._patience.lose(now)
             session.on_lost(f"{wire.host}: {overdue}", refused=False)
 
     def _follow_block(self, wire: Wire) -> None:
@@ -202,6 +260,8 @@ class PublishLane:
         session = self._session
         try:
             self._outcomes.tell()
+            if session is not None and session.holds and session.is_empty and self._state is LaneState.OPEN:
+                self._home.emptied.set()
             if session is not None and session.wire is not None and not session.over and self._failure is None:
                 self._follow_block(session.wire)
                 if self._state is LaneState.OPEN:
@@ -213,9 +273,10 @@ class PublishLane:
             self._failure = error
             self._wake.set()
 
-    def _on_lost(self, why: str) -> None:
-        self._wake.set()
-        self._enter(LaneState.LOST, why=why)
+    def _on_lost(self, session: Session, why: str) -> None:
+        if self._session is None or self._session is session:
+            self._wake.set()
+            self._enter(LaneState.LOST, why=why)
 
     def _on_unreachable(self, why: str) -> None:
         """Say why the broker can't be reached: with the change of state, later once per cause and outage."""

@@ -43,7 +43,7 @@ class RabbitMonitor:
 
     def __init__(self, logins: Logins) -> None:
         self._logins = logins
-        self._hosts = logins.hosts
+        _, self._hosts = logins.hosts()
         self._login: Login | None = None
         self._channel: Channel | None = None
         self._closing: asyncio.Future[Any] | None = None
@@ -80,8 +80,9 @@ class RabbitMonitor:
                     asked = asked[len(found) + 1 :]
                 await self._learn_kinds(states, now)
         except TimeoutError:
+            host = "" if self._login is None else f"{self._login.host}: "
             await self._end(gracefully=False)
-            raise BrokerError(f"the monitor had no answer within {POLL_DEADLINE:g} s") from None
+            raise BrokerError(f"{host}the monitor had no answer within {POLL_DEADLINE:g} s") from None
         except RefusedLoginError as error:
             raise BrokerError(str(error)) from error
         except BaseException:

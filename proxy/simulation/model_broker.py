@@ -254,5 +254,10 @@ class ModelInsights:
 class _ModelConnector:
     broker: ModelBroker
 
-    async def connect(self, events: WireEvents) -> ModelWire:
+    @property
+    def home(self) -> str:
+        return ModelWire.host
+
+    async def connect(self, events: WireEvents, host: str | None = None) -> ModelWire:
+        del host
         return await self.broker.accept(events)

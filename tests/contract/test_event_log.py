@@ -607,6 +607,9 @@ class EventLogContract:
             await log.stop()
             assert await log.poll(0.01) == {}
 
+    async def test_no_partition_is_said_to_stand_still_when_the_log_is_not_reached_yet(self, world: World) -> None:
+        assert world.log(f"group-{uuid4().hex[:8]}").standing() == {}, "/ready asks from the first moment on"
+
     async def test_nothing_breaks_when_a_log_is_stopped_that_was_never_started(self, world: World) -> None:
         log = world.log("idle")
         await log.stop()

@@ -243,7 +243,12 @@ class _MemoryConnector:
     broker: MemoryBroker
     lane: str
 
-    async def connect(self, events: WireEvents) -> MemoryWire:
+    @property
+    def home(self) -> str:
+        return MemoryWire.host
+
+    async def connect(self, events: WireEvents, host: str | None = None) -> MemoryWire:
+        del host
         return await self.broker.accept(events, self.lane)
 
 

@@ -23,6 +23,7 @@ from proxy.publish_lane import PublishLane
 from proxy.publish_lane.quarantine import blames_exchange
 from proxy.rabbitmq.broker import MOST_CONNECTIONS, RabbitBroker
 from proxy.settings import BrokerSettings, BrokerTls, Limits, Route
+from proxy.settings.secrets import Secret
 from proxy.steering.depths import Depths
 from tests.contract.lane_adapters import Bench, RabbitWorld, until
 from tests.support.recipient import Recorder
@@ -379,7 +380,7 @@ async def test_the_kind_of_a_queue_is_known_and_nothing_is_taken_from_it(
         taken = await queue.get(no_ack=True)
         assert (taken.body, taken.redelivered) == (b"0", False)
     with user(stack, reader, "", ".*", ""):
-        settings = world.settings.model_copy(update={"username": reader, "password": SecretStr("secret")})
+        settings = world.settings.model_copy(update={"username": reader, "password": Secret(SecretStr("secret"))})
         restricted = RabbitBroker(settings, {}, Limits()).monitor()
         state = (await restricted.poll([name]))[name]
         await restricted.close()

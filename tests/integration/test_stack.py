@@ -114,7 +114,8 @@ async def first_value(stack: Stack, topic: str) -> bytes:
     await consumer.start()
     try:
         consumer.assign([TopicPartition(topic, 0)])
-        return bytes((await consumer.getone()).value)
+        ((record,),) = (await consumer.getmany(timeout_ms=30_000)).values()
+        return bytes(record.value)
     finally:
         await consumer.stop()
 

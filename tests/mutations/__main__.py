@@ -1,6 +1,7 @@
-"""`python -m tests.mutations`: puts each bug into a copy of the sources and lives fault histories until one fails.
+"""`python -m tests.mutations`: puts each bug into a copy of the sources and lets its proof find it.
 
-Prints and, with `--table`, writes which seed catches which bug, and what it says.
+That proof is fault histories, lived until one fails, or the tests that the bug names. Prints what catches each and what
+it says; with `--table`, writes it there, beside what the table says of bugs that were not tried.
 Exit code 1 if a bug survives, 130 or 143 if interrupted.
 """
 
@@ -22,9 +23,15 @@ from tests.mutations.mutations import CHECKOUT, MUTATIONS, Mutation
 SEEDS = 1_000
 """A bug that so many histories do not show survives."""
 DEADLINE = 900.0
-"""Seconds for all histories of one bug; one that hangs is caught, too."""
+"""Seconds for the proof of one bug."""
 _LONGEST = 160
+_WIDTH = 400
+"""Columns that pytest has to say why a test fails."""
 _TOLD = re.compile(r"^seed (\d+): FAILED: (.*)", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) \S+?::(\w+)\S*(?: - (.*))?", re.MULTILINE)
+_ROW = re.compile(r"^\| ([^|]+) \| `[^|]+` \| ([^|]+) \| [^|]* \|$", re.MULTILINE)
+_PARTS = {False: ("proxy", "tests/histories", "tests/wire"), True: ("proxy", "tests", "load", "pyproject.toml")}
+"""What a proof needs: histories, and tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,46 +39,72 @@ class Catch:
     """How a bug ended."""
 
     mutation: Mutation
-    seed: int | None
-    """None: it survived, or no longer applies."""
+    place: str | None
+    """The seed, and of which histories, or the test; None: it survived, or no longer applies."""
     said: str
-
-    @property
-    def place(self) -> str:
-        """The seed, and of which histories."""
-        return f"{self.seed} wire" if self.mutation.histories == "wire" else str(self.seed)
 
 
 async def catch(mutation: Mutation, seeds: int = SEEDS) -> Catch:
-    """Run histories with the bug in until one fails; cancelled, leave nothing behind."""
+    """Let its proof look for the bug; cancelled, leave nothing behind."""
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         tree = Path(folder)
-        for part in ("proxy", "tests/histories", "tests/wire"):
-            shutil.copytree(CHECKOUT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
+        for part in _PARTS[bool(mutation.tests)]:
+            _copy(CHECKOUT / part, tree / part)
         place = tree / mutation.file
         try:
             place.write_text(mutation.applied(place.read_text(encoding="utf-8")), encoding="utf-8")
         except ValueError as error:
             return Catch(mutation, None, str(error))
-        wire = ["--wire"] if mutation.histories == "wire" else []
-        command = [sys.executable, "-m", "tests.histories", *wire, "--first", "--seeds", f"0..{seeds - 1}"]
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
-        living = await asyncio.create_subprocess_exec(
-            *command, cwd=tree, env=environment | {"PYTHONPATH": str(tree)}, stdout=PIPE, stderr=PIPE
-        )
         try:
             async with asyncio.timeout(DEADLINE):
-                out, err = await living.communicate()
+                if mutation.tests:
+                    return await catch_by_tests(mutation, tree)
+                return await catch_by_histories(mutation, tree, seeds)
         except TimeoutError:
             return Catch(mutation, None, f"no result within {DEADLINE:g} s")
-        finally:
-            if living.returncode is None:
-                living.kill()
-                await living.wait()
-    told = _TOLD.search(out.decode())
-    if told is not None:
-        return Catch(mutation, int(told[1]), told[2].split("; ")[0])
-    return Catch(mutation, None, "survived" if living.returncode == 0 else err.decode()[-_LONGEST:])
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        shutil.copy(source, target)
+
+
+async def catch_by_histories(mutation: Mutation, tree: Path, seeds: int) -> Catch:
+    """Live histories one after another until one fails."""
+    wire = ["--wire"] if mutation.histories == "wire" else []
+    code, out, err = await _ran(tree, "tests.histories", *wire, "--first", "--seeds", f"0..{seeds - 1}")
+    told = _TOLD.search(out)
+    if told is None:
+        return Catch(mutation, None, "survived" if code == 0 else err[-_LONGEST:])
+    return Catch(mutation, f"{told[1]} wire" if wire else told[1], told[2].split("; ")[0])
+
+
+async def catch_by_tests(mutation: Mutation, tree: Path) -> Catch:
+    """Run its tests, in their order, up to the first that fails."""
+    plugins = ("-p", "tests.mutations.once", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:xdist")
+    code, out, err = await _ran(tree, "pytest", "-q", "-x", "--tb=line", "-m", "not long", *plugins, *mutation.tests)
+    told = _FAILED.search(out)
+    if told is None or code != 1:
+        return Catch(mutation, None, "survived" if code == 0 else (out + err)[-_LONGEST:])
+    return Catch(mutation, f"`{told[1]}`", told[2] or "")
+
+
+async def _ran(tree: Path, module: str, *arguments: str) -> tuple[int | None, str, str]:
+    """Run a module on the sources with the bug in; return exit code, output and errors."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    running = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", module, *arguments,
+        cwd=tree, env=environment | {"PYTHONPATH": str(tree), "COLUMNS": str(_WIDTH)}, stdout=PIPE, stderr=PIPE,
+    )  # fmt: skip
+    try:
+        out, err = await running.communicate()
+    finally:
+        if running.returncode is None:
+            running.kill()
+            await running.wait()
+    return running.returncode, out.decode(), err.decode()
 
 
 async def catches(chosen: Sequence[Mutation], jobs: int) -> list[Catch]:
@@ -87,32 +120,35 @@ async def catches(chosen: Sequence[Mutation], jobs: int) -> list[Catch]:
         for trying in [tasks.create_task(one_of_many(mutation)) for mutation in chosen]:
             one = await trying
             ended.append(one)
-            seed = "SURVIVES" if one.seed is None else f"seed {one.place}"
-            print(f"{one.mutation.name:<62} {seed:>10}  {_short(one.said)}", flush=True)
+            print(f"{one.mutation.name:<62} {one.place or 'SURVIVES':>10}  {_short(one.said)}", flush=True)
     return ended
 
 
-def table(ended: Sequence[Catch]) -> str:
-    """Return the document."""
-    caught = sum(one.seed is not None for one in ended)
-    rows = "\n".join(
-        f"| {one.mutation.name} | `{one.mutation.file.removeprefix('proxy/')}` | "
-        f"{'**none**' if one.seed is None else one.place} | {_short(one.said)} |"
-        for one in ended
-    )
-    return f"""# Deliberate bugs, and the fault history that catches each
+def table(ended: Sequence[Catch], before: str = "") -> str:
+    """Return the document; of bugs that were not tried it says what it said `before`."""
+    rows = {found[1]: found[0] for found in _ROW.finditer(before)} | {one.mutation.name: _row(one) for one in ended}
+    kept = [rows[one.name] for one in MUTATIONS if one.name in rows]
+    caught = sum("| **none** |" not in row for row in kept)
+    lines = "\n".join(kept)
+    return f"""# Deliberate bugs, and what catches each
 
 Made by `python -m tests.mutations --table docs/guarantees-mutations.md`; do not edit.
-Each bug is put alone into a copy of the sources, then `python -m tests.histories` lives one history after another;
-`wire` stands with seeds of histories that have the real clients inside (`--wire`).
+Each bug is put alone into a copy of the sources. Then its proof looks for it: `python -m tests.histories` lives one
+history after another (`wire` stands with seeds of histories that have the real clients inside, `--wire`), or the named
+tests run.
 `tests/unit/test_mutations.py` sees to it that every bug still applies to the sources.
 
-{caught} of {len(ended)} are caught within {SEEDS:,} histories.
+{caught} of {len(kept)} are caught, by histories within {SEEDS:,} of them.
 
-| bug | in | first seed that fails | what it says (virtual seconds first) |
+| bug | in | first seed that fails, or test | what it says (virtual seconds first, where it is a history) |
 |---|---|---|---|
-{rows}
+{lines}
 """
+
+
+def _row(one: Catch) -> str:
+    file = one.mutation.file.removeprefix("proxy/")
+    return f"| {one.mutation.name} | `{file}` | {one.place or '**none**'} | {_short(one.said)} |"
 
 
 def _short(text: str) -> str:
@@ -147,8 +183,9 @@ async def _run(options: argparse.Namespace) -> int:
         print("interrupted", flush=True)
         return 128 + heard[0]
     if options.table is not None:
-        options.table.write_text(table(ended), encoding="utf-8")
-    return 1 if any(one.seed is None for one in ended) else 0
+        before = options.table.read_text(encoding="utf-8") if options.table.exists() else ""
+        options.table.write_text(table(ended, before), encoding="utf-8")
+    return 1 if any(one.place is None for one in ended) else 0
 
 
 if __name__ == "__main__":

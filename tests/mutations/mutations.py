@@ -18,6 +18,8 @@ class Mutation:
     after: str
     histories: Literal["memory", "wire"] = "memory"
     """Which histories catch it: with lanes and log in memory, or with the real clients inside."""
+    tests: tuple[str, ...] = ()
+    """Which tests catch it, as pytest is told them, where histories are not its natural proof."""
 
     def applied(self, text: str) -> str:
         """Return the file's text with the bug in it. Raises `ValueError` if it no longer applies."""
@@ -50,6 +52,40 @@ PLACING = "proxy/positions/placing.py"
 POSITIONS = "proxy/positions/positions.py"
 SHARE = "proxy/positions/share.py"
 QUARANTINE = "proxy/publish_lane/quarantine.py"
+PATIENCE = "proxy/publish_lane/patience.py"
+SLICES = "proxy/kafka_log/slices.py"
+ANSWER = "proxy/kafka_log/answer.py"
+UNPACKING = "proxy/kafka_log/unpacking.py"
+NETWORK = "proxy/kafka_log/network.py"
+KAFKA_CONNECTION = "proxy/kafka_log/connection.py"
+NODES = "proxy/kafka_log/nodes.py"
+GROUP = "proxy/kafka_log/group.py"
+READER = "proxy/kafka_log/reader.py"
+STALLS = "proxy/kafka_log/stalls.py"
+KAFKA_LOGIN = "proxy/kafka_log/login.py"
+RABBIT_LOGIN = "proxy/rabbitmq/login.py"
+RABBIT_CONNECTION = "proxy/rabbitmq/connection.py"
+MONITOR = "proxy/rabbitmq/monitor.py"
+QUEUE_KIND = "proxy/rabbitmq/queue_kind.py"
+RATE_LAW = "proxy/congestion/rate_law.py"
+DRAIN_RATE = "proxy/congestion/drain_rate.py"
+DEPTHS = "proxy/steering/depths.py"
+ROTA = "proxy/steering/rota.py"
+OTHERS = "proxy/steering/other_replicas.py"
+
+IN_SLICES = "tests/unit/test_kafka_slices.py"
+IN_BATCHES = "tests/properties/test_kafka_batches.py"
+IN_NETWORK = "tests/unit/test_kafka_network.py"
+IN_ANSWERS = "tests/unit/test_kafka_answers.py"
+IN_KAFKA_LOG = "tests/unit/test_kafka_log.py"
+IN_STALLS = "tests/unit/test_kafka_stalls.py"
+IN_LINE = "tests/properties/test_line.py"
+IN_LANE = "tests/unit/publish_lane/test_lane.py"
+IN_LISTENER = "tests/unit/bridge/test_listener.py"
+IN_ROTATIONS = "tests/wire/test_rotations.py"
+IN_CALM = "tests/wire/test_calm.py"
+IN_CONNECTION = "tests/unit/rabbitmq/test_connection.py"
+IN_MONITOR = "tests/unit/rabbitmq/test_monitor.py"
 
 MUTATIONS = (
     Mutation(
@@ -315,7 +351,7 @@ MUTATIONS = (
     ),
     Mutation(
         "no deadline for confirms",
-        "proxy/publish_lane/patience.py",
+        PATIENCE,
         "            return self.deadline\n",
         "            return 1_000 * self.deadline\n",
     ),
@@ -542,5 +578,333 @@ MUTATIONS = (
         '        return f"log.{name}"',
         "        return name",
         "wire",
+    ),
+    Mutation(
+        "slots of dead letters are not given back",
+        LETTERS,
+        "        self._slots.give(end - start, size)\n",
+        "",
+        tests=(IN_LISTENER,),
+    ),
+    Mutation(
+        "dead letters of flows that were let go stay open",
+        LETTERS,
+        "            self._open -= given_up\n",
+        "",
+    ),
+    Mutation(
+        "a class owes nothing for the slots it takes",
+        LINE,
+        "        owed[rank] = max(0.0, owed.get(rank, 0.0) - events)\n",
+        "",
+        tests=(IN_LINE,),
+    ),
+    Mutation(
+        "slots are always kept for a class above",
+        LINE,
+        "        return self._left is not None and bool(self._ranks) and min(self._ranks) > self._left\n",
+        "        return bool(self._ranks)\n",
+        tests=(IN_LINE,),
+    ),
+    Mutation(
+        "patience is never lost",
+        PATIENCE,
+        "        self._lost_at = now\n",
+        "        del now\n",
+        tests=(IN_LANE,),
+    ),
+    Mutation(
+        "a slice does not say where reading stands",
+        ANSWER,
+        "            self._state.consumed_to(self.batches.next_fetch_offset)\n",
+        "            pass\n",
+        tests=(IN_SLICES,),
+    ),
+    Mutation(
+        "reading stands one too far behind a slice",
+        ANSWER,
+        "            self._state.consumed_to(self.batches.next_fetch_offset)\n",
+        "            self._state.consumed_to(self.batches.next_fetch_offset + 1)\n",
+        tests=(IN_SLICES,),
+    ),
+    Mutation(
+        "aborted transactions are handed out",
+        ANSWER,
+        "                    is_passed = True\n",
+        "                    is_passed = False\n",
+        tests=(IN_BATCHES,),
+    ),
+    Mutation(
+        "a batch is read from its beginning whatever was wanted",
+        ANSWER,
+        "                if record.offset < position:\n",
+        "                if record.offset < 0:\n",
+        tests=(IN_BATCHES,),
+    ),
+    Mutation(
+        "reading stands before what compaction took at the end of a batch",
+        ANSWER,
+        "            position = self._batch.next_offset  #",
+        "            pass  #",
+        tests=(IN_BATCHES,),
+    ),
+    Mutation(
+        "a partition that a node refuses never rests",
+        SLICES,
+        "        refusal.until = now + refusal.rest\n",
+        "        refusal.until = now\n",
+        tests=(IN_SLICES,),
+    ),
+    Mutation(
+        "a refusal is remembered when the node answers again",
+        SLICES,
+        "                    self._refusals.pop(TopicPartition(topic, number), None)\n",
+        "                    pass\n",
+        tests=(IN_SLICES,),
+    ),
+    Mutation(
+        "what is kept of paused partitions has no bound",
+        SLICES,
+        "        if kept > self.batch_bytes:\n",
+        "        if kept > 10 * self.batch_bytes:\n",
+        tests=(IN_SLICES,),
+    ),
+    Mutation(
+        "threads share the bound of what they decompress",
+        UNPACKING,
+        "class _Bound(threading.local):\n",
+        "class _Bound:\n",
+        tests=(IN_SLICES,),
+    ),
+    Mutation(
+        "the bound of gzip is twice what it is said to be",
+        UNPACKING,
+        "        if left < 0:\n",
+        "        if left < -most:\n",
+        tests=(IN_SLICES,),
+    ),
+    Mutation(
+        "a watch over a join never ends",
+        NETWORK,
+        "            watch.cancel()\n",
+        "            pass\n",
+        tests=(IN_NETWORK,),
+    ),
+    Mutation(
+        "one silent node holds up what any may answer",
+        NETWORK,
+        "timeout=ASK_ANOTHER if waiting else None",
+        "timeout=None",
+        tests=(IN_NETWORK,),
+    ),
+    Mutation(
+        "a slow node is taken for a silent one for ever",
+        NETWORK,
+        "fetch_wait + answer * (1 << self._stretch.get(node_id, 0))",
+        "fetch_wait + answer",
+        tests=(IN_NETWORK,),
+    ),
+    Mutation(
+        "a request is due before the one ahead of it",
+        KAFKA_CONNECTION,
+        "max(now, self._due if self._requests else now)",
+        "now",
+        tests=(f"{IN_NETWORK}::test_a_question_behind_a_slow_fetch_waits_for_it_when_they_share_a_connection",),
+    ),
+    Mutation(
+        "a closed transport is written to",
+        KAFKA_CONNECTION,
+        "self._writer is not None and self._writer.is_closing()",
+        "self._writer is None",
+        tests=(IN_KAFKA_LOG,),
+    ),
+    Mutation(
+        "a silent node is remembered for ever",
+        NODES,
+        "any(now - at <= REMEMBERED for at, _",
+        "any(now >= at for at, _",
+        tests=(IN_NETWORK,),
+    ),
+    Mutation(
+        "a node that refuses is connected to without a pause",
+        NODES,
+        "        failing.next_at = now + wait + failing.pause\n",
+        "        failing.next_at = now\n",
+        tests=(IN_NETWORK,),
+    ),
+    Mutation(
+        "a partition whose commit can't be told counts as never committed",
+        GROUP,
+        "    each = {error for _, answers in response.topics for *_, error in answers}\n",
+        "    each: set[int] = set()\n",
+        tests=(IN_ANSWERS,),
+    ),
+    Mutation(
+        "a heartbeat that fences goes unheard",
+        GROUP,
+        "    return [error] if error not in {0, errors.RebalanceInProgressError.errno} else []\n",
+        "    return [error] if error == errors.RebalanceInProgressError.errno else []\n",
+        tests=(IN_ANSWERS,),
+    ),
+    Mutation(
+        "the group is not joined again when its heartbeats have failed",
+        READER,
+        "            self._on_left()\n",
+        "            pass\n",
+        tests=(IN_KAFKA_LOG,),
+    ),
+    Mutation(
+        "records are handed out of a partition that is not placed",
+        READER,
+        "            if share is not None and share.is_placed:\n",
+        "            if share is not None:\n",
+        tests=(IN_KAFKA_LOG,),
+    ),
+    Mutation(
+        "a partition that can't be read is read on",
+        READER,
+        "        self._consumer.pause(at)\n",
+        "",
+        tests=(IN_KAFKA_LOG,),
+    ),
+    Mutation(
+        "a standstill for another cause is left unsaid",
+        STALLS,
+        "if stall is None or stall.standing.cause != standing.cause:",
+        "if stall is None:",
+        tests=(IN_STALLS,),
+    ),
+    Mutation(
+        "heartbeats pile up at a blocked broker",
+        RABBIT_CONNECTION,
+        "            if frame.payload != _HEARTBEAT:\n",
+        "            if frame.payload:\n",
+        tests=(IN_CONNECTION,),
+    ),
+    Mutation(
+        "a connection closed over what was written counts as lost",
+        RABBIT_CONNECTION,
+        "refused=isinstance(error, _REFUSALS)",
+        "refused=False",
+        tests=(IN_CONNECTION,),
+    ),
+    Mutation(
+        "a new channel takes the number of one just closed",
+        RABBIT_CONNECTION,
+        "            self._number = self._number % most + 1\n",
+        "            self._number = len(channels) + 1\n",
+        tests=(IN_CONNECTION,),
+    ),
+    Mutation(
+        "the monitor leaves an observer behind for every question",
+        MONITOR,
+        "channel, closing = self._channel, self._closing",
+        "channel, closing = self._channel, self._channel.closing",
+        tests=(IN_MONITOR,),
+    ),
+    Mutation(
+        "a queue is asked for its kind in every poll",
+        MONITOR,
+        "            self._kind_due[queue] = now + KIND_INTERVAL\n",
+        "",
+        tests=(IN_MONITOR,),
+    ),
+    Mutation(
+        "a stream passes for a queue",
+        QUEUE_KIND,
+        "(classic|quorum|stream)",
+        "(classic|quorum)",
+        tests=(IN_MONITOR,),
+    ),
+    Mutation(
+        "a cut lands on a share of the own rate",
+        RATE_LAW,
+        "level.excess / DRAINING) * level.target",
+        "level.excess / DRAINING) * self.rate",
+        tests=("tests/unit/congestion/test_rate_law.py",),
+    ),
+    Mutation(
+        "queues that ran empty show what consumers can take",
+        DRAIN_RATE,
+        "is_capacity=all(",
+        "is_capacity=any(",
+        tests=("tests/unit/congestion/test_drain_rate.py",),
+    ),
+    Mutation(
+        "a quorum queue without a leader is taken for an empty one",
+        DEPTHS,
+        "        return now - self._doubted.setdefault(queue, now) < DOUBT\n",
+        "        return False\n",
+        tests=("tests/unit/steering/test_depths.py",),
+    ),
+    Mutation(
+        "idle queues are never asked",
+        ROTA,
+        "idle = list(islice(self._idle, allowed - len(hot)))",
+        "idle: list[str] = []",
+        tests=("tests/unit/steering/test_rota.py",),
+    ),
+    Mutation(
+        "a partition that changes hands counts as a spike of the others",
+        OTHERS,
+        "if before is not None and route is not None:\n                self._totals[route] += max(0, count - before",
+        "if route is not None:\n                self._totals[route] += max(0, count - (before or 0)",
+        tests=("tests/unit/steering/test_other_replicas.py",),
+    ),
+    Mutation(
+        "threads share the room in which they decompress",
+        UNPACKING,
+        "        self.room = bytearray(AT_ONCE)\n",
+        '        _Bound.one = getattr(_Bound, "one", bytearray(AT_ONCE))\n        self.room = _Bound.one\n',
+        tests=(IN_SLICES,),
+    ),
+    Mutation(
+        "one partition's answer is read to its end before the others'",
+        SLICES,
+        "            self._records.move_to_end(tp)  #",
+        "            pass  #",
+        tests=(IN_SLICES,),
+    ),
+    Mutation(
+        "Kafka's session ends without a second login",
+        KAFKA_LOGIN,
+        "        if lifetime > 0:\n",
+        "        if lifetime < 0:\n",
+        tests=(IN_ROTATIONS,),
+    ),
+    Mutation(
+        "requests are sent into the midst of a second login",
+        KAFKA_LOGIN,
+        "        if self._exchange is None:\n            return super().send",
+        "        if self._loop is not None:\n            return super().send",
+        tests=(IN_ROTATIONS,),
+    ),
+    Mutation(
+        "a new token is sent on no connection to RabbitMQ",
+        RABBIT_LOGIN,
+        "        self._living.add(login)\n",
+        "",
+        tests=(IN_ROTATIONS,),
+    ),
+    Mutation(
+        "a refused login ends the process whatever came before",
+        LANE,
+        "            if not self._logged_in:\n",
+        "            if self._limits:\n",
+        tests=(IN_LANE,),
+    ),
+    Mutation(
+        "every connection that there ever was is remembered",
+        RABBIT_LOGIN,
+        "weakref.WeakSet[Login] = weakref.WeakSet()",
+        "set[Login] = set()",
+        tests=(f"{IN_CALM}::test_nothing_grows_when_connections_are_made_anew",),
+    ),
+    Mutation(
+        "a watch is left behind by every join",
+        NETWORK,
+        "            watch.cancel()\n",
+        "            asyncio.get_running_loop().call_later(1e9, watch.cancel)\n",
+        tests=(f"{IN_CALM}::test_nothing_grows_when_the_group_rebalances",),
     ),
 )

@@ -53,9 +53,9 @@ class Connector(RabbitConnector):
 
     told: Counted
 
-    async def connect(self, events: WireEvents) -> RabbitWire:
+    async def connect(self, events: WireEvents, host: str | None = None) -> RabbitWire:
         self.told = Counted(events)
-        return await super().connect(self.told)
+        return await super().connect(self.told, host)
 
 
 class ToldLane:

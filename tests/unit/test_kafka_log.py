@@ -16,7 +16,6 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition, errors
 from aiokafka.consumer.group_coordinator import GroupCoordinator as LibraryCoordinator
 from aiokafka.protocol.group import HeartbeatRequest
-from aiokafka.protocol.metadata import MetadataRequest_v5
 from aiokafka.structs import ConsumerRecord
 from structlog.testing import capture_logs
 
@@ -32,6 +31,7 @@ from proxy.model import Event, Partition
 from proxy.positions.share import Share
 from proxy.settings import Limits, LogSettings
 from tests.contract.log_adapters import until
+from tests.support.scripted_kafka import scripted_kafka
 from tests.wire.kafka.cluster import ScriptedCluster
 from tests.wire.kafka.messages import Api
 from tests.wire.kafka.mischief import Rule, Trick
@@ -77,13 +77,6 @@ def record(**fields: Any) -> ConsumerRecord[bytes, bytes]:
 def test_an_event_carries_what_the_record_holds_when_it_is_made(fields: dict[str, Any], expected: Event) -> None:
     assert events([record(**fields)]) == [expected]
     assert type(events([record(**fields)])[0]) is Event
-
-
-def test_the_library_never_creates_topics_when_it_has_been_taught_manners() -> None:
-    teach_manners()
-    teach_manners()
-    request = aiokafka.client.MetadataRequest(["orders"]).build(MetadataRequest_v5)
-    assert request.allow_auto_topic_creation is False
 
 
 async def test_a_write_is_a_lost_connection_when_its_transport_is_closed_unnoticed() -> None:
@@ -193,6 +186,17 @@ async def test_the_login_is_refused_when_the_certificate_is_not_trusted(certific
             await attempt(ca_file=str(certificate))
 
 
+async def test_a_host_that_answers_is_found_in_time_when_those_before_it_are_silent() -> None:
+    async with scripted_kafka(3) as kafka, asyncio.timeout(10):
+        for node in kafka.nodes[:2]:
+            node.is_silent = True
+        settings = LogSettings(hosts=kafka.hosts, group="g")
+        client = options(settings, Credentials(log_access(settings.security)), request_seconds=600)
+        assert await log_in(settings, client) == kafka.hosts[2]
+        first = options(settings, Credentials(log_access(settings.security)), request_seconds=1, first=kafka.hosts[2])
+        assert first["bootstrap_servers"] == [kafka.hosts[2], *kafka.hosts[:2]]
+
+
 class _Consumer:
     """Raises what a test has put in, once each and not at once; if it is over, it raises at once and for ever."""
 
@@ -212,10 +216,23 @@ class _Consumer:
         return {}
 
 
-def _reader(consumer: _Consumer, left: list[str]) -> Reader:
+class _Full(_Consumer):
+    """Has one record of the partition, and remembers what is paused."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paused: list[TopicPartition] = []
+        self.pause = self.paused.append
+
+    async def getmany(self, *_: TopicPartition, timeout_ms: int) -> dict[TopicPartition, list[Any]]:
+        del timeout_ms
+        return {AT: [record()]}
+
+
+def _reader(consumer: _Consumer, left: list[str], unreadable: dict[TopicPartition, Exception] | None = None) -> Reader:
     return Reader(
         consumer,
-        {},
+        {} if unreadable is None else unreadable,
         Reach(["broker:9092"]),
         on_unavailable=lambda share, offset: left.append(f"{share.partition} {offset}"),
         on_refused=left.append,
@@ -237,6 +254,25 @@ async def test_the_group_is_joined_again_when_the_library_tells_a_failure_twice(
     reader = _reader(_Consumer(errors.UnknownError("heartbeat"), keeps=True), left)
     assert await reader.read(lambda: {PARTITION: Share(PARTITION, is_paused=False)}, 0.01) == {}
     assert left == ["left"]
+
+
+@pytest.mark.parametrize("is_placed", [True, False])
+async def test_records_are_handed_out_only_when_the_partition_is_placed(*, is_placed: bool) -> None:
+    share = Share(PARTITION, is_paused=False, is_placed=is_placed)
+    taken = await _reader(_Full(), []).read(lambda: {PARTITION: share}, 0.01)
+    assert (list(taken), share.next) == (([PARTITION], 8) if is_placed else ([], 0))
+
+
+async def test_a_partition_stands_still_and_is_said_once_when_something_in_it_can_not_be_read() -> None:
+    share = Share(PARTITION, is_paused=False, is_placed=True)
+    unreadable: dict[TopicPartition, Exception] = {AT: errors.CorruptRecordException("its checksum is wrong")}
+    consumer = _Full()
+    reader = _reader(consumer, [], unreadable)
+    with capture_logs() as said:
+        assert list(await reader.read(lambda: {PARTITION: share}, 0.01)) == [PARTITION], "all before it"
+        assert await reader.read(lambda: {PARTITION: share}, 0.01) == {}
+    assert (consumer.paused, unreadable, share.is_placed) == ([AT], {}, False)
+    assert [(entry["event"], entry["position"]) for entry in said] == [("partition_unreadable", 8)]
 
 
 async def test_no_connection_is_left_when_starting_is_given_up_before_the_first_node_has_told_of_the_others() -> None:

@@ -123,6 +123,22 @@ async def test_a_join_ends_when_its_coordinator_falls_silent_and_lasts_while_it_
             await joining
 
 
+async def test_nobody_watches_a_join_any_more_when_it_is_given_up() -> None:
+    join = JoinGroupRequest("group", 6000, 60_000, "", None, "consumer", [("roundrobin", b"")])
+    async with scripted_kafka() as kafka, network(kafka) as client:
+        node = kafka.nodes[0]
+        node.answers["JoinGroupRequest"] = lambda _: None
+        joining = asyncio.ensure_future(client.send(1, join, group=ConnectionGroup.COORDINATION))
+        await node.hears("ApiVersionRequest", 4)  # two connections, then questions
+        watching = [task for task in asyncio.all_tasks() if task.get_name() == "kafka-watch"]
+        assert len(watching) == 1
+        joining.cancel()
+        done, _ = await asyncio.wait(watching, timeout=1)
+        for task in watching:
+            task.cancel()
+        assert done == set(watching)
+
+
 async def test_a_fetch_is_answered_in_the_end_when_its_node_is_slower_than_silence() -> None:
     async with scripted_kafka() as kafka:
         node = kafka.nodes[0]

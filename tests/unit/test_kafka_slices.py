@@ -2,19 +2,24 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import cramjam
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition, codec, errors
+from aiokafka.consumer.fetcher import READ_COMMITTED
 from aiokafka.protocol.fetch import FetchResponse_v4
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.memory_records import MemoryRecords
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proxy.access import log_access
 from proxy.kafka_log import unpacking
-from proxy.kafka_log.answer import LARGE
+from proxy.kafka_log.answer import LARGE, UNREADABLE, Batches, Room
 from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import teach_manners
 from proxy.kafka_log.consumer import new_consumer
@@ -24,6 +29,7 @@ from proxy.kafka_log.nodes import Nodes
 from proxy.kafka_log.slices import SLICE_BYTES, SLICE_EVENTS, Slices
 from proxy.settings import Limits, LogSettings
 from tests.support.scripted_kafka import ScriptedKafka, scripted_kafka
+from tests.wire.kafka import records
 
 ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
@@ -80,6 +86,69 @@ def test_both_forms_of_snappy_are_understood_when_a_client_writes_the_plain_one(
     assert unpacked("snappy_decode", bytes(cramjam.snappy.compress_raw(b"content")), 7) == b"content"
 
 
+class _Waiting:
+    """A batch that a thread begins to open and goes on with when it may."""
+
+    def __init__(self, payload: bytes) -> None:
+        self.has_begun, self.may_go_on = threading.Event(), threading.Event()
+        self._payload = payload
+
+    def __iter__(self) -> Iterator[bytes]:
+        self.has_begun.set()
+        assert self.may_go_on.wait(ENOUGH)
+        return iter([unpacking.DECODERS["gzip_decode"](self._payload)])
+
+
+def test_a_thread_keeps_its_bound_when_another_opens_a_batch_meanwhile() -> None:
+    content = bytes(5_000)
+    slow, quick = _Waiting(codec.gzip_encode(content)), _Waiting(codec.gzip_encode(b"small"))
+    quick.may_go_on.set()
+    with ThreadPoolExecutor(1) as pool:
+        opening = pool.submit(unpacking.unpack, slow, len(content))
+        assert slow.has_begun.wait(ENOUGH)
+        assert unpacking.unpack(quick, 5)[1] == 5
+        slow.may_go_on.set()
+        records, size = opening.result(ENOUGH)
+    assert (next(records), size) == (content, len(content))
+
+
+@pytest.mark.parametrize("decode", ["lz4_decode", "zstd_decode"])
+def test_no_content_is_mixed_with_another_when_two_threads_open_small_batches_at_once(decode: str) -> None:
+    contents = [bytes([digit]) * (1 << 20) for digit in range(4)]
+    packed = [ENCODERS[decode](content) for content in contents]
+    with ThreadPoolExecutor(len(contents)) as threads:
+        opened = [threads.submit(unpacked, decode, packed[turn % 4], 1 << 20) for turn in range(400)]
+        assert all(one.result() == contents[turn % 4] for turn, one in enumerate(opened))
+
+
+MALFORMED = st.lists(st.tuples(st.integers(21, 1 << 20), st.integers(0, 255)), min_size=1, max_size=3)
+
+
+@given(st.integers(1, 4), MALFORMED)
+def test_a_batch_is_read_or_called_unreadable_when_it_is_malformed_under_a_right_checksum(
+    count: int, changes: list[tuple[int, int]]
+) -> None:
+    teach_manners()
+    built = bytearray(batch(0, count, compression=0))
+    for at, byte in changes:
+        built[21 + at % (len(built) - 21)] = byte
+    built[17:21] = records.crc32c(bytes(built[21:])).to_bytes(4, "big")
+    check_crcs = True
+    batches = Batches(ONE, MemoryRecords(bytes(built)), None, 0, None, None, check_crcs, READ_COMMITTED)
+    with suppress(*UNREADABLE):
+        while batches.take(Room(SLICE_EVENTS, SLICE_BYTES), SLICE_BYTES, lambda: None)[1]:
+            pass
+
+
+def test_what_follows_is_read_when_compaction_has_left_an_empty_batch_where_a_transaction_ended() -> None:
+    emptied = records.batch(0, 3, [], attributes=records.CONTROL | records.TRANSACTIONAL, producer=7)
+    check_crcs = True
+    content = MemoryRecords(emptied.data + batch(4, 2))
+    batches = Batches(ONE, content, None, 0, None, None, check_crcs, READ_COMMITTED)
+    taken, _ = batches.take(Room(SLICE_EVENTS, SLICE_BYTES), SLICE_BYTES, lambda: None)
+    assert [record.offset for record in taken] == [4, 5]
+
+
 @asynccontextmanager
 async def consumer(kafka: ScriptedKafka, *partitions: TopicPartition, fetches: int = 1) -> AsyncIterator[Any]:
     """One that reads the partitions from their beginning, once so many fetches were answered."""
@@ -128,6 +197,14 @@ async def test_a_slice_is_small_when_an_answer_holds_a_hundred_thousand_events()
             slices = await read(made, count)
             assert [record.offset for one in slices for record in one[ONE]] == list(range(count))
             assert max(len(one[ONE]) for one in slices) == SLICE_EVENTS
+
+
+async def test_every_partition_has_its_turn_when_the_answer_for_one_is_long() -> None:
+    async with scripted_kafka(1) as kafka:
+        log(kafka, {0: batch(0, 20 * SLICE_EVENTS, b"small"), 1: batch(0, 20 * SLICE_EVENTS, b"small")})
+        async with consumer(kafka, ONE, TWO) as made:
+            slices = await read(made, 10 * SLICE_EVENTS)
+            assert {len([one for one in slices if at in one]) for at in (ONE, TWO)} == {5}
 
 
 async def test_a_slice_ends_in_bytes_when_events_are_large() -> None:
@@ -264,6 +341,23 @@ async def test_the_reason_is_known_when_a_partition_has_no_leader_or_one_that_is
             assert standing.cause == "node"
             assert "node 2 at 127.0.0.1:1" in standing.why
             assert made._fetcher.hindrance(TWO) == ("leaderless", "no node leads it")
+
+
+async def test_no_reason_is_left_when_the_node_answers_without_an_error_again() -> None:
+    async with scripted_kafka(1) as kafka:
+        log(kafka, {0: b""})
+        errors_left = [56, 56]
+
+        def answer(_: Any) -> FetchResponse_v4:
+            error = errors_left.pop() if errors_left else 0
+            return FetchResponse_v4(0, [("orders", [(0, error, 5, 5, None, b"")])])
+
+        kafka.nodes[0].answers["FetchRequest"] = answer
+        async with consumer(kafka, ONE, fetches=2) as made:
+            while made._fetcher.hindrance(ONE) is None:
+                await made.getmany(timeout_ms=10)
+            await kafka.nodes[0].hears("FetchRequest", 4)
+            assert made._fetcher.hindrance(ONE) is None
 
 
 async def test_the_reason_is_known_when_an_open_transaction_holds_back_what_follows() -> None:

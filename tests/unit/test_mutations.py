@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutations.__main__ import Catch, catch_by_tests, table
 from tests.mutations.mutations import CHECKOUT, MUTATIONS, Mutation
 from tests.support.process_group import START_SECONDS, process_group
 
@@ -24,9 +25,37 @@ def test_bug_still_applies_when_the_sources_have_changed(mutation: Mutation) -> 
 
 def test_table_in_the_docs_names_every_bug_and_what_caught_it() -> None:
     rows = re.findall(
-        r"^\| ([^|]+) \| `[^|]+` \| (\d+)(?: wire)? \| [^|]+ \|$", TABLE.read_text(encoding="utf-8"), re.MULTILINE
+        r"^\| ([^|]+) \| `[^|]+` \| (?:\d+(?: wire)?|`(test_\w+)`) \| [^|]+ \|$",
+        TABLE.read_text(encoding="utf-8"),
+        re.MULTILINE,
     )
-    assert [name for name, _ in rows] == [mutation.name for mutation in MUTATIONS]
+    assert [(name, bool(test)) for name, test in rows] == [(one.name, bool(one.tests)) for one in MUTATIONS]
+
+
+@pytest.mark.parametrize("tests", sorted({one.tests for one in MUTATIONS if one.tests}))
+def test_the_tests_that_catch_a_bug_are_there_when_it_names_some(tests: tuple[str, ...]) -> None:
+    assert all((CHECKOUT / test.partition("::")[0]).is_file() for test in tests)
+
+
+def test_the_table_keeps_what_it_said_when_some_bugs_are_tried() -> None:
+    first, second, third = MUTATIONS[:3]
+    before = table([Catch(first, "5", "lost"), Catch(second, None, "survived")])
+    after = table([Catch(second, "7 wire", "a | b"), Catch(third, None, "survived")], before)
+    assert "1 of 2 are caught" in before
+    assert "2 of 3 are caught" in after
+    assert f"| {first.name} | `{first.file.removeprefix('proxy/')}` | 5 | lost |" in after
+    assert f"| {second.name} | `{second.file.removeprefix('proxy/')}` | 7 wire | a / b |" in after
+
+
+@pytest.mark.parametrize(
+    ("text", "place"), [("assert 2 == 2", None), ("assert 2 == 3", "`test_it`"), ("assert 2 ==", None)]
+)
+async def test_a_bug_is_caught_when_its_test_fails_and_only_then(text: str, place: str | None, tmp_path: Path) -> None:
+    (tmp_path / "test_some.py").write_text(f"def test_it():\n    {text}\n")
+    bug = Mutation("bug", "f.py", "a", "b", tests=(str(tmp_path / "test_some.py"),))
+    caught = await catch_by_tests(bug, CHECKOUT)
+    assert caught.place == place
+    assert (caught.said == "survived") is (text == "assert 2 == 2")
 
 
 def test_a_bug_is_refused_when_its_text_is_gone() -> None:

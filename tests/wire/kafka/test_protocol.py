@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
+from typing import Any
 
 import pytest
 from aiokafka import errors
@@ -14,6 +15,7 @@ from aiokafka.record.util import calc_crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.kafka_log.network import Bounds, Network
 from proxy.model import Event
 from tests.wire.kafka.cluster import ScriptedCluster
 from tests.wire.kafka.codec import INT64, STRING, Input, array, decode, encode, read_varint, struct, write_varint
@@ -65,11 +67,13 @@ def test_every_error_is_the_clients_of_that_number_when_it_is_told() -> None:
 
 
 @asynccontextmanager
-async def client_of(cluster: ScriptedCluster, **login: str) -> AsyncIterator[AIOKafkaClient]:
+async def client_of(
+    cluster: ScriptedCluster, kind: type[AIOKafkaClient] = AIOKafkaClient, **login: Any
+) -> AsyncIterator[Any]:
     node = Node(1, cluster)
     server = await asyncio.start_server(node.serve, "127.0.0.1", 0)
     host, port = cluster.advertised[1] = server.sockets[0].getsockname()[:2]
-    client = AIOKafkaClient(bootstrap_servers=f"{host}:{port}", **login)
+    client = kind(bootstrap_servers=f"{host}:{port}", **login)
     try:
         await client.bootstrap()
         yield client
@@ -79,7 +83,7 @@ async def client_of(cluster: ScriptedCluster, **login: str) -> AsyncIterator[AIO
         await node.close()
 
 
-def plain(password: str) -> dict[str, str]:
+def plain(password: str) -> dict[str, Any]:
     return {
         "security_protocol": "SASL_PLAINTEXT",
         "sasl_mechanism": "PLAIN",
@@ -94,18 +98,22 @@ async def test_a_client_is_let_in_when_its_password_is_right_and_only_then() -> 
     cluster.create_topic("t")
     async with client_of(cluster, **plain("right")) as client:
         assert "t" in (await client.fetch_all_metadata()).topics()
-    for login in (plain("wrong"), {}):
+    for login in (plain("wrong"), dict[str, Any]()):
         with pytest.raises(errors.KafkaConnectionError):
             async with client_of(cluster, **login):
                 pass
 
 
-async def test_topics_are_made_when_a_client_asks_for_that_as_brokers_do_by_default(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("aiokafka.client.MetadataRequest", MetadataRequest)  # whatever Tidegate taught it
+async def test_no_topic_is_made_when_our_client_wants_to_know_of_it() -> None:
+    cluster = ScriptedCluster(Random(1), [("", 0)])
+    async with client_of(cluster, Network) as client:
+        client.bounds = Bounds(5.0)
+        await client.set_topics(["unwanted"])
+        assert not cluster.partitions({"unwanted"})
+
+
+async def test_topics_are_made_when_a_client_asks_for_that_as_brokers_do_by_default() -> None:
     cluster = ScriptedCluster(Random(1), [("", 0)])
     async with client_of(cluster) as client:
-        client.add_topic("wanted")
-        await client.force_metadata_update()
+        await client.send(1, MetadataRequest(["wanted"]))
     assert cluster.partitions({"wanted"})

@@ -1,0 +1,56 @@
+"""The library's connection, with a time of its own for each request, and an eye for what is lost."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiokafka.conn import AIOKafkaConnection, CloseReason
+
+_KEEPALIVE = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
+"""A connection on which nothing is under way but a join is known to be dead after 8 s."""
+
+
+class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is untyped
+    """One that gives each request its own time, and takes a closed transport for a lost connection."""
+
+    patience: Callable[[Any], float] | None = None
+    """Seconds for a request beyond those before it; None: as constructed, which bounds the login."""
+    _due = 0.0
+
+    async def connect(self) -> Any:
+        """Connect and log in; the kernel notices a peer that is gone without a word."""
+        connected = await super().connect()
+        opened = self._writer.get_extra_info("socket") if self._writer is not None else None
+        if opened is not None:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for name, seconds in _KEEPALIVE.items():
+                if option := getattr(socket, name, None):
+                    opened.setsockopt(socket.IPPROTO_TCP, option, seconds)
+        return connected
+
+    def send(self, request: Any, expect_response: bool = True) -> Any:  # as the library has it
+        """Send a request and return what its answer is awaited by. Raises `KafkaConnectionError`."""
+        self._give_up_what_is_lost()
+        if self.patience is not None:
+            now = self._loop.time()
+            self._due = max(now, self._due if self._requests else now) + self.patience(request)
+            self._request_timeout = self._due - now
+        answer = super().send(request, expect_response)
+        return self._answer_or_close(answer) if self.patience is None else answer
+
+    async def _answer_or_close(self, answer: Awaitable[Any]) -> Any:
+        """Close the connection if the answer is awaited no more: the library forgets the one it starts with."""
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self.close()
+            raise
+
+    def _send_sasl_token(self, payload: bytes, expect_response: bool = True) -> Any:
+        self._give_up_what_is_lost()
+        return super()._send_sasl_token(payload, expect_response)
+
+    def _give_up_what_is_lost(self) -> None:
+        if self._writer is not None and self._writer.is_closing():
+            self.close(reason=CloseReason.CONNECTION_BROKEN)
