@@ -76,7 +76,7 @@ test: lint software ## everything that CI runs: check, then all tests on real br
 
 # The same tests and those marked `long`: clusters, rotations, all histories. Hours, so it goes on after a failure.
 .PHONY: test-all
-test-all: lint software ## test, and the long series: clusters, rotations, all histories (hours)
+test-all: lint software ## test, and the long series: clusters, rotations, a day's calm, all histories (hours)
 	@env TIDEGATE_TEST_RABBITMQS="system 4" $(PYTEST) tests
 
 # Whatever takes long the first time, so that no test waits for it.

@@ -54,9 +54,10 @@ async def coordinator(world: World) -> str:
 async def quorum_leader(world: World) -> str:
     """Return RabbitMQ's node that leads a queue drawn by chance."""
     _, stream = world.stream()
-    text = await asyncio.to_thread(world.stack.rabbitmqctl, "list_queues", "name", "leader")
-    found = dict(line.split()[:2] for line in text.splitlines() if line.strip())[stream.name]
-    return next(role for role in world.stack.rabbitmq_roles if world.stack.erlang_name(role) == found)
+    # The members know; what `list_queues` tells may be what was true before the last round.
+    code = f"{{ok, _, {{_, Node}}}} = ra:members({{'%2F_{stream.name}', node()}}), io:format(\"~s\", [Node])."
+    text = await asyncio.to_thread(world.stack.rabbitmqctl, "eval", code)
+    return next(role for role in world.stack.rabbitmq_roles if world.stack.erlang_name(role) in text)
 
 
 async def killed(choose: Choice, world: World) -> Outage:
@@ -90,6 +91,7 @@ async def cut_off(choose: Choice, world: World) -> Outage:
 
     async def mend() -> None:
         await asyncio.to_thread(world.stack.heal)
+        await world.all_answer()  # a node of RabbitMQ that saw too few others has closed its ports until now
         world.return_to(role)
 
     return Outage(began, role, mend)
@@ -97,7 +99,8 @@ async def cut_off(choose: Choice, world: World) -> Outage:
 
 async def unreachable(choose: Choice, world: World) -> Outage:
     """Let one replica not reach a node, which all others do."""
-    role, replica = await choose(world), world.replica()
+    role = await choose(world)
+    replica = world.chance.choice(world.connected(role) or world.replicas.every)
     link = world.link(replica, role)
     began = time.monotonic()
     link.hold()

@@ -25,6 +25,8 @@ UNCOMMITTED = 300
 """Small, so that an outage of some seconds drives it to its bound."""
 SESSION_SECONDS = 6.0
 """Tidegate's default."""
+HEARTBEAT_SECONDS = 3.0
+"""Of RabbitMQ's connections: a node that says nothing is given up after little more."""
 TOPIC_CHECK_SECONDS = 2.0
 STOP_SECONDS = 40.0
 READY_SECONDS = 60.0
@@ -156,6 +158,7 @@ def settings(replica: Replica) -> dict[str, Any]:
             "hosts": [f"127.0.0.1:{link.port}" for link in replica.rabbitmq],
             "username": USER,
             "password": PASSWORD,
+            "heartbeat": HEARTBEAT_SECONDS,
         },
         "routes": {
             "main": {

@@ -139,9 +139,11 @@ class Rounds:
         world = self._world
         await asyncio.to_thread(kafka_cluster.elect_preferred, world.stack.kafka_ports[0])
         await in_sync(world)
+        await world.all_answer()
         await asyncio.to_thread(self._raw.place_queues)
         printed = self.replicas.said()
-        connected = world.connected()
+        every = (*world.stack.kafka_roles, *world.stack.rabbitmq_roles)
+        connected = {role for role in every if world.connected(role)}
         outage = await OUTAGES[told.kind.name](world)
         told.node = outage.role
         try:

@@ -13,7 +13,7 @@ from load.faults.sink import Sink
 from load.faults.source import Source
 from load.faults.streams import EXCHANGE, FLOWING, Stream
 from load.kafka import KafkaView
-from load.stack import Stack
+from load.stack import Stack, StackError
 from load.wire import Wire
 
 Span = tuple[float, float]
@@ -21,6 +21,9 @@ Span = tuple[float, float]
 SHORTEST, LONGEST = 1.0, 8.0
 """Seconds that a fault lasts."""
 MOST_BEYOND_SESSION = 3.0
+ANSWER_SECONDS = 60.0
+"""Within so long, a node that others could not reach answers again."""
+LOOK_SECONDS = 0.25
 SURVIVOR = 0
 """The replica that is never ended, so that one lives through everything."""
 
@@ -80,10 +83,9 @@ class World:
             return replica.kafka[self.stack.kafka_roles.index(role)]
         return replica.rabbitmq[self.stack.rabbitmq_roles.index(role)]
 
-    def connected(self) -> set[str]:
-        """Return the nodes that a replica is connected with: of others it can't tell whether they are silent."""
-        roles = (*self.stack.kafka_roles, *self.stack.rabbitmq_roles)
-        return {role for role in roles if any(self.link(replica, role).count for replica in self.replicas.every)}
+    def connected(self, role: str) -> list[Replica]:
+        """Return the replicas that are connected with a node: others can't tell whether it is silent."""
+        return [replica for replica in self.replicas.every if self.link(replica, role).count]
 
     def addresses(self, role: str) -> list[str]:
         """Return by which address each replica knows a node."""
@@ -101,6 +103,14 @@ class World:
 
     def _amqp_port(self, role: str) -> int:
         return self.stack.amqp_ports[self.stack.rabbitmq_roles.index(role)]
+
+    async def all_answer(self) -> None:
+        """Wait until every node answers. Raises StackError if one does not."""
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while not all((await asyncio.to_thread(self.stack.answers)).values()):
+            if time.monotonic() > deadline:
+                raise StackError(f"a node does not answer after {ANSWER_SECONDS:.0f} s")
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def away(self, stop: Callable[[], None], start: Callable[[], None]) -> Span:
         """Stop a broker, start it again after a while."""

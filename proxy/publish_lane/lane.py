@@ -17,8 +17,9 @@ from proxy.errors import BrokerError, RefusedLoginError
 from proxy.publish_lane.home import Home, Opened
 from proxy.publish_lane.line import Line, Request, Window
 from proxy.publish_lane.outcomes import Outcomes
-from proxy.publish_lane.patience import Patience
+from proxy.publish_lane.patience import SILENCE, HostPatience, Patience, Silence
 from proxy.publish_lane.quarantine import Quarantine
+from proxy.publish_lane.refusals import Refusals
 from proxy.publish_lane.session import Session
 from proxy.publish_lane.wire import Connector, Wire
 from proxy.settings import Limits
@@ -56,6 +57,8 @@ class PublishLane:
         self._backoff = backoff
         self._backoff_limit = backoff_limit
         self._patience = Patience(limits.confirm_deadline)
+        self._refusals = Refusals()
+        self._host_patience = HostPatience(limits.connect_deadline)
         self._window = Window(window_events, window_bytes)
         self._quarantine = Quarantine(Line(window_events))
         self._outcomes = Outcomes(self._window, self._quarantine)
@@ -66,6 +69,7 @@ class PublishLane:
         self._home = Home(connector.home, self._open)
         self._logged_in = False
         self._unblocked = 0.0
+        self._silence = Silence(0.0)
         self._turn_due = False
         self._failure: Exception | None = None
         self._wake = asyncio.Event()
@@ -146,7 +150,8 @@ class PublishLane:
         except BrokerError as error:
             self._on_unreachable(str(error))
         except TimeoutError:
-            self._on_unreachable(f"no answer within {self._limits.connect_deadline:g} s")
+            self._on_unreachable(f"no answer within {self._host_patience.limit:g} s")
+            self._host_patience.lose()
         finally:
             unused = self._home.take()
             if unused is not None:
@@ -159,15 +164,19 @@ class PublishLane:
             self._outcomes,
             self._limits,
             self._patience,
+            self._refusals,
             stir=self._stir,
             lost=lambda why: self._on_lost(session, why),
         )
         wire: Wire | None = None
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         try:
-            async with asyncio.timeout(self._limits.connect_deadline):
+            async with asyncio.timeout(self._host_patience.limit if host is None else self._limits.connect_deadline):
                 wire = await self._connector.connect(session, host)
                 self._logged_in = True
                 await session.start(wire)
+            self._host_patience.saw(loop.time() - began)
         except BaseException:
             session.over = True
             if wire is not None:
@@ -181,6 +190,8 @@ class PublishLane:
         try:
             if not session.over:
                 self._unblocked = asyncio.get_running_loop().time()
+                self._silence = Silence(self._unblocked)
+                self._patience.open(self._unblocked)
                 self._causes.clear()
                 if self._state is LaneState.OPEN:
                     _say.info("lane_moved", route=self.name, host=wire.host)
@@ -213,11 +224,21 @@ class PublishLane:
                 task.cancel()
 
     def _check(self, session: Session, wire: Wire) -> None:
-        """Give up a connection that keeps us waiting for too long; a blocked one may."""
+        """Give up a silent connection; if not blocked, one that keeps us waiting; renew channels that only refuse."""
+        now = asyncio.get_running_loop().time()
+        silent = self._silence.look(wire.heard, now)
+        if wire.heartbeat and silent > SILENCE * wire.heartbeat:
+            session.on_lost(f"{wire.host}: silent for {silent:.1f} s", refused=False)
+            return
         self._follow_block(wire)
-        overdue = session.overdue(asyncio.get_running_loop().time(), self._unblocked)
-        if overdue is not None and self._state is LaneState.OPEN:
-            self._patience.lose(asyncio.get_running_loop().time())
+        if self._state is not LaneState.OPEN:
+            return
+        refused = session.renew_channels(now)
+        if refused is not None:
+            _say.info("lane_channels_renewed", route=self.name, host=wire.host, refused_for=round(refused, 1))
+        overdue = session.overdue(now, self._unblocked)
+        if overdue is not None:
+            self._patience.lose(now)
             session.on_lost(f"{wire.host}: {overdue}", refused=False)
 
     def _follow_block(self, wire: Wire) -> None:

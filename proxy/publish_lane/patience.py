@@ -1,21 +1,81 @@
-"""How long a confirm may be awaited on a connection that has just opened: pure.
+"""How long a confirm may be awaited on a channel that has just opened, and how long a host that is asked: pure.
 
 A broker that has just started, or a queue that is just coming back, may take a message and never confirm it, while all
 that is written later is confirmed. The deadline for confirms would let such an event, and with it a partition of strict
-order, wait for 30 s. So on a young connection patience is shorter: some times the slowest confirm that the lane has
-seen. A connection given up costs what is in flight a second delivery at worst; therefore this happens once within a
-deadline for confirms, as often as that deadline itself may do it.
+order, wait for 30 s. So on a young channel patience is shorter: some times the slowest confirm that the lane has seen.
+A connection given up costs what is in flight a second delivery at worst; therefore this happens once within a deadline
+for confirms, as often as that deadline itself may do it.
+
+A channel that confirms nothing at all may wait in vain for a node that is silent (see `refusals`), while a fresh one
+would not: it is given up as early, and the next with twice the patience.
+
+Likewise a host that does not answer may be silent while the next one would answer at once; but if none does, all may
+only be slow, and then each gets its time. A node that says nothing at all is given up after one heartbeat interval; the
+client below waits for more than three.
 """
 
 from dataclasses import dataclass
 from math import inf
 
 YOUNG = 10.0
-"""Seconds after the opening of a connection in which what is written has the shorter patience."""
+"""Seconds after the opening of a channel in which what is written has the shorter patience."""
 SHORTEST = 2.0
 """Seconds it lasts at least."""
 TIMES = 5.0
 """... and so many times the slowest confirm seen. Larger: fewer second deliveries by slow brokers, later recovery."""
+LONGEST = 5.0
+"""... but no more seconds: a queue that changed its leader has let confirms wait for longer once, and means nothing."""
+
+QUICK_ATTEMPTS = 6
+"""So many attempts to connect, one after another, are given up as early: two rounds of three hosts."""
+
+
+@dataclass(slots=True)
+class HostPatience:
+    """How long the next host may take to let the lane in; `deadline` in seconds at most."""
+
+    deadline: float
+    _slowest: float = 0.0
+    """Seconds that the slowest host took."""
+    _in_vain: int = 0
+    """Attempts given up, one after another."""
+
+    @property
+    def limit(self) -> float:
+        """Seconds it has."""
+        quick = self._in_vain < QUICK_ATTEMPTS
+        return min(self.deadline, max(SHORTEST, TIMES * self._slowest)) if quick else self.deadline
+
+    def saw(self, seconds: float) -> None:
+        """Take note of how long a host took."""
+        self._slowest = max(self._slowest, seconds)
+        self._in_vain = 0
+
+    def lose(self) -> None:
+        """Take note that a host was given up."""
+        self._in_vain += 1
+
+
+SILENCE = 1.2
+"""Heartbeat intervals without a byte after which a node is silent: it must say something within one."""
+LONGEST_LOOK = 0.5
+"""Seconds between two looks that count: a process that was stopped itself has not read what came meanwhile."""
+
+
+@dataclass(slots=True)
+class Silence:
+    """For how long nothing has come over a connection, of whatever is open there."""
+
+    looked: float
+    """When it was looked at last."""
+    seconds: float = 0.0
+    _heard: float = -inf
+
+    def look(self, heard: float, now: float) -> float:
+        """Return for how many seconds nothing has come, when something last came at `heard`."""
+        self.seconds = 0.0 if heard != self._heard else self.seconds + min(LONGEST_LOOK, now - self.looked)
+        self._heard, self.looked = heard, now
+        return self.seconds
 
 
 @dataclass(slots=True)
@@ -25,19 +85,41 @@ class Patience:
     deadline: float
     slowest: float = 0.0
     """Seconds of the slowest confirm."""
+    _opened: float = 0.0
+    """When the channel was opened."""
+    _is_mute: bool = True
+    """Whether it has confirmed nothing yet."""
+    _in_vain: int = 0
+    """Mute channels given up, one after another."""
     _lost_at: float = -inf
     """When patience was lost last."""
+
+    @property
+    def short(self) -> float:
+        """Seconds that a confirm may take while nothing is out of the ordinary."""
+        return min(self.deadline, max(SHORTEST, min(LONGEST, TIMES * self.slowest)))
+
+    def open(self, now: float) -> None:
+        """Take note that another channel is in use."""
+        self._opened = now
+        self._is_mute = True
 
     def saw(self, seconds: float) -> None:
         """Take note of a confirm."""
         self.slowest = max(self.slowest, seconds)
+        self._is_mute = False
+        self._in_vain = 0
 
-    def limit(self, written: float, opened: float, now: float) -> float:
-        """Return for how many seconds the confirm of what was `written` then is awaited on a connection so old."""
-        if written - opened > YOUNG or now - self._lost_at < self.deadline:
+    def limit(self, written: float, now: float) -> float:
+        """Return for how many seconds the confirm of what was `written` then is awaited."""
+        if written - self._opened > YOUNG:
             return self.deadline
-        return min(self.deadline, max(SHORTEST, TIMES * self.slowest))
+        if self._is_mute:
+            return min(self.deadline, self.short * 2.0**self._in_vain)
+        return self.deadline if now - self._lost_at < self.deadline else self.short
 
     def lose(self, now: float) -> None:
         """Take note that a connection was given up."""
         self._lost_at = now
+        if self._is_mute:
+            self._in_vain += 1

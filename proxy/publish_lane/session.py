@@ -11,12 +11,14 @@ from collections.abc import Callable
 from proxy.bridge.broker import Batch
 from proxy.errors import BrokerError
 from proxy.model import Outcome, Reason
+from proxy.publish_lane.channels import Channels
 from proxy.publish_lane.frames import PIECE_BYTES, Envelope, cut, without_channel
 from proxy.publish_lane.headers import UnfitError
 from proxy.publish_lane.outcomes import Outcomes, Resolved
 from proxy.publish_lane.patience import Patience
 from proxy.publish_lane.pieces import Channel, Piece
 from proxy.publish_lane.quarantine import blames_exchange
+from proxy.publish_lane.refusals import Refusals
 from proxy.publish_lane.wire import Sent, Wire
 from proxy.settings import Limits
 
@@ -35,6 +37,7 @@ class Session:
         outcomes: Outcomes,
         limits: Limits,
         patience: Patience,
+        refusals: Refusals,
         *,
         stir: Callable[[], None],
         lost: Callable[[str], None],
@@ -48,13 +51,11 @@ class Session:
         self._quarantine = outcomes.quarantine
         self._limits = limits
         self._patience = patience
-        self._opened = 0.0
+        self._refusals = refusals
+        self._channels = Channels(patience, refusals, deadline=limits.connect_deadline, opened=stir)
         self._stir = stir
         self._lost = lost
         self._now = asyncio.get_running_loop().time
-        self._main: Channel | None = None
-        self._second: Channel | None = None
-        self._channel_wanted = asyncio.Event()
         self._rest: deque[bytes] = deque()
         self._writing_since: float | None = None
         self._suspects_first = False
@@ -62,8 +63,7 @@ class Session:
     @property
     def oldest(self) -> float | None:
         """Instant at which the oldest open event was written; None if none is open."""
-        instants = [channel.ledger.oldest for channel in self._channels() if channel.ledger.oldest is not None]
-        return min(instants, default=None)
+        return None if self.over else self._channels.oldest
 
     @property
     def is_empty(self) -> bool:
@@ -73,27 +73,22 @@ class Session:
     async def start(self, wire: Wire) -> None:
         """Begin to use a wire. Raises `BrokerError` if it opens no channel."""
         self.wire = wire
-        self._main = Channel(await wire.open_channel())
-        self._opened = self._now()
+        await self._channels.begin(wire)
 
     async def keep_channels(self) -> None:
-        """Open the channels that are missing, whenever one is."""
-        while not self.over:
-            await self._channel_wanted.wait()
-            self._channel_wanted.clear()
-            try:
-                async with asyncio.timeout(self._limits.connect_deadline):
-                    await self._open_missing()
-            except (BrokerError, TimeoutError) as error:
-                self.on_lost(f"no channel could be opened: {error}", refused=False)
-            self._stir()
+        """Open the channels that are missing, whenever one is, until cancelled or over."""
+        assert self.wire is not None
+        try:
+            await self._channels.keep(self.wire)
+        except (BrokerError, TimeoutError) as error:
+            self.on_lost(f"no channel could be opened: {error}", refused=False)
 
-    async def _open_missing(self) -> None:
-        wire = self.wire
-        if wire is not None and self._main is None and not self.over:
-            self._main = Channel(await wire.open_channel())
-        if wire is not None and self._second is None and self._quarantine.first is not None and not self.over:
-            self._second = Channel(await wire.open_channel())
+    def renew_channels(self, now: float) -> float | None:
+        """Have channels opened anew on which the broker goes on refusing; return for how many seconds it did.
+
+        None if it is not time, or the broker is only waited for.
+        """
+        return None if self.over else self._channels.look(now)
 
     # Writing
 
@@ -127,19 +122,20 @@ class Session:
             gather(piece)
         if piece.sent:
             # In turn, so that in a narrow window neither starves the other.
-            self._suspects_first = self._main is not None and piece.sent[0].channel == self._main.number
+            main = self._channels.main
+            self._suspects_first = main is not None and piece.sent[0].channel == main.number
         return piece
 
     def _gather_line(self, piece: Piece) -> None:
-        line = self._quarantine.line
-        while self._main is not None and (request := line.first) is not None:
+        line, main = self._quarantine.line, self._channels.main
+        while main is not None and (request := line.first) is not None:
             batch = request.batch
             if batch is None:
                 line.end(request)
             else:
                 most = line.most(request)
                 want = request.want if most is None else min(most, request.want)
-                if not self._window.serves(want) or not self._gather_batch(self._main, batch, piece, most):
+                if not self._window.serves(want) or not self._gather_batch(main, batch, piece, most):
                     line.fall_short()
                     return
 
@@ -150,11 +146,12 @@ class Session:
                 self._quarantine.remove(request)
                 request.end()
                 continue
-            if self._second is None:
-                self._channel_wanted.set()
-            elif not self._second.ledger.count and self._window.admits(batch.events[batch.done].size):
+            second = self._channels.second
+            if second is None:
+                self._channels.want_second()
+            elif not second.ledger.count and self._window.admits(batch.events[batch.done].size):
                 self._quarantine.served(request)
-                self._gather_batch(self._second, batch, piece, most=1)
+                self._gather_batch(second, batch, piece, most=1)
             return
 
     def _gather_batch(self, channel: Channel, batch: Batch, piece: Piece, most: int | None = None) -> bool:
@@ -225,8 +222,13 @@ class Session:
         """Resolve what is confirmed or nacked."""
         known = self._known(channel)
         if known is not None:
-            resolved = known.ledger.confirm(tag, multiple=multiple, acked=acked, now=self._now())
-            self._patience.saw(max((one.seconds or 0.0 for one in resolved), default=0.0))
+            now = self._now()
+            resolved = known.ledger.confirm(tag, multiple=multiple, acked=acked, now=now)
+            if acked:
+                self._refusals.on_ack(now)
+                self._patience.saw(max((one.seconds or 0.0 for one in resolved), default=0.0))
+            else:
+                self._refusals.on_nack(now)
             self._outcomes.add(resolved)
             self._stir()
 
@@ -241,21 +243,17 @@ class Session:
         known = self._known(channel)
         if known is None:
             return
-        if known is self._main:
-            self._main = None
-        else:
-            self._second = None
+        self._channels.drop(known)
         # The rest of a message on a channel that is closed would end the connection.
         self._rest = deque(filter(None, (without_channel(piece, channel) for piece in self._rest)))
         self._accuse([known], why)
-        self._channel_wanted.set()
         self._stir()
 
     def on_lost(self, why: str, *, refused: bool) -> None:
         """End the session: nothing open will be confirmed any more."""
         if self.over:
             return
-        channels = list(self._channels())
+        channels = list(self._channels)
         self.over = True
         self._rest.clear()
         if refused:
@@ -263,7 +261,6 @@ class Session:
         else:
             for channel in channels:
                 self._outcomes.add(channel.ledger.abandon(Outcome.UNKNOWN))
-        self._channel_wanted.set()
         self._stir()
         self._lost(why)
 
@@ -273,9 +270,12 @@ class Session:
         if oldest is not None:
             # What has not left yet can't be confirmed.
             is_out = self._writing_since is None
-            limit = self._patience.limit(oldest, self._opened, now) if is_out else limits.confirm_deadline
+            limit = self._patience.limit(oldest, now) if is_out else limits.confirm_deadline
             if now - max(oldest, since) > limit:
                 return f"no confirm within {limit:g} s"
+        waiting, short = self._channels.waiting_since, self._patience.short
+        if waiting is not None and now - max(waiting, since) > short:
+            return f"refuses what is sent, and of the rest nothing was heard for {short:g} s"
         if self._writing_since is not None and now - max(self._writing_since, since) > limits.write_deadline:
             return f"nothing could be written for {limits.write_deadline:g} s"
         return None
@@ -296,9 +296,4 @@ class Session:
             self._outcomes.add(resolved)
 
     def _known(self, number: int) -> Channel | None:
-        return next((channel for channel in self._channels() if channel.number == number), None)
-
-    def _channels(self) -> tuple[Channel, ...]:
-        if self.over:
-            return ()
-        return tuple(channel for channel in (self._main, self._second) if channel is not None)
+        return None if self.over else self._channels.known(number)

@@ -55,12 +55,26 @@ class Wire(Protocol):
         """The longest frame, in bytes; 0 if the broker sets no bound."""
         ...
 
+    @property
+    def heartbeat(self) -> float:
+        """Seconds within which the broker says something, whatever happens; 0 if it need not."""
+        ...
+
+    @property
+    def heard(self) -> float:
+        """Instant at which something last came, in seconds of the loop's clock."""
+        ...
+
     def is_blocked(self) -> bool:
         """Return whether the broker takes nothing over this connection now (memory or disk alarm)."""
         ...
 
     async def open_channel(self) -> int:
         """Open a channel with confirms; return its number, not one used lately. Raises `BrokerError`."""
+        ...
+
+    async def close_channel(self, number: int) -> None:
+        """Close a channel on which nothing is open; one that is gone is passed over. Raises `BrokerError`."""
         ...
 
     @property

@@ -44,7 +44,8 @@ class ConfirmChannel(aiormq.Channel):
 
     def __init__(self, connection: AbstractConnection, number: int, events: WireEvents) -> None:
         super().__init__(connection, number, publisher_confirms=True, frame_buffer=_FRAMES_WAITING)
-        self.closed_by_broker = False
+        self.end_is_known = False
+        """Whether the broker has closed it, or the wire does."""
         self._events = events
 
     async def _on_confirm_frame(self, frame: Any) -> None:
@@ -62,7 +63,7 @@ class ConfirmChannel(aiormq.Channel):
 
     async def _on_close_frame(self, frame: commands.Channel.Close) -> None:
         # Told before aiormq answers: not a single frame may be written after the answer.
-        self.closed_by_broker = True
+        self.end_is_known = True
         self._events.on_channel_closed(self.number, frame.reply_text or str(frame.reply_code))
         await super()._on_close_frame(frame)
 
@@ -90,6 +91,16 @@ class RabbitWire:
     def frame_max(self) -> int:
         """The longest frame, in bytes."""
         return int(self._underlay.connection_tune.frame_max or 0)
+
+    @property
+    def heartbeat(self) -> float:
+        """Seconds within which the broker says something."""
+        return float(self._underlay.connection_tune.heartbeat or 0)
+
+    @property
+    def heard(self) -> float:
+        """When something last came."""
+        return self._login.heard
 
     @property
     def writable(self) -> bool:
@@ -128,6 +139,14 @@ class RabbitWire:
             await channel.open()
         return self._number
 
+    async def close_channel(self, number: int) -> None:
+        """Close a channel on which nothing is open."""
+        channel = self._underlay.channels.get(number)
+        if isinstance(channel, ConfirmChannel) and not channel.end_is_known:
+            channel.end_is_known = True
+            with speaking(self.host):
+                await channel.close()
+
     def write(self, piece: bytes, sent: Sequence[Sent]) -> None:  # noqa: ARG002 -- bytes say it all
         """Hand over whole frames."""
         written = self._loop.create_future()
@@ -150,7 +169,7 @@ class RabbitWire:
 
     def _on_channel_end(self, channel: ConfirmChannel, closing: asyncio.Future[Any]) -> None:
         error = None if closing.cancelled() else closing.exception()
-        if not self._is_closed and not channel.closed_by_broker and not self._underlay.is_closed:
+        if not self._is_closed and not channel.end_is_known and not self._underlay.is_closed:
             self._events.on_lost(f"{self.host}: a channel ended: {cause(error)}", refused=False)
 
     def _drop_heartbeats(self) -> None:

@@ -11,7 +11,7 @@ import logging
 import math
 import ssl
 import weakref
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, cast
@@ -71,12 +71,17 @@ class _BoundedReader:
         self.at_eof = reader.at_eof
         self.read = reader.read
         self._read = reader.readexactly
+        self._now = asyncio.get_running_loop().time
+        self.heard = self._now()
+        """When something last came."""
 
-    def readexactly(self, size: int) -> Awaitable[bytes]:
+    async def readexactly(self, size: int) -> bytes:
         """Read as `asyncio.StreamReader` does. Raises `OSError` if it is more than a frame may have."""
         if size > self.longest:
             raise OSError(f"a frame of {size} bytes, at most {self.longest} are agreed")
-        return self._read(size)
+        data = await self._read(size)
+        self.heard = self._now()
+        return data
 
 
 class _Cuttable(TransportFactory):
@@ -96,6 +101,11 @@ class _Cuttable(TransportFactory):
     def writer(self) -> asyncio.StreamWriter | None:
         """The open transport's end; None before."""
         return self._writer
+
+    @property
+    def heard(self) -> float:
+        """When something last came; 0 before there is a connection."""
+        return 0.0 if self._reader is None else self._reader.heard
 
     def bound(self, frame_max: int) -> None:
         """Take no longer frames any more; 0 is no bound but that of `FRAME_BYTES`."""
@@ -117,6 +127,11 @@ class Login:
     _transport: _Cuttable
     _token: str | None = field(default=None, repr=False)
     """What the broker has taken last."""
+
+    @property
+    def heard(self) -> float:
+        """When something last came, in seconds of the loop's clock."""
+        return self._transport.heard
 
     async def renew(self, token: str) -> None:
         """Send the token unless the broker has it; `UPDATE_SECONDS` at most. Raises `BrokerError`."""

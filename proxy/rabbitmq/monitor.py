@@ -80,8 +80,9 @@ class RabbitMonitor:
                     asked = asked[len(found) + 1 :]
                 await self._learn_kinds(states, now)
         except TimeoutError:
+            host = "" if self._login is None else f"{self._login.host}: "
             await self._end(gracefully=False)
-            raise BrokerError(f"the monitor had no answer within {POLL_DEADLINE:g} s") from None
+            raise BrokerError(f"{host}the monitor had no answer within {POLL_DEADLINE:g} s") from None
         except RefusedLoginError as error:
             raise BrokerError(str(error)) from error
         except BaseException:

@@ -63,7 +63,7 @@ class BrokerSettings(Part):
     virtual_host: ShortText = "/"
     tls: BrokerTls | None = None
     heartbeat: Annotated[Seconds, Field(ge=1, le=60)] = 5.0
-    """A silent connection is given up after about three of these."""
+    """A publishing connection over which nothing comes for 1.2 of these is given up."""
     backoff: Annotated[Seconds, Field(ge=0.01, le=60)] = 0.2
     """Pause before the second attempt to connect; it doubles up to `backoff_limit`."""
     backoff_limit: Annotated[Seconds, Field(ge=0.01, le=600)] = 2.0

@@ -27,7 +27,7 @@ class Limits(Part):
     confirm_deadline: Annotated[Seconds, Field(ge=0.1, le=600)] = 30.0
     """A publication unconfirmed for longer has an unknown outcome, and its connection is given up."""
     connect_deadline: Annotated[Seconds, Field(ge=0.1, le=600)] = 10.0
-    """One attempt to connect, login included."""
+    """One attempt to connect, login included; the first six in a row have less, see `publish_lane.patience`."""
     write_deadline: Annotated[Seconds, Field(ge=0.1, le=600)] = 10.0
     """A write that the broker's socket does not take for this long ends the connection, unless it is blocked."""
     drain_deadline: Annotated[Seconds, Field(ge=0, le=600)] = 20.0

@@ -44,6 +44,8 @@ class ModelWire:
     host = "model"
     frame_max = FRAME_MAX
     writable = True
+    heartbeat = 0.0
+    heard = 0.0
 
     def __init__(self, broker: StoringBroker, events: WireEvents) -> None:
         self._broker = broker
@@ -67,6 +69,10 @@ class ModelWire:
         if not self._is_open:
             raise BrokerError(f"{self.host}: connection closed")
         return next(self._numbers)
+
+    async def close_channel(self, number: int) -> None:  # noqa: ARG002 -- it keeps nothing of a channel
+        """Close a channel on which nothing is open."""
+        await asyncio.sleep(2 * self._broker.latency())
 
     def write(self, piece: bytes, sent: Sequence[Sent]) -> None:  # noqa: ARG002 -- the events say it all
         """Send events on their way."""

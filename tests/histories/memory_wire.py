@@ -91,6 +91,8 @@ class MemoryWire:
     host = "memory"
     frame_max = FRAME_MAX
     writable = True
+    heartbeat = 0.0
+    heard = 0.0
 
     def __init__(self, broker: WireBroker, events: WireEvents, lane: str) -> None:
         self.lane = lane
@@ -121,6 +123,11 @@ class MemoryWire:
         number = next(self._numbers)
         self._channels[number] = _Channel()
         return number
+
+    async def close_channel(self, number: int) -> None:
+        """Close a channel on which nothing is open."""
+        await asyncio.sleep(2 * self._broker.latency())
+        self._channels.pop(number, None)
 
     def write(self, piece: bytes, sent: Sequence[Sent]) -> None:  # noqa: ARG002 -- the events say it all
         """Send events on their way."""

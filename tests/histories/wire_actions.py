@@ -10,6 +10,8 @@ from tests.wire.rabbit.cluster import Lie
 
 _MOST_BYTES = 4_000
 """A connection is cut after so many bytes at most."""
+SILENT_SECONDS = 7.0
+"""For so long Erlang tries to reach a node."""
 _SLOWEST = 0.3
 _NARROWEST = 2_000.0
 """Bytes a second."""
@@ -88,6 +90,19 @@ class WireActions(FaultActions):
             lambda: rabbit.passwords.update(guest="another"),
             lambda: rabbit.passwords.update(guest="guest"),
         )
+
+    async def _lose_leader(self, fault: Fault, silent_seconds: float) -> None:
+        """Let the node that leads the queues be gone until the end, and another lead them after a while."""
+        await self._last(fault, lambda: self._rabbit.leaders.lose(silent_seconds), self._rabbit.leaders.elect)
+
+    async def _leader_killed(self, fault: Fault) -> None:
+        """... while connections come and go: only those that come just then will not find the next leader."""
+        self._rabbit.drop_connections(self._process(fault))
+        await self._lose_leader(fault, 0.0)
+
+    async def _leader_silent(self, fault: Fault) -> None:
+        self._rabbit.drop_connections(self._process(fault))
+        await self._lose_leader(fault, SILENT_SECONDS)
 
     # -- the monitor --------------------------------------------------------------------------------------------------
 

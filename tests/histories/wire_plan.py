@@ -34,6 +34,8 @@ CONNECTIONS = (
     "restart",
     "power_loss",
     "refuse_login",
+    "leader_killed",
+    "leader_silent",
 )
 MONITOR = ("depth_empty", "depth_stale", "depth_missing", "depth_slow")
 GROUPS = (CONNECTIONS, CONNECTIONS, MONITOR, ANSWERS, LOG, RECORDS, PROCESSES, HOST)

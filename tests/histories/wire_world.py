@@ -1,7 +1,7 @@
 """The world of a wire history: production `RabbitBroker`s on a network in memory, a scripted RabbitMQ behind it."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -140,7 +140,7 @@ class WireReplica(Replica):
 
     def _ended(self, error: Exception) -> None:
         """Let it be started again if it ended as it must: the first login was refused."""
-        causes = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
+        causes = list(_causes(error))
         if self.crashed or not all(isinstance(cause, RefusedLoginError) for cause in causes):
             super()._ended(error)
             return
@@ -186,6 +186,7 @@ class WatchedWire:
         self._witness = witness
         self.is_blocked = wire.is_blocked
         self.open_channel = wire.open_channel
+        self.close_channel = wire.close_channel
         self.close = wire.close
 
     @property
@@ -199,6 +200,16 @@ class WatchedWire:
         return self._wire.frame_max
 
     @property
+    def heartbeat(self) -> float:
+        """See `Wire`."""
+        return self._wire.heartbeat
+
+    @property
+    def heard(self) -> float:
+        """See `Wire`."""
+        return self._wire.heard
+
+    @property
     def writable(self) -> bool:
         """See `Wire`."""
         return self._wire.writable
@@ -208,6 +219,15 @@ class WatchedWire:
         if not self._witness.told[PROCESS.get()].is_dead:
             self._witness.on_write(self, sent)
         self._wire.write(piece, sent)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield what a group of errors is made of, however deep."""
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from _causes(one)
+    else:
+        yield error
 
 
 def _number(message: Message) -> int:

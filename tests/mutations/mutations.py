@@ -62,6 +62,8 @@ NODES = "proxy/kafka_log/nodes.py"
 GROUP = "proxy/kafka_log/group.py"
 READER = "proxy/kafka_log/reader.py"
 STALLS = "proxy/kafka_log/stalls.py"
+KAFKA_LOGIN = "proxy/kafka_log/login.py"
+RABBIT_LOGIN = "proxy/rabbitmq/login.py"
 RABBIT_CONNECTION = "proxy/rabbitmq/connection.py"
 MONITOR = "proxy/rabbitmq/monitor.py"
 QUEUE_KIND = "proxy/rabbitmq/queue_kind.py"
@@ -80,6 +82,8 @@ IN_STALLS = "tests/unit/test_kafka_stalls.py"
 IN_LINE = "tests/properties/test_line.py"
 IN_LANE = "tests/unit/publish_lane/test_lane.py"
 IN_LISTENER = "tests/unit/bridge/test_listener.py"
+IN_ROTATIONS = "tests/wire/test_rotations.py"
+IN_CALM = "tests/wire/test_calm.py"
 IN_CONNECTION = "tests/unit/rabbitmq/test_connection.py"
 IN_MONITOR = "tests/unit/rabbitmq/test_monitor.py"
 
@@ -705,7 +709,7 @@ MUTATIONS = (
         KAFKA_CONNECTION,
         "max(now, self._due if self._requests else now)",
         "now",
-        tests=(IN_NETWORK,),
+        tests=(f"{IN_NETWORK}::test_a_question_behind_a_slow_fetch_waits_for_it_when_they_share_a_connection",),
     ),
     Mutation(
         "a closed transport is written to",
@@ -860,5 +864,47 @@ MUTATIONS = (
         "            self._records.move_to_end(tp)  #",
         "            pass  #",
         tests=(IN_SLICES,),
+    ),
+    Mutation(
+        "Kafka's session ends without a second login",
+        KAFKA_LOGIN,
+        "        if lifetime > 0:\n",
+        "        if lifetime < 0:\n",
+        tests=(IN_ROTATIONS,),
+    ),
+    Mutation(
+        "requests are sent into the midst of a second login",
+        KAFKA_LOGIN,
+        "        if self._exchange is None:\n            return super().send",
+        "        if self._loop is not None:\n            return super().send",
+        tests=(IN_ROTATIONS,),
+    ),
+    Mutation(
+        "a new token is sent on no connection to RabbitMQ",
+        RABBIT_LOGIN,
+        "        self._living.add(login)\n",
+        "",
+        tests=(IN_ROTATIONS,),
+    ),
+    Mutation(
+        "a refused login ends the process whatever came before",
+        LANE,
+        "            if not self._logged_in:\n",
+        "            if self._limits:\n",
+        tests=(IN_LANE,),
+    ),
+    Mutation(
+        "every connection that there ever was is remembered",
+        RABBIT_LOGIN,
+        "weakref.WeakSet[Login] = weakref.WeakSet()",
+        "set[Login] = set()",
+        tests=(f"{IN_CALM}::test_nothing_grows_when_connections_are_made_anew",),
+    ),
+    Mutation(
+        "a watch is left behind by every join",
+        NETWORK,
+        "            watch.cancel()\n",
+        "            asyncio.get_running_loop().call_later(1e9, watch.cancel)\n",
+        tests=(f"{IN_CALM}::test_nothing_grows_when_the_group_rebalances",),
     ),
 )

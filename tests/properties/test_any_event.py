@@ -16,6 +16,7 @@ from proxy.publish_lane.line import Line, Request, Window
 from proxy.publish_lane.outcomes import Outcomes
 from proxy.publish_lane.patience import Patience
 from proxy.publish_lane.quarantine import Quarantine
+from proxy.publish_lane.refusals import Refusals
 from proxy.publish_lane.session import Session
 from proxy.publish_lane.wire import Sent
 from proxy.settings import Limits, RoutingKey
@@ -66,6 +67,8 @@ class Wire:
 
     host = "h:1"
     writable = True
+    heartbeat = 0.0
+    heard = 0.0
 
     def __init__(self, frame_max: int) -> None:
         self.frame_max = frame_max
@@ -76,6 +79,9 @@ class Wire:
 
     async def open_channel(self) -> int:
         return 7
+
+    async def close_channel(self, number: int) -> None:
+        del number
 
     def write(self, piece: bytes, sent: Sequence[Sent]) -> None:
         del sent
@@ -90,7 +96,8 @@ async def written(events: Sequence[Event], address: Address, frame_max: int) -> 
     wire, recorder = Wire(frame_max), Recorder(address, PARTITION)
     window = Window(10**6, 10**9)
     outcomes = Outcomes(window, Quarantine(Line(10**6)))
-    session = Session(outcomes, LIMITS, Patience(LIMITS.confirm_deadline), stir=lambda: None, lost=lambda _: None)
+    patience = Patience(LIMITS.confirm_deadline)
+    session = Session(outcomes, LIMITS, patience, Refusals(), stir=lambda: None, lost=lambda _: None)
     await session.start(wire)
     ended = asyncio.Event()
     outcomes.quarantine.add(Request([recorder.batch(events)], ended.set))

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import wraps
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from proxy.errors import BrokerError, RefusedLoginError
 from proxy.model import Event, Outcome, Partition, Reason
 from proxy.publish_lane import PublishLane
 from proxy.publish_lane.frames import PIECE_BYTES
+from proxy.publish_lane.patience import LONGEST_LOOK, Silence
 from proxy.publish_lane.wire import Sent, WireEvents
 from proxy.settings import Limits
 from proxy.simulation import virtual_time
@@ -27,6 +29,7 @@ class ScriptedWire:
     """Takes pieces; says only what the test makes it say."""
 
     frame_max = 131_072
+    heartbeat = 5.0
 
     def __init__(self, events: WireEvents, host: str) -> None:
         self.events = events
@@ -38,7 +41,13 @@ class ScriptedWire:
         self.pieces: list[bytes] = []
         self.sent: list[Sent] = []
         self.channels = 0
+        self.channels_closed: list[int] = []
         self.closed: list[bool] = []
+        self.silent_since: float | None = None
+
+    @property
+    def heard(self) -> float:
+        return asyncio.get_running_loop().time() if self.silent_since is None else self.silent_since
 
     def is_blocked(self) -> bool:
         return self.blocked
@@ -47,6 +56,10 @@ class ScriptedWire:
         await asyncio.sleep(0.001)
         self.channels += 1
         return self.channels
+
+    async def close_channel(self, number: int) -> None:
+        await asyncio.sleep(0.001)
+        self.channels_closed.append(number)
 
     def write(self, piece: bytes, sent: Sequence[Sent]) -> None:
         self.pieces.append(piece)
@@ -59,6 +72,9 @@ class ScriptedWire:
 
     def ack(self, tag: int, channel: int = 1) -> None:
         self.events.on_confirm(channel, tag, multiple=True, acked=True)
+
+    def nack(self, tag: int, channel: int = 1) -> None:
+        self.events.on_confirm(channel, tag, multiple=False, acked=False)
 
 
 class ScriptedConnector:
@@ -642,19 +658,199 @@ async def lost_after(stage: Stage, deadline: float = 40.0) -> float:
 
 @in_virtual_time
 async def test_a_young_connection_is_given_up_early_when_one_event_is_never_confirmed_and_only_once() -> None:
+    async def send_two(stage: Stage) -> None:
+        stage.publish(1)
+        stage.publish(1)
+        await asyncio.sleep(0.02)
+        stage.wire.events.on_confirm(1, 2, multiple=False, acked=True)
+
     stage = Stage()
     async with stage.running():
-        stage.publish(1)
-        assert 2.0 < await lost_after(stage) < 2.3
+        await send_two(stage)
+        assert 1.9 < await lost_after(stage) < 2.3
         await asyncio.sleep(0.5)
         assert stage.recorder.count(Outcome.UNKNOWN) == 1
-        stage.publish(1)
+        await send_two(stage)
         assert 29.3 < await lost_after(stage) < 30.3
         await asyncio.sleep(31)
         stage.wire.events.on_lost("reset", refused=False)
         await asyncio.sleep(0.5)
+        await send_two(stage)
+        assert 1.9 < await lost_after(stage) < 2.3
+
+
+@in_virtual_time
+async def test_patience_doubles_when_one_connection_after_another_confirms_nothing() -> None:
+    stage = Stage()
+    async with stage.running():
+        for seconds in (2, 4, 8, 16, 30, 30):
+            stage.publish(1)
+            assert seconds - 0.1 < await lost_after(stage) < seconds + 0.3
+            await asyncio.sleep(0.5)
         stage.publish(1)
-        assert 2.0 < await lost_after(stage) < 2.3
+        await asyncio.sleep(0.02)
+        stage.wire.ack(1)
+        stage.wire.events.on_lost("reset", refused=False)
+        await asyncio.sleep(0.5)
+        stage.publish(1)
+        assert 1.9 < await lost_after(stage) < 2.3
+
+
+@in_virtual_time
+async def test_a_connection_is_given_up_when_nothing_at_all_came_for_a_heartbeat_even_if_it_was_blocked() -> None:
+    for blocked in (False, True):
+        stage = Stage()
+        async with stage.running():
+            await asyncio.sleep(11)
+            stage.publish(1)
+            stage.wire.blocked = blocked
+            stage.wire.silent_since = asyncio.get_running_loop().time()
+            assert 5.9 < await lost_after(stage) < 6.3
+
+
+def test_silence_does_not_count_while_the_process_itself_stood_still() -> None:
+    silence = Silence(0.0)
+    assert silence.look(0.0, 0.05) == 0
+    assert silence.look(0.0, 60.0) == LONGEST_LOOK
+    assert silence.look(0.0, 60.2) == pytest.approx(LONGEST_LOOK + 0.2)
+    assert silence.look(60.1, 60.3) == 0
+
+
+@in_virtual_time
+async def test_a_host_that_does_not_answer_is_given_up_early_but_has_its_time_when_none_does() -> None:
+    class Slow(ScriptedConnector):
+        seconds = 4.0
+
+        async def connect(self, events: WireEvents, host: str | None = None) -> ScriptedWire:
+            wire = await super().connect(events, host)
+            await asyncio.sleep(self.seconds)
+            return wire
+
+    stage = Stage()
+    stage.connector = slow = Slow()
+    stage.lane._connector = slow
+    async with stage.running():
+        while stage.lane.state is not LaneState.OPEN:  # noqa: ASYNC110 -- virtual time
+            await asyncio.sleep(0.01)
+        waits = [later - earlier for earlier, later in pairwise(slow.attempts)]
+        assert len(waits) == 6
+        assert all(2 <= wait <= 4 for wait in waits)
+        slow.attempts.clear()
+        stage.wire.events.on_lost("reset", refused=False)
+        await asyncio.sleep(8)
+        assert len(slow.attempts) == 1
+        assert stage.lane.state is LaneState.OPEN
+
+
+class Refusing(Stage):
+    """A broker that nacks everything on some channels, and a type that sends what was nacked again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: set[int] = {1}
+        self.wrote: dict[int, int] = {}
+        """Events by channel."""
+        self._seen = 0
+
+    async def send(self, seconds: float, pause: float = 0.5) -> None:
+        """Send an event every so often and have it confirmed."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while loop.time() < end:
+            self.publish(1)
+            await asyncio.sleep(0.01)
+            for sent in self.wire.sent[self._seen :]:
+                self.wrote[sent.channel] = self.wrote.get(sent.channel, 0) + 1
+                tag = sent.events.first_tag
+                self.wire.events.on_confirm(sent.channel, tag, multiple=False, acked=sent.channel not in self.refused)
+            self._seen = len(self.wire.sent)
+            await asyncio.sleep(pause - 0.01)
+
+
+@in_virtual_time
+async def test_a_channel_is_opened_anew_when_the_broker_refuses_all_on_it() -> None:
+    stage = Refusing()
+    async with stage.running():
+        with structlog.testing.capture_logs() as said:
+            await stage.send(3)
+        assert stage.wire.channels_closed == [1]
+        assert stage.recorder.count(Outcome.NACKED) == 3
+        assert stage.recorder.count(Outcome.CONFIRMED) == 3
+        assert stage.recorder.count(Outcome.UNKNOWN) == 0
+        assert said == [
+            {
+                "event": "lane_channels_renewed",
+                "log_level": "info",
+                "route": "orders",
+                "host": "h:1",
+                "refused_for": 1.0,
+            }
+        ]
+
+
+@in_virtual_time
+async def test_what_is_open_is_waited_for_and_nothing_overtakes_it_when_a_channel_is_opened_anew() -> None:
+    stage = Stage()
+    async with stage.running():
+        stage.publish(1)
+        await asyncio.sleep(0.02)
+        stage.wire.ack(1)
+        await asyncio.sleep(11)
+        stage.publish(1)
+        for tag in (3, 4, 5):
+            stage.publish(1)
+            await asyncio.sleep(0.45)
+            stage.wire.nack(tag)
+        await asyncio.sleep(0.2)
+        stage.publish(3)
+        await asyncio.sleep(1)
+        assert [sent.channel for sent in stage.wire.sent] == [1] * 5
+        assert stage.wire.channels_closed == []
+        stage.wire.nack(2)
+        await asyncio.sleep(0.2)
+        assert stage.wire.channels_closed == [1]
+        assert [(sent.channel, sent.events.first_tag) for sent in stage.wire.sent[5:]] == [(2, 1)]
+
+
+@in_virtual_time
+async def test_pauses_grow_when_a_fresh_channel_is_refused_as_the_one_before() -> None:
+    stage = Refusing()
+    stage.refused = set(range(1, 1000))
+    async with stage.running():
+        await stage.send(10)
+        assert 3 <= len(stage.wire.channels_closed) <= 5
+        await stage.send(120)
+        assert 15 <= len(stage.wire.channels_closed) <= 20
+        assert stage.lane.state is LaneState.OPEN
+        assert len(stage.connector.wires) == 1
+
+
+@in_virtual_time
+async def test_channels_stay_when_only_now_and_then_something_is_refused() -> None:
+    stage = Refusing()
+    async with stage.running():
+        for _ in range(10):
+            stage.refused = {1}
+            await stage.send(0.4, 0.1)
+            stage.refused = set()
+            await stage.send(6, 0.1)
+        assert stage.wire.channels_closed == []
+
+
+@in_virtual_time
+async def test_the_connection_is_given_up_when_what_is_open_on_a_refusing_channel_gets_no_answer() -> None:
+    stage = Stage()
+    async with stage.running():
+        stage.publish(1)
+        await asyncio.sleep(0.02)
+        stage.wire.ack(1)
+        await asyncio.sleep(15)
+        stage.publish(2)
+        await asyncio.sleep(0.02)
+        stage.wire.nack(2)
+        assert 2.9 < await lost_after(stage) < 3.3
+        await asyncio.sleep(0.5)
+        assert stage.recorder.count(Outcome.UNKNOWN) == 1
 
 
 @in_virtual_time
@@ -671,10 +867,24 @@ async def test_patience_is_longer_when_slow_confirms_were_seen() -> None:
     stage = Stage()
     async with stage.running():
         stage.publish(1)
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(0.8)
         stage.wire.ack(1)
         stage.publish(1)
-        assert 7.4 < await lost_after(stage) < 7.8
+        assert 3.9 < await lost_after(stage) < 4.3
+
+
+@in_virtual_time
+async def test_patience_is_five_seconds_at_most_when_a_confirm_took_far_longer() -> None:
+    stage = Stage()
+    async with stage.running():
+        await asyncio.sleep(10.5)
+        stage.publish(1)
+        await asyncio.sleep(9)
+        stage.wire.ack(1)
+        stage.wire.events.on_lost("reset", refused=False)
+        await asyncio.sleep(0.5)
+        stage.publish(1)
+        assert 4.9 < await lost_after(stage) < 5.3
 
 
 def shares(window: int, **wants: int) -> list[float]:

@@ -111,6 +111,19 @@ async def test_a_closed_channel_is_told_before_it_is_answered_and_another_opens(
     assert await events.next() == [("confirm", 2, 2, False, True)]
 
 
+async def test_a_channel_is_closed_without_a_word_when_it_is_asked_for(
+    server: AmqpServer, events: Events, wire: RabbitWire
+) -> None:
+    await wire.open_channel()
+    await wire.close_channel(1)
+    await wire.close_channel(1)
+    assert any(channel == 1 and isinstance(value, commands.Channel.Close) for channel, value in server.heard)
+    assert await wire.open_channel() == 2
+    server.say(commands.Basic.Ack(2), channel=2)
+    assert await events.next() == [("confirm", 2, 2, False, True)]
+    assert list(wire._underlay.channels) == [2]
+
+
 async def test_blocking_is_seen_within_a_turn_and_heartbeats_do_not_pile_up(
     server: AmqpServer, events: Events, wire: RabbitWire
 ) -> None:

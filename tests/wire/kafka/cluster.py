@@ -8,6 +8,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
+from math import inf
 from random import Random
 
 from proxy.model import Event, Partition
@@ -110,7 +111,15 @@ class ScriptedCluster(MemoryCluster):
         self.knows_ids = True
         """It is new enough to tell topic ids (Kafka 2.8)."""
         self.logins: dict[str, str] = {}
-        """Passwords by user; empty: nobody is asked for one."""
+        """Passwords by user."""
+        self.tokens: dict[str, float] = {}
+        """Tokens that are taken, and until when by the loop's clock. Without them and passwords nobody need log in."""
+        self.session_seconds = inf
+        """After so long a connection must have logged in again, or its next request ends it."""
+        self.sessions: dict[object, str] = {}
+        """The secret that each connection has shown last."""
+        self.wrongs: list[str] = []
+        """What clients did that ended their connection: asked in the midst of a login, or after their session."""
         self._batch_events = batch_events
         self._topic_ids = (_printed(number) for number in count(1))
         self._places: dict[Partition, Place] = {}
@@ -118,6 +127,16 @@ class ScriptedCluster(MemoryCluster):
         self._scripted: dict[str, ScriptedGroup] = {}
         self._waiting: dict[asyncio.Future[None], Collection[Partition]] = {}
         self._turn = 0
+
+    @property
+    def mechanisms(self) -> list[str]:
+        """How one logs in."""
+        return ["PLAIN"] * bool(self.logins) + ["OAUTHBEARER"] * bool(self.tokens)
+
+    @property
+    def is_secured(self) -> bool:
+        """Whether one has to log in."""
+        return bool(self.logins or self.tokens)
 
     # -- what brokers ask ---------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
+from math import inf
 
 from tests.wire.kafka.answers import Answers
 from tests.wire.kafka.cluster import ScriptedCluster
@@ -59,8 +60,16 @@ class Node:
                 await task
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        client, login = self._name_of(writer), _Login(self._cluster)
+        try:
+            await self._talk(reader, writer, client, login)
+        finally:
+            login.end()
+
+    async def _talk(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: str, login: "_Login"
+    ) -> None:
         mischief = self._cluster.mischief
-        client, login = self._name_of(writer), _Login(self._cluster.logins)
         while True:
             size = int.from_bytes(await reader.readexactly(4))
             if size > MOST_BYTES:
@@ -87,25 +96,66 @@ class Node:
 
 
 class _Login:
-    """Whether a connection may ask for anything."""
+    """Whether a connection may ask for anything; where sessions have a bound it must log in again in time (KIP-368)."""
 
-    def __init__(self, passwords: dict[str, str]) -> None:
-        self._passwords = passwords
-        self._is_open = not passwords
+    def __init__(self, cluster: ScriptedCluster) -> None:
+        self._cluster = cluster
+        self._is_open = not cluster.is_secured
+        self._ends = inf
+        """When the session is over, by the loop's clock."""
+        self._mechanism = ""
+        """Of the exchange under way."""
+        self._is_refused = False
+        """It shows a token that is none, and has to hear so once more."""
         self.is_over = False
         """The connection ends with this answer."""
 
     def answer(self, request: Request) -> dict[str, object] | None:
-        """Answer what concerns the login, and what may not be asked yet; None if it is for others to answer."""
+        """Answer what concerns the login; None if it is for others to answer. Raises what ends the connection."""
+        cluster = self._cluster
         if request.api is Api.SASL_HANDSHAKE:
-            is_known = request.body["mechanism"] == "PLAIN"
-            return {"error": 0 if is_known else Error.UNSUPPORTED_SASL_MECHANISM, "mechanisms": ["PLAIN"]}
+            mechanism = str(request.body["mechanism"])
+            self._mechanism = mechanism if mechanism in cluster.mechanisms else ""
+            error = Error.NONE if self._mechanism else Error.UNSUPPORTED_SASL_MECHANISM
+            return {"error": error, "mechanisms": cluster.mechanisms}
         if request.api is Api.SASL_AUTHENTICATE:
-            _, user, password = bytes(request.body["token"]).decode().split("\0")
-            self._is_open = self._passwords.get(user) == password
-            self.is_over = not self._is_open
-            error = Error.NONE if self._is_open else Error.SASL_AUTHENTICATION_FAILED
-            return {"error": error, "message": None if self._is_open else "refused", "token": b"", "session_ms": 0}
+            return self._authenticate(bytes(request.body["token"]).decode())
+        if self._mechanism:
+            cluster.wrongs.append(f"{request.api.name} in the midst of a login")
+            raise ConnectionAbortedError("in the midst of a login")
+        if asyncio.get_running_loop().time() > self._ends:
+            cluster.wrongs.append(f"{request.api.name} after the end of the session")
+            raise ConnectionAbortedError("the session is over")
         if self._is_open or request.api is Api.API_VERSIONS:
             return None
         raise ConnectionAbortedError("not logged in")
+
+    def end(self) -> None:
+        """Forget the session."""
+        self._cluster.sessions.pop(self, None)
+
+    def _authenticate(self, shown: str) -> dict[str, object]:
+        now, cluster = asyncio.get_running_loop().time(), self._cluster
+        if self._mechanism == "OAUTHBEARER":
+            secret = shown.strip("\x01").partition("auth=Bearer ")[2]
+            ends = cluster.tokens.get(secret, -inf)
+            self._is_open = ends > now
+        else:
+            _, user, secret = shown.split("\0")
+            ends = inf
+            self._is_open = cluster.logins.get(user) == secret
+        if not self._is_open and self._mechanism == "OAUTHBEARER" and not self._is_refused:
+            self._is_refused = True
+            return {"error": 0, "message": None, "token": b'{"status":"invalid_token"}', "session_ms": 0}
+        self._mechanism, self.is_over = "", not self._is_open
+        self._ends = min(ends, now + cluster.session_seconds)
+        if self._is_open:
+            cluster.sessions[self] = secret
+        error = Error.NONE if self._is_open else Error.SASL_AUTHENTICATION_FAILED
+        lasts = round(1000 * (self._ends - now)) if self._is_open and self._ends < inf else 0
+        return {
+            "error": error,
+            "message": None if self._is_open else "refused",
+            "token": b"",
+            "session_ms": lasts,
+        }

@@ -3,6 +3,7 @@
 Confirms come as RabbitMQ's do: late, several at once, some out of order, a return always before its own ack.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from pamqp import commands
 from pamqp.header import ContentHeader
 
 from tests.wire.rabbit.frames import Content, HardError, Message, SoftError
+from tests.wire.rabbit.leaders import Knowledge
 
 if TYPE_CHECKING:
     from tests.wire.rabbit.connection import RabbitConnection
@@ -36,6 +38,9 @@ class RabbitChannel:
         """Every tag up to this one has been confirmed."""
         self._beyond: set[int] = set()
         """Confirmed tags above."""
+        self._known = Knowledge(connection.cluster.leaders)
+        self._behind: deque[Message] | None = None
+        """What came while the channel waits for a silent leader; None while it does not."""
 
     def unconfirmed(self) -> Iterator[Message]:
         """Yield what the client does not know to be stored."""
@@ -132,20 +137,40 @@ class RabbitChannel:
     def _publish(self, message: Message) -> None:
         from tests.wire.rabbit.cluster import Verdict
 
+        if self._behind is not None:
+            self._behind.append(message)
+            return
         tag = self._next_tag
         self._next_tag += 1
         cluster = self._cluster
-        verdict = cluster.publish(message)
+        verdict = cluster.publish(message, self._known)
         if verdict is Verdict.RETURNED:
             method = commands.Basic.Return(312, "NO_ROUTE", message.exchange, message.key)
             header = ContentHeader(0, len(message.body), message.properties)
             self._connection.say_content(method, header, message.body, self.number)
-        trouble = cluster.trouble
-        if not self._confirms or (trouble.loses_confirms and cluster.chance.random() < trouble.loses_confirms):
+        if verdict is Verdict.UNASKED and cluster.leaders.silent_seconds:
+            self._behind = deque()
+            cluster.loop.call_later(cluster.leaders.silent_seconds, self._go_on, tag, message)
+        else:
+            self._decide(tag, message, acked=verdict in {Verdict.ACKED, Verdict.RETURNED})
+
+    def _go_on(self, tag: int, message: Message) -> None:
+        """Take up what came while the channel waited for a silent leader."""
+        behind = self._behind or ()
+        self._behind = None
+        if self._connection.is_over:
+            return
+        self._decide(tag, message, acked=False)
+        for one in behind:
+            self._publish(one)
+
+    def _decide(self, tag: int, message: Message, *, acked: bool) -> None:
+        trouble = self._cluster.trouble
+        if not self._confirms or (trouble.loses_confirms and self._cluster.chance.random() < trouble.loses_confirms):
             return
         if not self._waiting:
             self._confirm_later()
-        self._waiting[tag] = verdict is not Verdict.NACKED, message
+        self._waiting[tag] = acked, message
 
     def _confirm_later(self) -> None:
         cluster = self._cluster
@@ -158,8 +183,15 @@ class RabbitChannel:
         """Confirm what is decided but for some held back: runs of acks together, the rest singly."""
         if self.is_closing or self._connection.is_over:
             return
-        chance = self._cluster.chance
-        ready = {tag: acked for tag, (acked, _) in self._waiting.items() if chance.random() > _HELD_BACK}
+        if self._behind is not None:
+            self._confirm_later()
+            return
+        chance, is_led = self._cluster.chance, not self._cluster.leaders.are_missing
+        ready = {
+            tag: acked
+            for tag, (acked, _) in self._waiting.items()
+            if chance.random() > _HELD_BACK and (is_led or not acked)
+        }
         for tag in ready:
             del self._waiting[tag]
         if self._waiting:

@@ -15,6 +15,7 @@ from random import Random
 from tests.wire.network import Fault, Listener, Network
 from tests.wire.rabbit.connection import RabbitConnection
 from tests.wire.rabbit.frames import Message, SoftError
+from tests.wire.rabbit.leaders import Knowledge, Leaders
 
 FRAME_MAX = 131_072
 CHANNEL_MAX = 2_047
@@ -29,6 +30,8 @@ class Verdict(Enum):
     ACKED = auto()
     NACKED = auto()
     RETURNED = auto()
+    UNASKED = auto()
+    """The queue's leader can't be reached: a nack, and where the leader is silent, after a while."""
 
 
 class Lie(Enum):
@@ -115,6 +118,7 @@ class RabbitCluster:
         self.closes_on_refusal = True
         """Whether a refused login is told, to clients that say they understand; else the connection just ends."""
         self.trouble = Trouble()
+        self.leaders = Leaders()
         self.is_blocked = False
         self.refuses: Callable[[Message], bool] = lambda _: False
         """Whether a message costs the channel."""
@@ -203,6 +207,13 @@ class RabbitCluster:
             if process in {"", connection.process}:
                 connection.close(320, "CONNECTION_FORCED - Closed via management plugin")
 
+    def expire(self, secret: str) -> int:
+        """Close every connection whose last secret is this one, as at a token's end; return how many."""
+        over = [connection for connection in self.connections if connection.secret == secret]
+        for connection in over:
+            connection.close(320, "CONNECTION_FORCED - the credential has expired")
+        return len(over)
+
     def begin_lie(self, lie: Lie) -> None:
         """Answer passive declares with a lie from now on, until `trouble.lie` is None."""
         self.trouble.lie = lie
@@ -229,17 +240,17 @@ class RabbitCluster:
             return 0, 0
         return queue.told if lie is Lie.STALE else (len(queue.messages), queue.consumers)
 
-    def publish(self, message: Message) -> Verdict:
-        """Route and store one message. Raises `SoftError` if it costs the channel."""
+    def publish(self, message: Message, known: Knowledge) -> Verdict:
+        """Route and store one message, by a channel that knows so much. Raises `SoftError` if it costs the channel."""
         try:
-            verdict = self._judge(message)
+            verdict = self._judge(message, known)
         except SoftError:
             self.on_published(message, None)
             raise
-        self.on_published(message, verdict)
+        self.on_published(message, Verdict.NACKED if verdict is Verdict.UNASKED else verdict)
         return verdict
 
-    def _judge(self, message: Message) -> Verdict:
+    def _judge(self, message: Message, known: Knowledge) -> Verdict:
         name = message.exchange
         if name and name not in self.exchanges:
             raise SoftError(404, f"NOT_FOUND - no exchange '{name}' in vhost '/'")
@@ -253,9 +264,12 @@ class RabbitCluster:
                 f"PRECONDITION_FAILED - message size {len(message.body)} is larger than configured max size "
                 f"{self.message_bytes}",
             )
-        queues = [self.queues[queue] for queue in self._reached(name, message.key)]
-        if not queues:
+        reached = self._reached(name, message.key)
+        if not reached:
             return Verdict.RETURNED if message.mandatory else Verdict.ACKED
+        if known.asks_in_vain(reached):
+            return Verdict.UNASKED
+        queues = [self.queues[queue] for queue in reached]
         if self.nacks and self.chance.random() < self.nacks:
             return Verdict.NACKED
         free = [queue for queue in queues if not queue.is_full]

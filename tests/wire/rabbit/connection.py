@@ -52,6 +52,8 @@ class RabbitConnection(asyncio.Protocol):
         """Of the client."""
         self.name = ""
         """What the client calls itself."""
+        self.secret = ""
+        """Password or token that the client has shown last."""
         self.frame_max = SMALLEST_FRAME_MAX
         self.channels: dict[int, RabbitChannel] = {}
         self.has_published = False
@@ -196,7 +198,7 @@ class RabbitConnection(asyncio.Protocol):
                 self.is_over = True
                 self._transport.close()
             case "open", commands.Connection.UpdateSecret():
-                self._say(commands.Connection.UpdateSecretOk())
+                self._update_secret(value.new_secret or "")
             case _:
                 raise HardError(503, f"COMMAND_INVALID - {getattr(value, 'name', value)!r} in state {self._state}")
 
@@ -215,8 +217,15 @@ class RabbitConnection(asyncio.Protocol):
                 f"ACCESS_REFUSED - Login was refused using authentication mechanism {value.mechanism}. "
                 "For details see the broker logfile.",
             )
+        self.secret = value.response.rpartition("\0")[2]
         self._say(commands.Connection.Tune(cluster.channel_max, cluster.frame_max, cluster.heartbeat))
         self._state = "tune-ok"
+
+    def _update_secret(self, secret: str) -> None:
+        if secret not in self.cluster.passwords.values():
+            raise HardError(NOT_ALLOWED, "NOT_ALLOWED - new token is not taken")
+        self.secret = secret
+        self._say(commands.Connection.UpdateSecretOk())
 
     def _tune(self, value: commands.Connection.TuneOk) -> None:
         offered, frame_max = self.cluster.frame_max, value.frame_max or 0
