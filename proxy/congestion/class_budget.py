@@ -88,6 +88,10 @@ class RouteBudget:
         self._oldest = 0.0
         self._longest = 0.0
         self._suspicious_since: float | None = None
+        self._empty_since: float | None = None
+        self._empty_till = 0.0
+        """When the queues were last looked at and empty."""
+        self._has_seen_queue = False
 
     @property
     def rates(self) -> tuple[float, ...]:
@@ -106,6 +110,8 @@ class RouteBudget:
         delay = self._delay(reading, drain) if knows_depth and estimate is not None else None
         must_stop = self._must_stop(reading)
         cause, hot = self._hot(reading, delay, drain)
+        if must_stop is None and cause is Sign.NO_CONSUMERS:
+            must_stop = cause  # whatever was learnt of consumers that are gone says nothing of those that will come
         if must_stop is not None:
             cause, hot = must_stop, tuple(False for _ in hot)
         elif cause is Sign.NONE and not sees:
@@ -195,6 +201,9 @@ class RouteBudget:
         sees: bool,
         must_stop: bool,
     ) -> int:
+        empty_for, since_last = self._emptiness(reading, sees=sees)
+        self._has_seen_queue = self._has_seen_queue or reading.ready >= FEWEST
+        tells = self._has_seen_queue or reading.knows_unacked or not reading.queues
         is_long = delay is not None and delay > RISING * self._thresholds[-1] and reading.ready >= FEWEST
         is_rising = is_long and drain.slope > 0
         cuts = 0
@@ -208,12 +217,26 @@ class RouteBudget:
                     is_falling=drain.slope < 0,
                     is_cool=delay is not None and delay < COOL * threshold,
                     is_rising=is_rising,
+                    empty_for=empty_for,
+                    empty_since_last=since_last,
                     excess=max(0.0, (delay or 0.0) - threshold),
                     target=self._share[rank] * drain.rate,
                     own=sum(drain.own[: rank + 1]),
                     drain=drain.rate,
                     is_used=reading.waited[rank],
                     sees=sees,
+                    bound=inf if tells else self._settings.unseen_rate,
                 )
             )
         return cuts
+
+    def _emptiness(self, reading: Reading, *, sees: bool) -> tuple[float | None, float]:
+        """Return for how many seconds the queues have been seen empty, and how many of them are new."""
+        seen_at = max((queue.at for queue in reading.queues if queue is not None), default=None)
+        if not sees or reading.ready or seen_at is None:
+            self._empty_since = None
+            return None, 0.0
+        if self._empty_since is None:
+            self._empty_since = self._empty_till = seen_at
+        since_last, self._empty_till = seen_at - self._empty_till, seen_at
+        return seen_at - self._empty_since, since_last

@@ -13,6 +13,10 @@ from proxy.settings import ClassBudget
 
 DOUBLING = 0.5
 """Seconds in which slow start doubles the rate."""
+EMPTY_FOR = 0.2
+"""Seconds for which the queues must have been empty each time before a rate is searched anew; a cut drains for less."""
+SEARCH_DOUBLING = 0.3
+"""Seconds in which a rate doubles in front of empty queues: what was seen to drain is a lower bound then."""
 FEEDBACK = 0.1
 """Seconds until a cut shows in the depth; not before then the next one."""
 PATIENCE = 0.5
@@ -47,6 +51,10 @@ class Level:
     """The delay is far below its threshold."""
     is_rising: bool = False
     """The first signs of a queue."""
+    empty_for: float | None = None
+    """Seconds for which the queues have been seen empty each time; None: they were not, or it is not known."""
+    empty_since_last: float = 0.0
+    """Seconds of them that the last tick did not know of."""
     excess: float = 0.0
     """Seconds of queue delay above its threshold."""
     target: float = 0.0
@@ -59,6 +67,8 @@ class Level:
     """Events had to wait for this level's rate."""
     sees: bool = True
     """Everything needed to grow is known."""
+    bound: float = inf
+    """Events a second to which it may grow, as long as nothing would tell of a backlog."""
 
 
 class RateLaw(Protocol):
@@ -118,7 +128,9 @@ class Aimd:
         if level.sees and level.is_cool:
             self.rate = max(self.rate, level.own)  # the classes above may send without asking: so much does no harm
         if level.is_used and level.sees:
+            before = self.rate
             self._grow(level, elapsed)
+            self.rate = min(self.rate, max(before, level.bound))
         return False
 
     def _stop(self) -> None:
@@ -156,6 +168,10 @@ class Aimd:
         return self.rate < before
 
     def _grow(self, level: Level, elapsed: float) -> None:
+        if level.empty_for is not None and level.empty_for >= EMPTY_FOR:
+            # At most twofold from one look at the depth to the next, however far apart they are.
+            self.rate *= 2 ** min(1.0, level.empty_since_last / SEARCH_DOUBLING)
+            return
         if self.rate < self._slow_start_end:
             if not level.is_rising:
                 self.rate *= 2 ** (elapsed / DOUBLING)

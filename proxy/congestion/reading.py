@@ -38,6 +38,8 @@ class Reading:
     in_flight: int = 0
     waited: tuple[bool, ...]
     """By class: whether events had to wait for its level's rate since the last reading."""
+    knows_unacked: bool = False
+    """What the consumers hold is known."""
     unacked_growing: bool = False
     """Consumers are known to take and not to acknowledge."""
 

@@ -58,7 +58,12 @@ class ClassBudget(Part):
     lowest_share: Annotated[Number, Field(ge=0, le=0.5)] = 0.025
     """Share of the drain rate that the least important class as a whole gets whatever comes above it."""
     start_rate: Annotated[Number, Field(ge=1, le=1_000_000)] = 50.0
-    """Events a second with which a rate starts; it doubles every 0.5 s until a queue forms."""
+    """Events a second with which a rate starts; it doubles every 0.5 s, every 0.3 s before empty queues."""
+    unseen_rate: Annotated[Number, Field(ge=1, le=1_000_000)] = 30_000.0
+    """Events a second to which rates grow as long as no queue was ever seen and `broker.management` is not named.
+
+    Larger: consumers that take without a prefetch may be flooded unseen; smaller: quick consumers may be held back.
+    """
 
     @model_validator(mode="after")
     def _thresholds_are_graded(self) -> Self:

@@ -67,6 +67,7 @@ class ControlledRoute:
             latency=self.statistics.take_shortest(),
             in_flight=self.lane.in_flight,
             waited=tuple(self.gate.has_waited(rank) for rank in range(len(confirmed))),
+            knows_unacked=insights is not None and all(insights.of(queue) is not None for queue in self.queues),
             unacked_growing=insights is not None and any(insights.is_growing(queue) for queue in self.queues),
         )
 

@@ -123,12 +123,49 @@ def test_nothing_grows_when_one_thing_needed_is_not_known(blinds: Change) -> Non
     assert all(now <= then for now, then in zip(verdict.rates, before, strict=True))
 
 
-def test_every_class_is_hot_when_a_backlog_has_no_consumer() -> None:
-    def has_none(reading: Reading) -> Reading:
-        return replace(reading, queues=tuple(replace(queue, consumers=0) for queue in reading.queues if queue))
+def has_none(reading: Reading) -> Reading:
+    return replace(reading, queues=tuple(replace(queue, consumers=0) for queue in reading.queues if queue))
 
+
+def test_the_route_stops_when_a_backlog_has_no_consumer() -> None:
     verdict = at_work().see(0.5, 20, has_none)
-    assert (verdict.cause, verdict.hot) == (Sign.NO_CONSUMERS, (True, True, True))
+    assert (verdict.cause, verdict.congested, verdict.rates) == (Sign.NO_CONSUMERS, True, (0.0, 0.0, 0.0))
+
+
+def test_it_is_as_quick_as_before_within_two_seconds_when_the_consumers_come_back() -> None:
+    route = at_work()
+    before = route.budget.rates[-1]
+    route.see(20.0, 20, has_none)
+    assert route.see(2.0, 0).rates[-1] >= before
+
+
+def test_a_rate_doubles_every_third_of_a_second_when_the_queue_stays_empty() -> None:
+    route = at_work()
+    before = route.see(0.3, 0).rates[-1]
+    assert route.see(0.6, 0).rates[-1] == pytest.approx(4 * before, rel=0.2)
+
+
+def test_no_rate_is_searched_when_the_queue_was_empty_for_a_moment_only() -> None:
+    route = at_work()
+    before = route.budget.rates[-1]
+    for _ in range(10):
+        route.see(0.1, 0)
+        route.see(0.05, 5)
+    assert route.budget.rates[-1] < 1.5 * before
+
+
+def test_the_search_ends_when_the_first_messages_wait() -> None:
+    route = at_work()
+    before = route.see(1.0, 0).rates[-1]
+    assert route.see(0.2, 10).rates[-1] <= 1.1 * before
+
+
+@pytest.mark.parametrize(("tells", "rate"), [(True, 10**6), (False, ClassBudget().unseen_rate)])
+def test_growth_ends_at_a_bound_when_no_queue_was_ever_seen_and_nothing_tells_what_consumers_hold(
+    tells: bool, rate: float
+) -> None:
+    verdict = Route().see(20.0, 0, lambda reading: replace(reading, knows_unacked=tells))
+    assert (verdict.rates[-1] >= rate) if tells else (verdict.rates[-1] == rate)
 
 
 def test_every_class_is_hot_when_consumers_only_take() -> None:
