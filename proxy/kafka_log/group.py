@@ -28,6 +28,7 @@ _NOWHERE = -1
 _UNKNOWN_TOPIC = errors.UnknownTopicOrPartitionError.errno
 _LEFT_OUT = {errors.UnknownTopicOrPartitionError, errors.TopicAuthorizationFailedError}
 """What concerns one topic and not the group."""
+_UNANSWERED = (errors.RequestTimedOutError, errors.KafkaConnectionError)
 _FENCED = {errors.UnknownMemberIdError, errors.IllegalGenerationError, errors.RebalanceInProgressError}
 
 
@@ -44,6 +45,8 @@ class GroupCoordinator:
         self._reach = reach
         self._deadline = deadline
         self._node: int | None = None
+        self._unanswered = 0
+        """Requests of which nobody knows what became."""
 
     async def committed(self) -> dict[Partition, Committed]:
         """Return everything that the group has committed."""
@@ -74,12 +77,14 @@ class GroupCoordinator:
         request = OffsetCommitRequest(
             self._group, *membership, OffsetCommitRequest.DEFAULT_RETENTION_TIME, list(by_topic.items())
         )
+        unanswered = self._unanswered
         response = await self._ask(request, _commit_errors)
         answers = [(Partition(topic, number), error) for topic, given in response.topics for number, error in given]
         refused = errors.TopicAuthorizationFailedError.errno
         return Taken(
             frozenset(at for at, error in answers if error == 0),
             frozenset(at.topic for at, error in answers if error == refused),
+            is_doubtful=self._unanswered > unanswered,
         )
 
     async def affirm(self, membership: Membership) -> None:
@@ -114,6 +119,7 @@ class GroupCoordinator:
                     raise errors.for_code(error)
             except errors.KafkaError as error:
                 self._node = None
+                self._unanswered += isinstance(error, _UNANSWERED)
                 if not error.retriable or type(error) in _FENCED:
                     raise
                 await asyncio.sleep(_RETRY_PAUSE)

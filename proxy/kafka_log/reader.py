@@ -20,6 +20,8 @@ from proxy.positions.share import Share, Shares
 
 _say = structlog.get_logger("tidegate.kafka")
 
+_FAILURE_PAUSE = 0.1
+"""Seconds that a read takes at least where the consumer fails: until it has joined anew it may do so without end."""
 _GRACE = 0.1
 """Seconds beyond `wait` after which a read that the library holds back, as it does in a rebalance, is given up."""
 
@@ -98,13 +100,13 @@ class Reader:
             case errors.NoOffsetForPartitionError():
                 pass  # it was looked for between the assignment and `Placing.begin`, which answers it
             case errors.GroupAuthorizationFailedError():
-                self._reach.lost("group", "this login may not use the consumer group")
+                await self._rejoin("this login may not use the consumer group", shares)
             case _ if isinstance(error, _MISCONFIGURED):
                 raise LogError(f"the log refuses the consumer group; see log.group and log.session_timeout: {error}")
             case _:
-                await self._rejoin(error, shares)
+                await self._rejoin(str(error), shares)
 
-    async def _rejoin(self, error: errors.KafkaError, shares: Shares) -> None:
+    async def _rejoin(self, why: str, shares: Shares) -> None:
         """Take part in the group anew after a failure that the library doesn't know: its heartbeats may have ended."""
         for is_last in (False, True):
             # Without a turn of the loop nothing new can have failed. The library tells whoever waits, and keeps the
@@ -119,9 +121,10 @@ class Reader:
                     raise LogError(f"the log's consumer has come to an end: {end}") from end
             else:
                 break
-        self._reach.lost("group", str(error))
+        self._reach.lost("group", why)
         if shares:
             self._on_left()
+        await asyncio.sleep(_FAILURE_PAUSE)
 
     def _give_up(self, at: TopicPartition, error: Exception, shares: Shares) -> None:
         """Read the partition no more in this assignment."""

@@ -9,6 +9,7 @@ How the commits of an epoch are kept from meeting the next one:
   abandoned; its request, if written, stands before the final one on the same connection, which the broker answers in
   order. If that connection was replaced in between, it could still come last: until the next generation begins, which
   fences it. The positions committed are then older ones of the same epoch: duplicates within its cap, never a loss.
+  So that they don't stay where nothing follows, what is done is committed once more a while after such a commit.
 - Every commit names the generation of its own epoch, whatever the consumer's is by then.
 - Subscribing anew drops the consumer's assignment at once, before any callback; so `KafkaLog.subscribe` ends the epoch
   itself first.
@@ -28,6 +29,10 @@ from proxy.positions.port import Fetches, Group, Membership
 from proxy.positions.share import Share, Shares
 
 _say = structlog.get_logger("tidegate.positions")
+
+
+REPEAT_AFTER = 5.0
+"""Seconds after which what is done is committed once more, if an older commit may have come last by then."""
 
 
 class Epoch:
@@ -53,6 +58,8 @@ class Epoch:
         self._commits = asyncio.Lock()
         self._endings = asyncio.Lock()
         self._ending: Shares = {}
+        self._repeat_at: float | None = None
+        """When everything is to be committed once more."""
         self._leaves_out = False
         """The group did not take all of the last commit."""
         self.shares: Shares = {}
@@ -64,6 +71,7 @@ class Epoch:
         self._placing.begin(shares)
         self.shares = shares
         self._membership = membership
+        self._repeat_at = None
 
     async def end(self) -> None:
         """End the epoch: nothing is owned from now on; return after the final commit, or its failure."""
@@ -98,6 +106,12 @@ class Epoch:
         taken = await self._commit(lambda: [share for share in shares if self.shares.get(share.partition) is share])
         for share in shares:
             share.is_pinned = share.is_pinned or share.partition in taken
+
+    async def repeat(self) -> None:
+        """Commit once more what is done, if it is time to. Raises `LogError`."""
+        if self._repeat_at is not None and asyncio.get_running_loop().time() >= self._repeat_at:
+            self._repeat_at = None
+            await self._commit(lambda: list(self.shares.values()))
 
     async def affirm(self) -> bool:
         """Ask the group, by a heartbeat, whether it still knows this replica, until its epoch's final commit.
@@ -138,7 +152,12 @@ class Epoch:
             offsets = {one.partition: Committed(one.done, one.topic_id) for one in choose() if one.began is not None}
             if not offsets:
                 return {}
-            taken, refused = await self._group.commit(self._membership, offsets)
+            is_doubtful = True
+            try:
+                taken, refused, is_doubtful = await self._group.commit(self._membership, offsets)
+            finally:
+                if is_doubtful:
+                    self._repeat_at = asyncio.get_running_loop().time() + REPEAT_AFTER
             self._say_left_out(offsets.keys() - taken)
             for topic in refused:
                 self._on_refused(topic)

@@ -25,6 +25,8 @@ class Taken(NamedTuple):
     """Those of which the group has said that it took them; if any, the group also knows us."""
     refused: frozenset[str] = frozenset()
     """Topics for which this login may not commit."""
+    is_doubtful: bool = False
+    """It was asked for more than once: an older commit may be under way still, and come last."""
 
 
 class Fetches(Protocol):

@@ -5,6 +5,7 @@ import inspect
 import logging
 import ssl
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -30,6 +31,7 @@ from proxy.kafka_log.reader import Reader
 from proxy.model import Event, Partition
 from proxy.positions.share import Share
 from proxy.settings import Limits, LogSettings
+from proxy.simulation import virtual_time
 from tests.contract.log_adapters import until
 from tests.support.scripted_kafka import scripted_kafka
 from tests.wire.kafka.cluster import ScriptedCluster
@@ -254,6 +256,19 @@ async def test_the_group_is_joined_again_when_the_library_tells_a_failure_twice(
     reader = _reader(_Consumer(errors.UnknownError("heartbeat"), keeps=True), left)
     assert await reader.read(lambda: {PARTITION: Share(PARTITION, is_paused=False)}, 0.01) == {}
     assert left == ["left"]
+
+
+def test_the_bridge_does_not_spin_when_the_consumer_fails_at_every_read() -> None:
+    async def story() -> None:
+        consumer = _Consumer(*(errors.UnknownError("heartbeat") for _ in range(1_000)), keeps=True)
+        reader = _reader(consumer, [])
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                while True:
+                    await reader.read(dict, 0.05)
+        assert len(consumer.failures) > 980
+
+    virtual_time.run(story())
 
 
 @pytest.mark.parametrize("is_placed", [True, False])

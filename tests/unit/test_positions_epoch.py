@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,14 +11,15 @@ from aiokafka import TopicPartition
 from structlog.testing import capture_logs
 
 from proxy.bridge.event_log import Beginning
-from proxy.errors import AssignmentLostError
+from proxy.errors import AssignmentLostError, LogError
 from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.rebalances import Rebalances
 from proxy.model import Partition, Position
-from proxy.positions.epoch import Epoch
+from proxy.positions.epoch import REPEAT_AFTER, Epoch
 from proxy.positions.identity import Committed
 from proxy.positions.port import Membership, Taken
 from proxy.positions.share import Share
+from proxy.simulation import virtual_time
 
 AT = Partition("orders", 3)
 ME = Membership(5, "me")
@@ -59,6 +61,7 @@ class _Coordinator:
         self.open = asyncio.Event()
         self.open.set()
         self.failure: Exception | None = None
+        self.is_doubtful = False
         self.asked = 0
 
     async def commit(self, membership: Membership, offsets: Mapping[Partition, Committed]) -> Taken:
@@ -67,7 +70,7 @@ class _Coordinator:
         if self.failure is not None:
             raise self.failure
         self.commits.append((membership, dict(offsets)))
-        return Taken(frozenset(offsets) - self.unknown)
+        return Taken(frozenset(offsets) - self.unknown, is_doubtful=self.is_doubtful)
 
     async def affirm(self, _: Membership) -> None:
         self.asked += 1
@@ -125,6 +128,28 @@ async def test_the_final_commit_is_the_last_when_one_is_under_way() -> None:
     assert coordinator.commits[0] == (ME, {AT: Committed(110, "")})
     assert coordinator.commits[-1] == (ME, {AT: Committed(150, "")})
     assert len(coordinator.commits) == 2
+
+
+@pytest.mark.parametrize("failure", [None, LogError("no answer in time")])
+def test_what_is_done_is_committed_once_more_when_an_older_commit_may_come_last(failure: LogError | None) -> None:
+    async def story() -> None:
+        epoch, coordinator = _epoch(_Owner({AT: 149}))
+        await epoch.commit({AT: 104})
+        await asyncio.sleep(2 * REPEAT_AFTER)
+        await epoch.repeat()
+        assert coordinator.asked == 1, "nothing was in doubt"
+        coordinator.failure, coordinator.is_doubtful = failure, True
+        with suppress(LogError):
+            await epoch.commit({AT: 109})
+        coordinator.failure, coordinator.is_doubtful = None, False
+        await epoch.commit({AT: 119})
+        for _ in range(4):
+            await asyncio.sleep(REPEAT_AFTER / 2)
+            await epoch.repeat()
+        assert [offsets[AT].offset for _, offsets in coordinator.commits][-2:] == [120, 120]
+        assert coordinator.asked == 4
+
+    virtual_time.run(story())
 
 
 async def test_the_owner_is_told_how_far_the_last_commit_has_come_when_an_epoch_ends() -> None:
