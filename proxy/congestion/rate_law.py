@@ -13,8 +13,11 @@ from proxy.settings import ClassBudget
 
 DOUBLING = 0.5
 """Seconds in which slow start doubles the rate."""
-EMPTY_FOR = 0.2
-"""Seconds for which the queues must have been empty each time before a rate is searched anew; a cut drains for less."""
+EMPTY_FOR = 0.4
+"""Seconds for which the queues must have been empty each time before a rate is searched anew.
+
+At the right rate chance leaves them empty for less.
+"""
 SEARCH_DOUBLING = 0.3
 """Seconds in which a rate doubles in front of empty queues: what was seen to drain is a lower bound then."""
 FEEDBACK = 0.1

@@ -111,7 +111,7 @@ class MemoryWorld:
         return "fan"
 
     def made(self, limits: Limits, **route: Any) -> PublishLane:
-        return self.broker.lane("memory", Route(**{"exchange": "", **route}), limits, backoff=0.01)
+        return self.broker.lane("memory", Route(**{"exchange": "", **route}), limits, backoff=0.01, backoff_limit=0.1)
 
     def monitor(self) -> DepthMonitor:
         return self.broker.monitor()

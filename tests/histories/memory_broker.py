@@ -17,7 +17,7 @@ from proxy.publish_lane import PublishLane
 from proxy.publish_lane.frames import message_id
 from proxy.publish_lane.headers import UnfitError, routing_key
 from proxy.publish_lane.wire import Sent, WireEvents
-from proxy.settings import BrokerSettings, Limits, Route
+from proxy.settings import Limits, Route
 from proxy.simulation.virtual_time import PROCESS
 from tests.histories.memory_wire import MemoryWire, Refusal, Trouble, Verdict
 
@@ -95,8 +95,10 @@ class MemoryBroker:
         """Take all bindings of an exchange away."""
         self._bindings[exchange].clear()
 
-    def lane(self, name: str, route: Route, limits: Limits, *, backoff: float = 0.2) -> PublishLane:
-        """Return a lane over a connection of its own."""
+    def lane(
+        self, name: str, route: Route, limits: Limits, *, backoff: float = 0.2, backoff_limit: float = 2.0
+    ) -> PublishLane:
+        """Return a lane over a connection of its own; the pauses before it connects are as by default."""
         return PublishLane(
             name,
             _MemoryConnector(self, name),
@@ -104,7 +106,7 @@ class MemoryBroker:
             window_bytes=route.in_flight_bytes,
             limits=limits,
             backoff=backoff,
-            backoff_limit=BrokerSettings.model_fields["backoff_limit"].default,
+            backoff_limit=backoff_limit,
         )
 
     def monitor(self) -> "MemoryMonitor":

@@ -141,7 +141,7 @@ def test_it_is_as_quick_as_before_within_two_seconds_when_the_consumers_come_bac
 
 def test_a_rate_doubles_every_third_of_a_second_when_the_queue_stays_empty() -> None:
     route = at_work()
-    before = route.see(0.3, 0).rates[-1]
+    before = route.see(0.5, 0).rates[-1]
     assert route.see(0.6, 0).rates[-1] == pytest.approx(4 * before, rel=0.2)
 
 
