@@ -48,10 +48,16 @@ class GroupCoordinator:
         self._unanswered = 0
         """Requests of which nobody knows what became."""
 
-    async def committed(self) -> dict[Partition, Committed]:
-        """Return everything that the group has committed."""
+    async def committed(self) -> dict[Partition, Committed | None]:
+        """Return everything that the group has committed; None is what it can't tell of now."""
         response = await self._ask(OffsetFetchRequest(self._group, None), _fetch_errors)
-        return _offsets(response)
+        untold = {
+            Partition(topic, number): None
+            for topic, answers in response.topics
+            for number, _, _, error in answers
+            if error
+        }
+        return {**_offsets(response), **untold}
 
     async def progress(self) -> dict[Partition, Committed]:
         """Return the same within a second, over a connection on which no commit waits; the caller says its failures."""

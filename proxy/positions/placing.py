@@ -82,12 +82,13 @@ class Placing:
         asked = {share.partition.topic for share in (*fresh, *astray)}
         asked |= self._looks.due((topic for topic, _ in shares), now)
         ids = await self._offsets.topic_ids(asked) if asked else {}
-        committed = await self._group.committed() if fresh else {}
+        committed, untold = await self._committed() if fresh else ({}, set())
         if current() is not shares:
             return True  # that epoch has ended; the next one calls for attention itself
         for share in shares.values():
-            self._identify(share, committed.get(share.partition), ids.get(share.partition.topic))
-        ours = [share for share in (*fresh, *astray) if share.partition.topic in ids and not share.successor]
+            if share.partition not in untold:
+                self._identify(share, committed.get(share.partition), ids.get(share.partition.topic))
+        ours = [one for one in (*fresh, *astray) if one.partition not in untold and self._is_known(one, ids)]
         known = [share for share in ours if share.began is None]
         adrift = [share for share in ours if share.unavailable is not None]
         gone = [share for share in shares.values() if share.successor and now - share.noticed_at >= SETTLE_SECONDS]
@@ -95,12 +96,7 @@ class Placing:
         bounds = await self._bounds([*adrift, *gone])
         if current() is not shares:
             return True
-        for share in known:
-            if (start := starts.get(share.partition)) is not None:
-                is_pinned = share.partition in committed or self._start == EARLIEST
-                self._begin_at(
-                    share, start, committed.get(share.partition), ends.get(share.partition), is_pinned=is_pinned
-                )
+        self._begin_all(known, starts, committed, ends)
         for share in adrift:
             if (found := bounds.get(share.partition)) is not None:
                 self._replace(share, *found)
@@ -110,6 +106,15 @@ class Placing:
         return not any(
             share.began is None or share.unavailable is not None or share.successor for share in shares.values()
         )
+
+    async def _committed(self) -> tuple[dict[Partition, Committed], set[Partition]]:
+        """Return what is committed, and of what it can't be told: begun like the rest, all of that would come again."""
+        told = await self._group.committed()
+        return {at: one for at, one in told.items() if one is not None}, {at for at, one in told.items() if one is None}
+
+    @staticmethod
+    def _is_known(share: Share, ids: Mapping[str, str]) -> bool:
+        return share.partition.topic in ids and not share.successor
 
     def _identify(self, share: Share, committed: Committed | None, told: str | None) -> None:
         """Compare the id that the topic has now with that of the log we know; None or empty: it can't be told now."""
@@ -158,6 +163,19 @@ class Placing:
             self._offsets.offsets(dict.fromkeys(wanted, EARLIEST)), self._offsets.ends(wanted)
         )
         return {at: (first[at], end[at]) for at in wanted if at in first and at in end}
+
+    def _begin_all(
+        self,
+        shares: Collection[Share],
+        starts: Mapping[Partition, int],
+        committed: Mapping[Partition, Committed],
+        ends: Mapping[Partition, int],
+    ) -> None:
+        for share in shares:
+            at = share.partition
+            if (start := starts.get(at)) is not None:
+                is_pinned = at in committed or self._start == EARLIEST
+                self._begin_at(share, start, committed.get(at), ends.get(at), is_pinned=is_pinned)
 
     def _begin_at(
         self, share: Share, offset: int, committed: Committed | None, end: int | None, *, is_pinned: bool

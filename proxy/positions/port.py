@@ -75,8 +75,8 @@ class Offsets(Protocol):
 class Group(Protocol):
     """What the group's coordinator is asked. Every method raises `LogError` if it refuses or doesn't answer in time."""
 
-    async def committed(self) -> Mapping[Partition, Committed]:
-        """Return everything that the group has committed."""
+    async def committed(self) -> Mapping[Partition, Committed | None]:
+        """Return everything that the group has committed; None is what it can't tell of now."""
         ...
 
     async def progress(self) -> Mapping[Partition, Committed]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from proxy.kafka_log.slices import SLICE_EVENTS
 from proxy.model import Outcome, Partition
 from proxy.simulation.virtual_time import VirtualTimeLoop
 from proxy.steering.gate import Gate
@@ -47,7 +48,8 @@ def _beyond(world: World, replica: Replica) -> Iterator[str]:
     for listener in listeners.values():
         inbox = listener.inbox
         # What failed comes back to the inbox, so that what is in flight and what waits for it add to it.
-        bound = limits.inbox_events - 1 + max(1, len(inbox.flows)) * plan.fetch_events + 2 * route.in_flight_events
+        fetched = max(1, len(inbox.flows)) * plan.fetch_events if plan.wire is None else SLICE_EVENTS
+        bound = limits.inbox_events - 1 + fetched + 2 * route.in_flight_events
         waiting = sum(flow.waiting for flow in inbox.flows.values())
         if waiting > bound:
             yield f"{waiting} events wait in the inbox of {listener.event_type.name}, at most {bound} may"

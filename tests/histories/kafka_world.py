@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextvars import Context, copy_context
 from typing import Any
 
+from proxy.bridge.event_log import Beginning
 from proxy.model import Partition
 from proxy.positions.identity import Committed
 from proxy.simulation.virtual_time import PROCESS
@@ -83,6 +84,7 @@ class KafkaWorld(World):
         """The group, as its coordinator keeps it."""
         self.coordinated.on_joining = lambda _: self.witness.on_joining()
         self.cluster.on_commit = self._on_commit
+        self.witness.on_begin = self._on_begin
         self._nodes = [Node(number, self.cluster, _process_of) for number in self.cluster.addresses]
         for node in self._nodes:
             self.network.serve(self.cluster.at(node.number), node.serve)
@@ -121,14 +123,18 @@ class KafkaWorld(World):
         taken = {one.log._settings.group_instance_id for one in self.replicas if isinstance(one.log, WatchedKafkaLog)}
         return next(place for number in range(len(taken) + 1) if (place := f"place-{number}") not in taken)
 
+    def _on_begin(self, at: Partition, beginning: Beginning) -> None:
+        """Forget what lies before the latest, where reading begins there, until something is committed."""
+        if self.plan.settings.log.start != "earliest" and self._first.get(at) == beginning.topic_id:
+            facts = self.witness.facts
+            track = facts.tracks.get(at)
+            facts.forget(fact for fact in (track.facts if track else ()) if fact.offset < beginning.first)
+
     def _on_commit(self, replica: str, offsets: Mapping[Partition, Committed]) -> None:
-        """Let the witness judge a commit; what lies before the latest, where reading begins there, is nobody's loss."""
-        if self.plan.settings.log.start != "earliest":
-            for at, (offset, topic_id) in offsets.items():
-                if self._first.pop(at, None) == topic_id:
-                    facts = self.witness.facts
-                    track = facts.tracks.get(at)
-                    facts.forget(fact for fact in (track.facts if track else ()) if fact.offset < offset)
+        """Let the witness judge a commit."""
+        for at, (_, topic_id) in offsets.items():
+            if self._first.get(at) == topic_id:
+                del self._first[at]
         self.witness.on_commit(replica, offsets)
 
     def _new_task(self, loop: asyncio.AbstractEventLoop, work: Any, context: Context | None = None) -> Any:

@@ -51,6 +51,8 @@ class Witness:
         self.most_violations = MOST_VIOLATIONS
         self.on_most: Callable[[], object] = lambda: None
         """Called when there are as many violations as are told."""
+        self.on_begin: Callable[[Partition, Beginning], object] = lambda *_: None
+        """Called when a replica begins to read a partition."""
         self.steps: list[tuple[float, str]] = []
         """What happened and when, in short."""
         self.epochs: dict[tuple[str, Partition], Epoch] = {}
@@ -120,6 +122,7 @@ class Witness:
 
     def on_begun(self, replica: str, partition: Partition, beginning: Beginning) -> None:
         """Note where a replica begins to read a partition."""
+        self.on_begin(partition, beginning)
         self.ranges.begin(replica, partition, self.epochs[replica, partition], beginning)
 
     def on_taken(self, partition: Partition, booked: Booked, end: int) -> None:

@@ -19,7 +19,7 @@ from proxy.kafka_log.inquiry import Inquiry
 from proxy.kafka_log.rebalances import Rebalances
 from proxy.model import Partition
 from proxy.positions.identity import Committed
-from proxy.positions.port import LATEST, Membership
+from proxy.positions.port import LATEST, Membership, Taken
 from proxy.settings import Limits, LogSettings
 
 SETTINGS = LogSettings(hosts=["h:1"], group="g")
@@ -134,9 +134,8 @@ async def test_no_partition_counts_as_never_committed_when_the_answer_can_not_te
     with pytest.raises(LogError, match="refuses"):
         await coordinator(lambda _: SimpleNamespace(topics=told, error_code=0)).committed()
     del told[0][1][1]
-    assert await coordinator(lambda _: SimpleNamespace(topics=told, error_code=0)).committed() == {
-        ONE: Committed(7, "")
-    }
+    answer = await coordinator(lambda _: SimpleNamespace(topics=told, error_code=0)).committed()
+    assert answer == {ONE: Committed(7, ""), Partition("gone", 0): None}
 
 
 async def test_a_commit_is_a_log_error_when_it_is_refused_or_takes_too_long() -> None:
@@ -154,7 +153,7 @@ async def test_a_commit_counts_for_what_the_answer_says_when_a_topic_is_unknown_
     answer = SimpleNamespace(topics=[("orders", [(0, 0), (1, unknown)]), ("secret", [(0, refused)])])
     wanted = {ONE: Committed(5, ""), TWO: Committed(5, ""), Partition("secret", 0): Committed(5, "")}
     taken = await coordinator(lambda _: answer).commit(Membership(1, "me"), wanted)
-    assert taken == (frozenset({ONE}), frozenset({"secret"}))
+    assert taken == Taken(frozenset({ONE}), frozenset({"secret"}))
 
 
 async def test_nothing_is_asked_when_the_log_has_been_left() -> None:
