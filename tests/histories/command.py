@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -26,6 +27,7 @@ from tests.histories.shrink import smallest
 
 EXIT_VIOLATION = 1
 Draw = Callable[[int], Plan]
+_PLANS = {"memory": memory_plan, "wire": wire_plan}
 MOST_SHOWN = 5
 """Failing seeds that are shown with their steps; all are named."""
 PROGRESS_SECONDS = 10.0
@@ -65,8 +67,13 @@ def _end(signum: int, _frame: FrameType | None) -> NoReturn:
     os._exit(128 + signum)
 
 
+def _draw(plans: str, seed: int) -> Plan:
+    plan: Plan = _PLANS[plans].draw(seed)
+    return plan
+
+
 def _done(options: argparse.Namespace) -> int:
-    draw = wire_plan.draw if options.wire else memory_plan.draw
+    draw = partial(_draw, "wire" if options.wire else "memory")
     if options.replay is not None:
         plan = draw(options.replay)
         return _replay(plan if options.only is None else plan.only(options.only))
