@@ -7,7 +7,8 @@ A connection given up costs what is in flight a second delivery at worst; theref
 for confirms, as often as that deadline itself may do it.
 
 A channel that confirms nothing at all may wait in vain for a node that is silent (see `refusals`), while a fresh one
-would not: it is given up as early, and the next with twice the patience.
+would not: it is given up as early, and from the fourth in a row on the next with twice the patience. Before its first
+ack only a few events are open on it (`pieces.UNPROVEN_EVENTS`): no more are in doubt then.
 
 Likewise a host that does not answer may be silent while the next one would answer at once; but if none does, all may
 only be slow, and then each gets its time. Before any has let the lane in nobody knows how slow they are: each attempt
@@ -27,6 +28,8 @@ TIMES = 5.0
 LONGEST = 5.0
 """... but no more seconds: a queue that changed its leader has let confirms wait for longer once, and means nothing."""
 
+QUICK_CHANNELS = 3
+"""So many channels in a row that confirm nothing are given up as early: a queue finds its next leader meanwhile."""
 QUICK_ATTEMPTS = 6
 """So many attempts to connect with hosts that have let in before are given up as early: two rounds of three hosts."""
 DOUBLINGS = 10
@@ -125,7 +128,7 @@ class Patience:
         if written - self._opened > YOUNG:
             return self.deadline
         if self._is_mute:
-            return min(self.deadline, doubled(self.short, self._in_vain))
+            return min(self.deadline, doubled(self.short, max(0, self._in_vain + 1 - QUICK_CHANNELS)))
         return self.deadline if now - self._lost_at < self.deadline else self.short
 
     def lose(self, now: float) -> None:
