@@ -584,7 +584,7 @@ class EventLogContract:
     ) -> None:
         await world.create(topic, 2)
         for partition in (0, 1):
-            await world.produce(topic, numbered(10), partition=partition)
+            await world.produce(topic, numbered(10), partition)
         first, owner = await join()
         second, another = await join()
 
