@@ -73,7 +73,7 @@ class Happenings:
         self.foreign: dict[str, int] = dict.fromkeys(self.scenario.queues, 0)
         """Published by others so far."""
         self.foreign_rate: dict[str, float] = dict.fromkeys(self.scenario.queues, 0.0)
-        self.scalings: list[float] = []
+        self.scalings: list[tuple[float, int]] = []
         self._down = False
         self._took: dict[str, float] = {}
         """Seconds that events really lasted, where they take the time they need."""
@@ -208,4 +208,4 @@ class Happenings:
     def _scale(self, services: Services, count: int) -> None:
         if services.is_connected and services.consumers not in {0, count}:
             services.set_consumers(count)
-            self.scalings.append(time.monotonic() - self.start)
+            self.scalings.append((time.monotonic() - self.start, count))
