@@ -261,6 +261,10 @@ class Scenario(Part):
         """Return the route of a stream."""
         return self.streams[stream].route or next(iter(self.routes))
 
+    def route_to(self, queue: str) -> str:
+        """Return the first route that leads to a queue."""
+        return next(name for name, route in self.routes.items() if queue in route.queues)
+
     def queue_of(self, happening: Happening) -> str:
         """Return the queue to which something happens."""
         return happening.queue or next(iter(self.queues))

@@ -257,7 +257,7 @@ class _Run:
     def _wanted(self, name: str, queue: ModelQueue, rule: Autoscale) -> int | None:
         """Return how many consumers the rule wants; None if it knows nothing."""
         if rule.by == "wanted":
-            route = next(route for route, its in self._scenario.routes.items() if name in its.queues)
+            route = self._scenario.route_to(name)
             told = [
                 demand.wanted.consumers
                 for replica in self._replicas
