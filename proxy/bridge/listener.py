@@ -77,6 +77,8 @@ class Listener:
         self._most = route.in_flight_events
         self._lane = lane
         self._statistics = statistics
+        self._way = route.way(event_type.name, event_type.routing_key)
+        statistics.open(rank, self._way)
         self._around = around
         self._sending: list[Batch] = []
         self._wake = asyncio.Event()
@@ -214,7 +216,7 @@ class Listener:
 
     def on_confirmed(self, events: Sequence[Event], seconds: float | None, overtaken: int) -> None:
         """Count confirmed events."""
-        self._statistics.on_confirmed(self._rank, len(events), seconds)
+        self._statistics.on_confirmed(self._rank, len(events), seconds, self._way)
         self.counts.on_confirmed(events, seconds, overtaken, self._around.wall())
 
     def on_failed(self, outcome: Outcome, count: int, *, congestion: bool) -> float:

@@ -60,7 +60,8 @@ def validate(model: type[P], item: Item, mistakes: Mistakes) -> P | None:
 
 
 def _note(model: type[Part], item: Item, detail: Any, mistakes: Mistakes) -> None:
-    kind, path = detail["type"], detail["loc"]
+    # What may have one of two forms is at the same place in both.
+    kind, path = detail["type"], tuple(key for key in detail["loc"] if not str(key).startswith("<"))
     place, left = find(item, path)
     annotation, metadata = _spot(model, path)
     if kind == "missing":

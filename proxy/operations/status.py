@@ -11,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.broker import Lane, LaneState
 from proxy.bridge.event_log import Standing
+from proxy.congestion.group import Tether
 from proxy.model import Partition
 from proxy.recording.recorder import Recorder
 from proxy.steering.depths import Depths
@@ -65,6 +66,7 @@ class Status:
         yield self._per_route()
         yield self._verdicts()
         yield from self._budgets()
+        yield from self._judged_queues()
         yield self._per_queue()
         yield from self._per_class()
         yield from self._per_type()
@@ -99,6 +101,28 @@ class Status:
         yield rates
         yield delays
         yield drains
+
+    def _judged_queues(self) -> Iterable[Family]:
+        labels = ["route", "queue"]
+        delays = GaugeMetricFamily("tidegate_judged_queue_delay_seconds", "Of a queue judged by itself.", labels=labels)
+        drains = GaugeMetricFamily("tidegate_judged_queue_drain_rate_events", "Per second.", labels=labels)
+        unacked = GaugeMetricFamily("tidegate_queue_unacked_messages", "At its consumers.", labels=labels)
+        rules = GaugeMetricFamily("tidegate_ruling_queue", "1: the verdict rests on it.", labels=labels)
+        states = GaugeMetricFamily("tidegate_queue_counts", "0: absent or resting.", labels=labels)
+        for name, told in self._recorder.verdicts.last_of_budgets.items():
+            for view in told.queues:
+                if not view.name:
+                    continue
+                place = [name, view.name]
+                if view.delay is not None:
+                    delays.add_metric(place, view.delay)
+                if view.estimate is not None:
+                    drains.add_metric(place, view.estimate.rate)
+                if view.unacked is not None:
+                    unacked.add_metric(place, view.unacked)
+                rules.add_metric(place, float(view.name == told.ruled_by))
+                states.add_metric(place, float(told.states[view.name] in {Tether.ACTIVE, Tether.LINGER}))
+        yield from (delays, drains, unacked, rules, states)
 
     def _stalls(self) -> Family:
         stalls = GaugeMetricFamily("tidegate_standing_partitions", "Not read though wanted.", labels=["cause"])
