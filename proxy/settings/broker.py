@@ -186,8 +186,12 @@ class JudgedQueue(Part):
         return None if routing_key.constant is None else routing_key.constant in self.routing_keys
 
 
+FORMS = ("<text>", "<mapping>")
+"""What pydantic calls the two forms of a queue, in the path of a mistake."""
+
+
 def _form(value: object) -> str:
-    return "<text>" if isinstance(value, str) else "<mapping>"
+    return FORMS[0] if isinstance(value, str) else FORMS[1]
 
 
 QueueEntry = Annotated[
