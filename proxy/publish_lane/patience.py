@@ -24,10 +24,12 @@ YOUNG = 10.0
 SHORTEST = 2.0
 """Seconds it lasts at least."""
 TIMES = 5.0
-"""... and so many times the slowest confirm seen. Larger: fewer second deliveries by slow brokers, later recovery."""
+"""... and so many times the slowest confirm of late. Larger: fewer second deliveries if slow, later recovery."""
 LONGEST = 5.0
 """... but no more seconds: a queue that changed its leader has let confirms wait for longer once, and means nothing."""
 
+HALF_FORGOTTEN = 10.0
+"""Seconds in which half of the slowest confirm is forgotten, as others come."""
 QUICK_CHANNELS = 3
 """So many channels in a row that confirm nothing are given up as early: a queue finds its next leader meanwhile."""
 QUICK_ATTEMPTS = 6
@@ -60,8 +62,8 @@ class HostPatience:
         return min(self.deadline, max(SHORTEST, TIMES * self._slowest)) if quick else self.deadline
 
     def saw(self, seconds: float) -> None:
-        """Take note of how long a host took."""
-        self._slowest = max(self._slowest, seconds)
+        """Take note of how long a host took; half of what was slowest before is forgotten by that."""
+        self._slowest = max(seconds, self._slowest / 2)
         self._in_vain = 0
 
     def lose(self) -> None:
@@ -96,8 +98,10 @@ class Patience:
     """What one lane remembers, over all its connections; `deadline` is that for confirms, in seconds."""
 
     deadline: float
-    slowest: float = 0.0
-    """Seconds of the slowest confirm."""
+    _slowest: float = 0.0
+    """Seconds of the slowest confirm, as far as it is not forgotten."""
+    _seen: float = -inf
+    """When the last one came."""
     _opened: float = 0.0
     """When the channel was opened."""
     _is_mute: bool = True
@@ -110,16 +114,17 @@ class Patience:
     @property
     def short(self) -> float:
         """Seconds that a confirm may take while nothing is out of the ordinary."""
-        return min(self.deadline, max(SHORTEST, min(LONGEST, TIMES * self.slowest)))
+        return min(self.deadline, max(SHORTEST, min(LONGEST, TIMES * self._slowest)))
 
     def open(self, now: float) -> None:
         """Take note that another channel is in use."""
         self._opened = now
         self._is_mute = True
 
-    def saw(self, seconds: float) -> None:
-        """Take note of a confirm."""
-        self.slowest = max(self.slowest, seconds)
+    def saw(self, seconds: float, now: float) -> None:
+        """Take note of a confirm; what was slow in an outage is no measure long after it."""
+        self._slowest = max(seconds, self._slowest * 0.5 ** ((now - self._seen) / HALF_FORGOTTEN))
+        self._seen = now
         self._is_mute = False
         self._in_vain = 0
 

@@ -205,7 +205,7 @@ class Session:
             if acked:
                 known.is_proven = True
                 self._refusals.on_ack(now)
-                self._patience.saw(max((one.seconds or 0.0 for one in resolved), default=0.0))
+                self._patience.saw(max((one.seconds or 0.0 for one in resolved), default=0.0), now)
             else:
                 self._refusals.on_nack(now)
             self._outcomes.add(resolved)

@@ -29,8 +29,25 @@ def test_two_rounds_are_short_when_a_host_has_let_in_before() -> None:
 def test_a_host_has_five_times_what_the_slowest_took_when_hosts_are_slow() -> None:
     patience = HostPatience(10.0)
     patience.saw(1.5)
-    patience.saw(0.1)
     assert limits(patience, 1) == [7.5]
+    patience.saw(0.1)
+    assert limits(patience, 1) == [3.75]
+
+
+def test_an_outage_is_forgotten_when_confirms_are_quick_for_a_minute() -> None:
+    patience = Patience(30.0)
+    patience.saw(7.0, 100.0)
+    assert patience.short == 5.0
+    for second in range(60):
+        patience.saw(0.01, 101.0 + second)
+    assert patience.short == 2.0
+
+
+def test_a_slow_login_is_forgotten_when_later_ones_are_quick() -> None:
+    patience = HostPatience(10.0)
+    for seconds in (8.0, 0.1, 0.1, 0.1, 0.1, 0.1):
+        patience.saw(seconds)
+    assert patience.limit == 2.0
 
 
 def test_rounds_are_short_again_when_a_host_let_in_after_many_attempts() -> None:
