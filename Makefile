@@ -91,7 +91,7 @@ demo: setup ## order confirmations, brand alerts and a campaign through real bro
 	@$(BIN)/python -m load.demo
 
 .PHONY: control
-control: setup ## control off, the seed's loop and class_budget in a dozen scenarios on real brokers, with curves (45 minutes)
+control: setup ## control off, the seed's loop and class_budget in a dozen scenarios on real brokers, with curves (an hour)
 	@$(BIN)/python -m load.control --json out/control.json
 
 .PHONY: faults

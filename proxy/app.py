@@ -31,9 +31,11 @@ from proxy.operations.status import Status
 from proxy.recording.recorder import Recorder
 from proxy.settings import EventType, Settings
 from proxy.steering.depths import Depths
+from proxy.steering.group_backlog import Backlogs
 from proxy.steering.insights import Insights
 from proxy.steering.other_replicas import OtherReplicas
 from proxy.steering.policies import Policies
+from proxy.steering.wanted import WantedConsumers
 
 _say = structlog.get_logger("tidegate")
 
@@ -107,7 +109,12 @@ class App:
         self.policies = Policies(
             settings, self.control, lanes, self._others.rate, observers=[self.recorder.verdicts.on_budget_verdict]
         )
-        self.status = Status(self.assignment, lanes, self.depths, self.recorder, log.standing)
+        backlogs = Backlogs(
+            log, lambda: self.assignment.listeners, lambda topic: config.event_type_for(settings, topic)
+        )
+        last_verdict = self.recorder.verdicts.last_of_budgets.get
+        self.wanted = WantedConsumers(settings, last_verdict, backlogs, self.recorder.on_wanted)
+        self.status = Status(self.assignment, lanes, self.depths, self.recorder, log.standing, self.wanted.last)
         self._pump = Pump(log, self.assignment)
         self._committer = Committer(log, self.assignment, lease, stake, limits.commit_interval, account)
         self._catalog = Catalog(
@@ -148,6 +155,8 @@ class App:
             if self.policies.reads_others:
                 self._spawn(self._others.run(), "others")
                 self._spawn(self.policies.control(self.depths, self._insights).run(), "route control")
+            if self.wanted.is_asked_for:
+                self._spawn(self.wanted.run(), "wanted consumers")
             if self._insights is not None:
                 self._spawn(self._insights.run(), "insights")
             self._spawn(self.recorder.run(self._log, self.assignment, self.lanes, self.depths.of), "recorder")
@@ -267,7 +276,7 @@ async def serve(settings: Settings, stopping: Callable[[Callable[[], None]], Non
         yield from app.status.families()
         yield from access_families([log_login, broker.access])
 
-    admin = Admin(settings.admin, status=app.status.ready, families=families)
+    admin = Admin(settings.admin, status=app.status.ready, families=families, scaling=app.wanted.told)
     async with asyncio.TaskGroup() as side_tasks:
         beside = [
             side_tasks.create_task(metric_log.run(), name="metric log"),

@@ -34,6 +34,10 @@ CORE = (
     "capacity-half",
     "capacity-double",
     "capacity-twentieth",
+    "saw",
+    "sine",
+    "consumers-late",
+    "consumers-away",
     "types-many-low",
     "replicas-2-demand-60",
     "nacks-only",
@@ -55,8 +59,8 @@ how:
   lost               committed by Tidegate, and neither consumed nor left in a queue
 
 examples:
-  python -m load.control --json out/control.json              the core set, 45 minutes
-  python -m load.control --policy class_budget --json ...     without the others beside it, 18 minutes
+  python -m load.control --json out/control.json              the core set, an hour
+  python -m load.control --policy class_budget --json ...     without the others beside it, 25 minutes
   python -m load.control flash-campaign --json out/flash.json one scenario, 4 minutes
   python -m load.control mine.yaml --policy static --policy class_budget --json out/mine.json
   python -m load.control --all --json out/control.json        all that can be done for real, hours

@@ -1,4 +1,7 @@
-"""Stands between Tidegate and RabbitMQ, so that its monitors can be cut off while its publishing goes on."""
+"""Stands between Tidegate and RabbitMQ, so that its monitors can be cut off while its publishing goes on.
+
+It can be far away, too: what RabbitMQ says to whoever is no monitor comes later then.
+"""
 
 import asyncio
 
@@ -11,10 +14,11 @@ INTRODUCTION_BYTES = 4096
 
 
 class Relay(Door):
-    """Passes on connections to 127.0.0.1; a context manager."""
+    """Passes on connections to 127.0.0.1, answers `delay` seconds late; a context manager."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, delay: float = 0.0) -> None:
         super().__init__(port)
+        self._delay = delay
         self._is_cut = False
         self._monitors: set[asyncio.StreamWriter] = set()
 
@@ -52,9 +56,12 @@ class Relay(Door):
         into.transport.abort()
         back.transport.abort()
 
-    @staticmethod
-    async def _back(out: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _back(self, out: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        later = asyncio.get_running_loop().call_later
         while data := await out.read(READ_BYTES):
-            writer.write(data)
+            if self._delay and writer not in self._monitors:
+                later(self._delay, writer.write, data)  # equal delays: in order
+            else:
+                writer.write(data)
             await writer.drain()
         writer.transport.abort()

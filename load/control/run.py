@@ -150,8 +150,9 @@ class Run:
             await asyncio.gather(*(kafka.create(topic.name, topic.partitions) for topic in several))
 
     async def _relay(self, running: AsyncExitStack) -> Relay | None:
-        if any(event.what == "monitor_lost" for event in self._scenario.events):
-            return await running.enter_async_context(Relay(self._stack.amqp_port))
+        delay = self._scenario.confirm_delay
+        if delay or any(event.what == "monitor_lost" for event in self._scenario.events):
+            return await running.enter_async_context(Relay(self._stack.amqp_port, delay))
         return None
 
     async def _serve(self, running: AsyncExitStack) -> None:

@@ -33,6 +33,15 @@ class Beginning:
     """One past the last position there was then; None: the log did not tell."""
 
 
+class Extent(NamedTuple):
+    """How much of a partition the whole group has before it, as the log counts its positions."""
+
+    committed: int
+    """Everything before it the group has done with."""
+    end: int
+    """One past the last position there is."""
+
+
 class Standing(NamedTuple):
     """Why a partition stands still that is to be read."""
 
@@ -159,6 +168,14 @@ class EventLog(Protocol):
         does not read: replicas of one group may read different ones. Left out is what this replica owns, from the
         assignment to its last commit; nothing is left for a replica that is alone.
         Raises `LogError` if unanswered within a second. Never delays a commit.
+        """
+        ...
+
+    async def extents(self, topics: Collection[str]) -> Mapping[Partition, Extent]:
+        """Return for each partition of the topics how far the group has come in it, and where it ends.
+
+        Whoever owns it: every replica gets the same answer. Left out is where the group has committed nothing yet, and
+        what the log can't tell of now. Raises `LogError` if unanswered within some seconds. Never delays a commit.
         """
         ...
 

@@ -37,7 +37,7 @@ def describe(settings: Settings) -> str:
         window = f"{route.in_flight_events} events / {size_text(route.in_flight_bytes)}"
         exchange = route.exchange or "(default exchange)"
         lines.append(
-            f"route    {name}: {exchange}, {judged}, {route.policy}{_cap(route)}, in flight {window}, "
+            f"route    {name}: {exchange}, {judged}, {route.policy}{_cap(route)}{_scaling(route)}, in flight {window}, "
             f"{by_route[name]} types"
         )
     for rank, (name, priority) in enumerate(settings.classes.items()):
@@ -172,6 +172,13 @@ def _apart(first: str, second: str) -> bool:
 
 def _has_budgets(settings: Settings) -> bool:
     return any(route.policy == "class_budget" for route in settings.routes.values())
+
+
+def _scaling(route: Route) -> str:
+    if route.scaling is None:
+        return ""
+    unit, seconds = route.scaling.consumers_per_process, duration_text(route.scaling.work_off)
+    return f", wanted consumers in multiples of {unit}, a backlog done in {seconds}"
 
 
 def _cap(route: Route) -> str:

@@ -104,6 +104,18 @@ class Divider:
             self._serve(granted)
         return granted
 
+    def set_stock(self, pool: int, tokens: float, now: float) -> list[Ticket]:
+        """Give a pool `tokens` instead of a rate, until it is told otherwise; debts stay, what was not used is gone.
+
+        Return what is granted by now.
+        """
+        granted = self.advance(now)
+        at = self._pools[pool]
+        owed = 0.0 if at.rate == inf else min(0.0, at.balance)
+        at.rate, at.burst, at.balance = 0.0, tokens, tokens + owed
+        self._serve(granted)
+        return granted
+
     def set_trickle(self, rate: float, burst: float, now: float) -> list[Ticket]:
         """Give the lowest tier as a whole at least `rate` tokens a second while it waits; return what is granted."""
         granted = self.advance(now)

@@ -7,15 +7,18 @@ is known before a second of it is wasted.
 from collections import deque
 from dataclasses import dataclass
 from itertools import islice
+from math import sqrt
 
 SLOW = 1.0
 FAST = 0.35
 """Seconds of the two windows."""
+CHANCE = 4.0
+"""Standard deviations, of events that come by pure chance, below which a rate has fallen and did not stray."""
 SHORTEST = 0.15
 """Seconds of samples that make a rate."""
 LONGEST_GAP = 1.5
 """Seconds between two samples after which the depth counts as unknown meanwhile; the longest tick and its delay."""
-FADING = 10.0
+FADING = 1.0
 """Seconds of a lower drain rate in which a higher one, remembered, is halved: consumers that stand still may return."""
 
 
@@ -51,6 +54,8 @@ class DrainRate:
         self._capacity = 0.0
         """What the consumers took when they last had enough, in events a second."""
         self._estimated_at = 0.0
+        self._fallen: Drain | None = None
+        """The rate after the last sudden fall, until there are samples enough for another."""
         self.empty_at: float | None = None
         """When the queues were last seen empty; None if never."""
 
@@ -65,6 +70,7 @@ class DrainRate:
             return
         if self._samples and at - self._samples[-1].at > max(LONGEST_GAP, known_for):
             self._samples.clear()  # the depth was unknown for long
+            self._fallen = None
         self._samples.append(_Sample(at, ready, confirmed, sum(confirmed)))
         while len(self._samples) > 1 and self._samples[1].at <= at - SLOW:
             self._samples.popleft()
@@ -72,9 +78,9 @@ class DrainRate:
     def estimate(self, others: float) -> Drain | None:
         """Return the rates now, None if not enough was seen; `others` is what other replicas confirm, a second."""
         if not self._samples or self._samples[-1].at - self._samples[0].at < SHORTEST:
-            return None
+            return self._fallen
         slow, fast = self._over(SLOW, others), self._over(FAST, others)
-        taken = fast if fast.slope > 0 and fast.rate < slow.rate else slow
+        taken = self._sudden(slow, others) or (fast if fast.slope > 0 and fast.rate < slow.rate else slow)
         if taken.is_capacity:
             faded = self._capacity * 0.5 ** ((self._samples[-1].at - self._estimated_at) / FADING)
             self._capacity = max(taken.rate, faded)
@@ -83,14 +89,37 @@ class DrainRate:
         rate = taken.rate if taken.is_capacity else max(taken.rate, self._capacity)
         return Drain(rate, slow.inflow, slow.own, fast.slope, is_capacity=taken.is_capacity)
 
+    def _sudden(self, slow: Drain, others: float) -> Drain | None:
+        """Return the rate over the shortest span in which so little was taken that chance can't be the reason.
+
+        What was seen before that span is forgotten: it was another capacity.
+        """
+        samples, last = self._samples, self._samples[-1]
+        for start in range(len(samples) - 3, -1, -1):
+            seconds = last.at - samples[start].at
+            if seconds > FAST:
+                break
+            now, expected = self._since(start, others), slow.rate * seconds
+            if now.is_capacity and now.rate * seconds < expected - CHANCE * sqrt(expected):
+                for _ in range(start):
+                    samples.popleft()
+                self._capacity = now.rate
+                self._fallen = now
+                return now
+        return None
+
     def _over(self, window: float, others: float) -> Drain:
-        samples = self._samples
-        last = samples[-1]
+        samples, last = self._samples, self._samples[-1]
         count = sum(1 for sample in samples if sample.at >= last.at - window - 1e-9)
         start = len(samples) - max(2, count)
         if last.at - samples[start].at < SHORTEST:
             start -= 1  # quick samples after a gap; the first of all lies far enough back
-        first = samples[start]
+        return self._since(start, others)
+
+    def _since(self, start: int, others: float) -> Drain:
+        """Return the rates from one of the samples to the last."""
+        samples = self._samples
+        first, last = samples[start], samples[-1]
         seconds = last.at - first.at
         slope = (last.ready - first.ready) / seconds
         inflow = (last.total - first.total) / seconds + others

@@ -22,6 +22,9 @@ SEARCH_DOUBLING = 0.3
 """Seconds in which a rate doubles in front of empty queues: what was seen to drain is a lower bound then."""
 FEEDBACK = 0.1
 """Seconds until a cut shows in the depth; not before then the next one."""
+FALLEN = 0.5
+"""... unless it lands below this share of the rate: the consumers take so much less, and every tick counts.
+"""
 PATIENCE = 0.5
 """Seconds after the last sign of a long queue for which a level waits for a short one before it grows again."""
 RETURN = 1.0
@@ -72,6 +75,8 @@ class Level:
     """Everything needed to grow is known."""
     bound: float = inf
     """Events a second to which it may grow, as long as nothing would tell of a backlog."""
+    has_allowance: bool = False
+    """Something else bounds what the top level sends between two looks (`allowance`): it needs no rate when cool."""
 
 
 class RateLaw(Protocol):
@@ -97,6 +102,7 @@ class Aimd:
     def __init__(self, settings: ClassBudget, *, is_unlimited: bool) -> None:
         self.rate = inf if is_unlimited else settings.start_rate
         """Events a second."""
+        self._is_top = is_unlimited
         self._settings = settings
         self._good = 0.0
         self._slow_start_end = inf
@@ -122,6 +128,9 @@ class Aimd:
             return False
         if level.is_hot:
             return self._on_hot(level)
+        if self._is_top and level.has_allowance and level.sees and level.is_cool:
+            self.rate, self._is_recovering = inf, False
+            return False
         if self._is_recovering and level.sees:
             if level.is_cool:
                 self.rate = max(self.rate, COOL_SHARE * level.target)
@@ -147,6 +156,9 @@ class Aimd:
         if not self._is_stopped:
             return
         self._is_stopped = False
+        if self._is_top and level.has_allowance:
+            self.rate = inf
+            return
         if self._before == inf:
             # What consumers were seen to take fades while they stand still, down to next to nothing.
             self.rate = max(level.drain, self._settings.start_rate) if level.drain else inf
@@ -159,9 +171,10 @@ class Aimd:
         is_first = not self._is_recovering
         self._hot_at = level.now
         self._is_recovering = True
-        if not is_first and (level.is_falling or level.now - self._cut_at < FEEDBACK):
-            return False
         landing = max(0.0, self._settings.cut - level.excess / DRAINING) * level.target
+        is_fresh = level.now - self._cut_at < FEEDBACK and landing > FALLEN * self.rate
+        if not is_first and (level.is_falling or is_fresh):
+            return False
         if level.target >= KEPT_SHARE * self._good:
             self._good = level.target
         self._slow_start_end = self._good / 2

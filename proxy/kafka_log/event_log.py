@@ -9,7 +9,7 @@ import structlog
 from aiokafka import TopicPartition, errors
 
 from proxy.access import Access, log_access
-from proxy.bridge.event_log import PartitionOwner, Standing, Survey
+from proxy.bridge.event_log import Extent, PartitionOwner, Standing, Survey
 from proxy.errors import LogError
 from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import Reach, log_in, options, persist, teach_manners
@@ -191,6 +191,12 @@ class KafkaLog:
         if self._stopped:
             raise LogError("the log has been left")
         return await self._positions.progress()
+
+    async def extents(self, topics: Collection[str]) -> Mapping[Partition, Extent]:
+        """Ask the group's coordinator for all offsets, then the leaders for the ends: one request each."""
+        if self._stopped:
+            raise LogError("the log has been left")
+        return await self._positions.extents(topics)
 
     async def stop(self) -> None:
         """Leave the group and close, within 10 s; ends a poll that is under way. Commits nothing new."""

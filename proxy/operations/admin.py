@@ -1,4 +1,4 @@
-"""HTTP for probes and dashboards: /health (alive), /ready (moving data), /metrics (Prometheus text).
+"""HTTP for probes and dashboards: /health (alive), /ready (moving data), /metrics (Prometheus text), /scaling (JSON).
 
 Serves what `app` hands in; a port that is taken is said once and never stops the data.
 """
@@ -30,11 +30,18 @@ class Admin:
     """The HTTP server; `run` it as a task."""
 
     def __init__(
-        self, settings: AdminSettings, *, status: Callable[[], dict[str, Any]], families: Callable[[], Iterable[Metric]]
+        self,
+        settings: AdminSettings,
+        *,
+        status: Callable[[], dict[str, Any]],
+        families: Callable[[], Iterable[Metric]],
+        scaling: Callable[[], dict[str, Any]] = dict,
     ) -> None:
         self._listen = settings.listen
         self._status = status
         """Gives a JSON object with at least `ready` (bool)."""
+        self._scaling = scaling
+        """Gives a JSON object."""
         self._registry = CollectorRegistry()
         self._registry.register(_Families(families))
         self.port: int | None = None
@@ -47,7 +54,12 @@ class Admin:
         host, _, port = self._listen.rpartition(":")
         site_app = web.Application()
         site_app.add_routes(
-            [web.get("/health", self._health), web.get("/ready", self._ready), web.get("/metrics", self._metrics)]
+            [
+                web.get("/health", self._health),
+                web.get("/ready", self._ready),
+                web.get("/metrics", self._metrics),
+                web.get("/scaling", self._wanted),
+            ]
         )
         runner = web.AppRunner(site_app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
         await runner.setup()
@@ -71,6 +83,9 @@ class Admin:
     async def _ready(self, _request: web.Request) -> web.Response:
         status = self._status()
         return web.json_response(status, status=200 if status["ready"] else 503)
+
+    async def _wanted(self, _request: web.Request) -> web.Response:
+        return web.json_response(self._scaling())
 
     async def _metrics(self, _request: web.Request) -> web.Response:
         body = generate_latest(self._registry)

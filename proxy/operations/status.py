@@ -15,6 +15,7 @@ from proxy.bridge.event_log import Standing
 from proxy.model import Partition
 from proxy.recording.recorder import Recorder
 from proxy.steering.depths import Depths
+from proxy.steering.wanted import RouteDemand
 
 Family = CounterMetricFamily | GaugeMetricFamily
 _NAMED = 20
@@ -31,12 +32,14 @@ class Status:
         depths: Depths,
         recorder: Recorder,
         standing: Callable[[], Mapping[Partition, Standing]],
+        demands: Mapping[str, RouteDemand],
     ) -> None:
         self._assignment = assignment
         self._lanes = lanes
         self._depths = depths
         self._recorder = recorder
         self._standing = standing
+        self._demands = demands
 
     def ready(self) -> dict[str, Any]:
         """Return the body of /ready; `ready` is true when every route is connected and event types are read.
@@ -70,6 +73,7 @@ class Status:
         yield from self._per_class()
         yield from self._per_type()
         yield self._stalls()
+        yield from self._scaling()
 
     def _per_route(self) -> Family:
         in_flight = GaugeMetricFamily("tidegate_in_flight_events", "Written, outcome open.", labels=["route"])
@@ -100,6 +104,23 @@ class Status:
         yield rates
         yield delays
         yield drains
+
+    def _scaling(self) -> Iterable[Family]:
+        wanted = GaugeMetricFamily("tidegate_wanted_consumers", "Of all queues of the route.", labels=["route"])
+        lags = GaugeMetricFamily("tidegate_group_lag_events", "Of all replicas.", labels=["route", "class"])
+        demands = GaugeMetricFamily("tidegate_demand_events", "Into the log, per second.", labels=["route", "class"])
+        ends = GaugeMetricFamily(
+            "tidegate_work_off_seconds", "Until the class's backlog is done.", labels=["route", "class"]
+        )
+        for name, demand in self._demands.items():
+            if demand.wanted.consumers is not None:
+                wanted.add_metric([name], demand.wanted.consumers)
+            for priority, backlog in demand.backlogs.items():
+                lags.add_metric([name, priority], backlog.lag)
+                demands.add_metric([name, priority], backlog.demand)
+            for priority, seconds in demand.work_off.items():
+                ends.add_metric([name, priority], seconds)
+        yield from (wanted, lags, demands, ends)
 
     def _stalls(self) -> Family:
         stalls = GaugeMetricFamily("tidegate_standing_partitions", "Not read though wanted.", labels=["cause"])

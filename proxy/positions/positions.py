@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
-from proxy.bridge.event_log import PartitionOwner
+from proxy.bridge.event_log import Extent, PartitionOwner
 from proxy.errors import LogError
 from proxy.model import Partition, Position
 from proxy.positions.epoch import Epoch
@@ -38,6 +38,7 @@ class Positions:
     ) -> None:
         self._fetches = fetches
         self._offsets = offsets
+        self._group = group
         self._placing = Placing(settings, fetches, offsets, group, owner)
         self._epoch = Epoch(fetches, group, self._placing, owner, on_refused=on_refused, is_urgent=is_urgent)
         self._attention = asyncio.Event()
@@ -101,6 +102,12 @@ class Positions:
     async def progress(self) -> Mapping[Partition, int]:
         """Return what the group has committed of what this replica does not own; see `EventLog.progress`."""
         return await self._epoch.progress()
+
+    async def extents(self, topics: Collection[str]) -> dict[Partition, Extent]:
+        """Return how far the group has come in each partition, and where it ends; see `EventLog.extents`."""
+        committed = {at: told.offset for at, told in (await self._group.progress()).items() if at.topic in topics}
+        ends = await self._offsets.ends(committed) if committed else {}
+        return {at: Extent(min(committed[at], end), end) for at, end in ends.items()}
 
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """Ask for the ends of all partitions at once; nothing is returned if the log does not answer in time."""

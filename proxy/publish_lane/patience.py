@@ -7,10 +7,12 @@ A connection given up costs what is in flight a second delivery at worst; theref
 for confirms, as often as that deadline itself may do it.
 
 A channel that confirms nothing at all may wait in vain for a node that is silent (see `refusals`), while a fresh one
-would not: it is given up as early, and the next with twice the patience.
+would not: it is given up as early, and from the fourth in a row on the next with twice the patience. Before its first
+ack only a few events are open on it (`pieces.UNPROVEN_EVENTS`): no more are in doubt then.
 
 Likewise a host that does not answer may be silent while the next one would answer at once; but if none does, all may
-only be slow, and then each gets its time. A node that says nothing at all is given up after one heartbeat interval; the
+only be slow, and then each gets its time. Before any has let the lane in nobody knows how slow they are: each attempt
+gets twice as long as the one before. A node that says nothing at all is given up after one heartbeat interval; the
 client below waits for more than three.
 """
 
@@ -22,12 +24,23 @@ YOUNG = 10.0
 SHORTEST = 2.0
 """Seconds it lasts at least."""
 TIMES = 5.0
-"""... and so many times the slowest confirm seen. Larger: fewer second deliveries by slow brokers, later recovery."""
+"""... and so many times the slowest confirm of late. Larger: fewer second deliveries if slow, later recovery."""
 LONGEST = 5.0
 """... but no more seconds: a queue that changed its leader has let confirms wait for longer once, and means nothing."""
 
+HALF_FORGOTTEN = 10.0
+"""Seconds in which half of the slowest confirm is forgotten, as others come."""
+QUICK_CHANNELS = 3
+"""So many channels in a row that confirm nothing are given up as early: a queue finds its next leader meanwhile."""
 QUICK_ATTEMPTS = 6
-"""So many attempts to connect, one after another, are given up as early: two rounds of three hosts."""
+"""So many attempts to connect with hosts that have let in before are given up as early: two rounds of three hosts."""
+DOUBLINGS = 10
+"""Patience doubles so often at most: whatever the deadline, 1,000 times the shortest is beyond it."""
+
+
+def doubled(seconds: float, times: int) -> float:
+    """Return the seconds doubled so many times, `DOUBLINGS` at most: an outage may last for days."""
+    return float(seconds * 2.0 ** min(times, DOUBLINGS))
 
 
 @dataclass(slots=True)
@@ -36,19 +49,21 @@ class HostPatience:
 
     deadline: float
     _slowest: float = 0.0
-    """Seconds that the slowest host took."""
+    """Seconds that the slowest host took; 0 as long as none has let in."""
     _in_vain: int = 0
     """Attempts given up, one after another."""
 
     @property
     def limit(self) -> float:
         """Seconds it has."""
+        if not self._slowest:
+            return min(self.deadline, doubled(SHORTEST, self._in_vain))
         quick = self._in_vain < QUICK_ATTEMPTS
         return min(self.deadline, max(SHORTEST, TIMES * self._slowest)) if quick else self.deadline
 
     def saw(self, seconds: float) -> None:
-        """Take note of how long a host took."""
-        self._slowest = max(self._slowest, seconds)
+        """Take note of how long a host took; half of what was slowest before is forgotten by that."""
+        self._slowest = max(seconds, self._slowest / 2)
         self._in_vain = 0
 
     def lose(self) -> None:
@@ -83,8 +98,10 @@ class Patience:
     """What one lane remembers, over all its connections; `deadline` is that for confirms, in seconds."""
 
     deadline: float
-    slowest: float = 0.0
-    """Seconds of the slowest confirm."""
+    _slowest: float = 0.0
+    """Seconds of the slowest confirm, as far as it is not forgotten."""
+    _seen: float = -inf
+    """When the last one came."""
     _opened: float = 0.0
     """When the channel was opened."""
     _is_mute: bool = True
@@ -97,16 +114,17 @@ class Patience:
     @property
     def short(self) -> float:
         """Seconds that a confirm may take while nothing is out of the ordinary."""
-        return min(self.deadline, max(SHORTEST, min(LONGEST, TIMES * self.slowest)))
+        return min(self.deadline, max(SHORTEST, min(LONGEST, TIMES * self._slowest)))
 
     def open(self, now: float) -> None:
         """Take note that another channel is in use."""
         self._opened = now
         self._is_mute = True
 
-    def saw(self, seconds: float) -> None:
-        """Take note of a confirm."""
-        self.slowest = max(self.slowest, seconds)
+    def saw(self, seconds: float, now: float) -> None:
+        """Take note of a confirm; what was slow in an outage is no measure long after it."""
+        self._slowest = max(seconds, self._slowest * 0.5 ** ((now - self._seen) / HALF_FORGOTTEN))
+        self._seen = now
         self._is_mute = False
         self._in_vain = 0
 
@@ -115,7 +133,7 @@ class Patience:
         if written - self._opened > YOUNG:
             return self.deadline
         if self._is_mute:
-            return min(self.deadline, self.short * 2.0**self._in_vain)
+            return min(self.deadline, doubled(self.short, max(0, self._in_vain + 1 - QUICK_CHANNELS)))
         return self.deadline if now - self._lost_at < self.deadline else self.short
 
     def lose(self, now: float) -> None:

@@ -12,7 +12,7 @@ from proxy.bridge.broker import Batch
 from proxy.errors import BrokerError
 from proxy.model import Outcome, Reason
 from proxy.publish_lane.channels import Channels
-from proxy.publish_lane.frames import PIECE_BYTES, Envelope, cut, without_channel
+from proxy.publish_lane.frames import PIECE_BYTES, cut, without_channel
 from proxy.publish_lane.headers import UnfitError
 from proxy.publish_lane.outcomes import Outcomes, Resolved
 from proxy.publish_lane.patience import Patience
@@ -21,9 +21,6 @@ from proxy.publish_lane.quarantine import blames_exchange
 from proxy.publish_lane.refusals import Refusals
 from proxy.publish_lane.wire import Sent, Wire
 from proxy.settings import Limits
-
-_ENVELOPES = 4_096
-"""Envelopes kept per channel; beyond it they are made anew."""
 
 
 class Session:
@@ -159,12 +156,13 @@ class Session:
         events, window = batch.events, self._window
         start = index = batch.done
         wanted = len(events) if most is None else min(len(events), start + most)
-        end = min(wanted, start + window.free)
+        end = min(wanted, start + min(window.free, channel.room))
         room = window.max_bytes - window.bytes
         taken = 0
         unfit: UnfitError | None = None
         try:
-            envelope = self._envelope(channel, batch)
+            assert self.wire is not None
+            envelope = channel.envelope(batch, self.wire.frame_max, self._limits)
             while index < end:
                 event = events[index]
                 size = event.size
@@ -191,26 +189,6 @@ class Session:
             self._outcomes.add([outcome], written=False)
         return index == wanted
 
-    def _envelope(self, channel: Channel, batch: Batch) -> Envelope:
-        # By identity: hashing an address costs more than encoding an event. The envelope keeps it alive.
-        key = (id(batch.address), batch.partition)
-        envelope = channel.envelopes.get(key)
-        if envelope is None:
-            assert self.wire is not None
-            envelope = Envelope(
-                batch.address,
-                batch.partition,
-                channel=channel.number,
-                frame_max=self.wire.frame_max,
-                event_bytes=self._limits.event_bytes,
-                headers=self._limits.headers,
-            )
-            if len(channel.envelopes) >= _ENVELOPES:
-                channel.envelopes.clear()
-            if not batch.address.lenient:  # a dead letter's address is its own, and never comes again
-                channel.envelopes[key] = envelope
-        return envelope
-
     # What comes back
 
     def on_written(self) -> None:
@@ -225,8 +203,9 @@ class Session:
             now = self._now()
             resolved = known.ledger.confirm(tag, multiple=multiple, acked=acked, now=now)
             if acked:
+                known.is_proven = True
                 self._refusals.on_ack(now)
-                self._patience.saw(max((one.seconds or 0.0 for one in resolved), default=0.0))
+                self._patience.saw(max((one.seconds or 0.0 for one in resolved), default=0.0), now)
             else:
                 self._refusals.on_nack(now)
             self._outcomes.add(resolved)

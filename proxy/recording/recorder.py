@@ -13,6 +13,7 @@ from proxy.bridge.broker import Lane, QueueState
 from proxy.bridge.event_log import EventLog
 from proxy.bridge.listener import Listener
 from proxy.congestion.buckets import DIGITS, HIGHEST_US, LOWEST_US
+from proxy.congestion.scaling import Wanted
 from proxy.errors import LogError
 from proxy.model import Partition, Position
 from proxy.recording.books import Books
@@ -83,6 +84,22 @@ class Recorder:
         """Record the end of the process with its totals."""
         confirmed = sum(self.confirmed.values())
         self._writer.write(records.Stop(confirmed=confirmed, dead_lettered=self._dead_lettered, unresolved=unresolved))
+
+    def on_wanted(
+        self, route: str, wanted: Wanted, consumers: int | None, drain: float | None, demand: float | None
+    ) -> None:
+        """Record that another number of consumers is wanted; rates in events a second."""
+        if wanted.consumers is not None:
+            self._writer.write(
+                records.Scaling(
+                    route=route,
+                    wanted=wanted.consumers,
+                    consumers=consumers,
+                    drain_rate=None if drain is None else round(drain, 3),
+                    demand_rate=None if demand is None else round(demand, 3),
+                    why=wanted.why,
+                )
+            )
 
     # -- intervals ----------------------------------------------------------------------------------------------------
 

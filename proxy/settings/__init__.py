@@ -5,7 +5,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from proxy.settings.broker import BrokerSettings, BrokerTls, Cap, DeadLetter, Management, Policy, Route, RoutingKey
+from proxy.settings.broker import (
+    BrokerSettings,
+    BrokerTls,
+    Cap,
+    DeadLetter,
+    Management,
+    Policy,
+    Route,
+    RoutingKey,
+    Scaling,
+)
 from proxy.settings.control import DEFAULT_CLASSES, ClassBudget, Detector, PriorityClass, Statistics, Throttling
 from proxy.settings.events import EventType, Traits, TypePattern
 from proxy.settings.files import AdminSettings, MetricLogSettings
@@ -73,6 +83,7 @@ __all__ = [
     "PriorityClass",
     "Route",
     "RoutingKey",
+    "Scaling",
     "Secret",
     "Settings",
     "Statistics",

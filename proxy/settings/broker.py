@@ -121,6 +121,15 @@ class Cap(Part):
         return float(self.events if self.events is not None else self.bytes or 0)
 
 
+class Scaling(Part):
+    """Tell how many consumers are wanted, for whoever starts and ends them."""
+
+    consumers_per_process: Annotated[Count, Field(le=10_000)] = 1
+    """Consumers that come and go together; what is wanted is a multiple."""
+    work_off: Annotated[Seconds, Field(ge=1, le=86_400)] = 60.0
+    """In so many seconds a backlog should be worked off. Smaller: more consumers for a shorter time."""
+
+
 class Route(Part):
     """One way into the broker, with a publishing connection and an in-flight window of its own."""
 
@@ -131,6 +140,8 @@ class Route(Part):
     policy: Policy = "class_budget"
     cap: Cap | None = None
     """A hard limit beside the policy; None: none."""
+    scaling: Scaling | None = None
+    """Whether to tell how many consumers are wanted; None: not."""
     in_flight_events: Annotated[Count, Field(le=100_000)] = 200
     """Events sent and not yet confirmed. Larger: more throughput over long links, more latency when saturated."""
     in_flight_bytes: Annotated[Bytes, Field(ge=1, le=16 * 1024**3)] = 8 * 1024**2
@@ -143,6 +154,14 @@ class Route(Part):
         twice = sorted({queue for queue in self.queues if self.queues.count(queue) > 1})
         if twice:
             raise ValueError(f"queues: {twice[0]} stands there twice; its messages would count twice")
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_scaled(self) -> Self:
+        if self.scaling is not None and (self.policy != "class_budget" or not self.queues):
+            raise ValueError(
+                "scaling: needs `policy: class_budget` and the route's queues: what is taken is seen there"
+            )
         return self
 
     @model_validator(mode="after")

@@ -6,7 +6,7 @@ It joins, sends heartbeats and fetches. All that concerns offsets is `positions`
 import asyncio
 from collections.abc import Collection, Mapping
 
-from proxy.bridge.event_log import PartitionOwner, Standing, Survey
+from proxy.bridge.event_log import Extent, PartitionOwner, Standing, Survey
 from proxy.errors import AssignmentLostError
 from proxy.model import Event, Partition, Position
 from proxy.positions import Positions
@@ -114,6 +114,10 @@ class MemoryLog:
     async def progress(self) -> Mapping[Partition, int]:
         """Return what the group has committed, but for what this member owns or has not yet committed last."""
         return await self.positions.progress()
+
+    async def extents(self, topics: Collection[str]) -> Mapping[Partition, Extent]:
+        """Return what the group has committed and where the partitions end."""
+        return await self.positions.extents(topics)
 
     async def stop(self) -> None:
         """Leave the group if the log answers."""

@@ -76,9 +76,12 @@ class Lead:
 
 
 class ModelBroker:
-    """One broker. The run begins at `begins` on the loop's clock, `epoch` on the wall's, both in seconds."""
+    """One broker. The run begins at `begins` on the loop's clock, `epoch` on the wall's, both in seconds.
 
-    def __init__(self, chance: Random, trace: Trace, *, begins: float, epoch: float) -> None:
+    `delay` is by how many seconds a confirm comes later than by the `latency`.
+    """
+
+    def __init__(self, chance: Random, trace: Trace, *, begins: float, epoch: float, delay: float = 0.0) -> None:
         self.queues: dict[str, ModelQueue] = {}
         self.leads: dict[tuple[str, str], Lead] = {}
         """By exchange and routing key."""
@@ -91,6 +94,7 @@ class ModelBroker:
         """It reads nothing and does not say so, as while it pages out."""
         self.is_monitored = True
         self.is_managed = True
+        self.delay = delay
         self._trace = trace
         self._begins = begins
         self._epoch = epoch

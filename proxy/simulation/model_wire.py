@@ -24,6 +24,8 @@ class StoringBroker(Protocol):
 
     is_blocked: bool
     is_stalled: bool
+    delay: float
+    """Seconds that every confirm takes beside the latency."""
 
     def latency(self) -> float:
         """Return the seconds of one way."""
@@ -54,6 +56,7 @@ class ModelWire:
         self._is_open = True
         self._numbers = count(1)
         self._incoming: deque[Sequence[Sent]] = deque()
+        self._confirms: deque[tuple[int, int, bool]] = deque()
         self._arrived = 0
         self._last_arrival = 0.0
 
@@ -89,6 +92,7 @@ class ModelWire:
         """Break the connection: what is under way in either direction is gone."""
         self._loop.call_soon(self._tell, partial(self._events.on_lost, why, refused=False))
         self._incoming.clear()
+        self._confirms.clear()
         self._arrived = 0
 
     def read_on(self) -> None:
@@ -114,7 +118,17 @@ class ModelWire:
         last = piece.first_tag - 1
         for taken, run in groupby(self._broker.store(piece.batch, events, self._loop.time())):
             last += sum(1 for _ in run)
-            self._events.on_confirm(one.channel, last, multiple=True, acked=taken)
+            if self._broker.delay:
+                self._confirms.append((one.channel, last, taken))
+                self._loop.call_later(self._broker.delay, self._confirm)
+            else:
+                self._events.on_confirm(one.channel, last, multiple=True, acked=taken)
+
+    def _confirm(self) -> None:
+        """Tell the confirm that is due first; a queue, as timers of one instant fire in no order."""
+        if self._confirms:
+            channel, last, taken = self._confirms.popleft()
+            self._tell(partial(self._events.on_confirm, channel, last, multiple=True, acked=taken))
 
     def _tell(self, say: Callable[[], None]) -> None:
         if self._is_open:

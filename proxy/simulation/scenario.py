@@ -232,6 +232,8 @@ class Scenario(Part):
         Allowed(READS_FORM),
     ] = ((),)
     """The classes that each replica reads from the start; () reads all."""
+    confirm_delay: Annotated[Seconds, Field(ge=0, le=10)] = 0.0
+    """Added to every confirm, as by a disk that is slow to sync, or by distance."""
     management: bool = False
     """Whether Tidegate is told where the broker's management API is."""
     settings: Annotated[dict[str, object], Allowed(SETTINGS_FORM)] = Field(default_factory=dict)

@@ -63,7 +63,7 @@ class _Run:
         """Let everything happen; return what was seen."""
         scenario, loop = self._scenario, asyncio.get_running_loop()
         self._cluster = MemoryCluster(self._chance)
-        self._broker = ModelBroker(self._chance, self.trace, begins=SETTLE, epoch=EPOCH)
+        self._broker = ModelBroker(self._chance, self.trace, begins=SETTLE, epoch=EPOCH, delay=scenario.confirm_delay)
         self._declare()
         offers = Offers(scenario, self._cluster, self.trace)
         async with asyncio.TaskGroup() as tasks:

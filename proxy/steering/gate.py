@@ -82,6 +82,11 @@ class Gate:
         self._tell(self._divider.set_rate(pool, rate, burst, self._loop.time()))
         self._arm()
 
+    def set_stock(self, pool: int, tokens: float) -> None:
+        """Give a pool tokens instead of a rate; see `Divider.set_stock`."""
+        self._tell(self._divider.set_stock(pool, tokens, self._loop.time()))
+        self._arm()
+
     def set_trickle(self, rate: float, burst: float) -> None:
         """Change what the lowest tier gets at least; see `Divider.set_trickle`."""
         self._tell(self._divider.set_trickle(rate, burst, self._loop.time()))

@@ -40,18 +40,22 @@ class ControlledRoute:
 
     def __post_init__(self) -> None:
         """Begin with the rates that the law begins with."""
-        self._set_rates(self.budget.rates)
+        self._set_rates(self.budget.rates, None)
 
     def turn(self, now: float, depths: Depths, insights: Insights | None) -> None:
         """Read once, judge, set."""
         verdict = self.budget.judge(self._read(now, depths, insights))
-        self._set_rates(verdict.rates)
+        self._set_rates(verdict.rates, verdict.allowance)
         self.gate.set_trickle(verdict.trickle, max(1.0, self.gate.refill(len(verdict.rates) - 1)))
         for observer in self.observers:
             observer(verdict)
 
-    def _set_rates(self, rates: Sequence[float]) -> None:
+    def _set_rates(self, rates: Sequence[float], allowance: float | None) -> None:
         for level, rate in enumerate(rates):
+            if level == 0 and rate == inf and allowance != inf:
+                if allowance is not None:
+                    self.gate.set_stock(0, allowance)
+                continue
             self.gate.set_rate(level, rate, inf if rate == inf else max(1.0, rate * BURST))
 
     def _read(self, now: float, depths: Depths, insights: Insights | None) -> Reading:

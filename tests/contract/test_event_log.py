@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from load.stack import Stack
-from proxy.bridge.event_log import EventLog
+from proxy.bridge.event_log import EventLog, Extent
 from proxy.errors import AssignmentLostError
 from proxy.model import Partition
 from tests.contract.log_adapters import (
@@ -578,6 +578,32 @@ class EventLogContract:
             assert set(progress) == {theirs}
             counts.append(progress[theirs])
         assert [later - earlier for earlier, later in pairwise(counts)] == [10, 15]
+
+    async def test_extents_are_the_same_for_all_replicas_when_each_owns_another_part(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic, 2)
+        for partition in (0, 1):
+            await world.produce(topic, numbered(10), partition)
+        first, owner = await join()
+        second, another = await join()
+
+        async def both_own_and_have_all() -> bool:
+            owner.take(await first.poll(0.02))
+            another.take(await second.poll(0.02))
+            return all(
+                len(one.owned) == 1 and len(one.received.get(next(iter(one.owned)), [])) >= 10
+                for one in (owner, another)
+            )
+
+        await until(both_own_and_have_all)
+        for log, one, done in ((first, owner, 3), (second, another, 9)):
+            (partition,) = one.owned
+            await log.commit({partition: one.received[partition][done].position})
+        mine, theirs = next(iter(owner.owned)), next(iter(another.owned))
+        expected = {mine: Extent(4, 10), theirs: Extent(10, 10)}
+        assert await first.extents([topic]) == await second.extents([topic]) == expected
+        assert await first.extents(["another"]) == {}
 
     async def test_the_last_commit_of_an_assignment_counts_as_nobody_elses_progress_when_it_comes_late(
         self, world: World, topic: str, join: Join

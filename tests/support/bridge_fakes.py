@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from proxy.bridge.broker import Batch, LaneState, QueueState
-from proxy.bridge.event_log import PartitionOwner, Standing, Survey
+from proxy.bridge.event_log import Extent, PartitionOwner, Standing, Survey
 from proxy.bridge.flow import PartitionFlow
 from proxy.errors import AssignmentLostError, BrokerError, LogError
 from proxy.model import Event, Outcome, Partition, Position, Reason
@@ -102,8 +102,10 @@ class ScriptedLog:
         self.commits: list[float] = []
         """When each was asked for."""
         self.others: dict[Partition, int] = {}
-        self.stood: dict[Partition, Standing] = {}
         """How far the group has come in what this replica does not own."""
+        self.told: dict[Partition, Extent] = {}
+        """How far it has come in everything, and where that ends."""
+        self.stood: dict[Partition, Standing] = {}
         self.asked_for_progress = 0
         self.start_delay = 0.0
         self.stop_delay = 0.0
@@ -175,6 +177,11 @@ class ScriptedLog:
         self._fail()
         await asyncio.sleep(0.01)
         return dict(self.others)
+
+    async def extents(self, topics: Collection[str]) -> Mapping[Partition, Extent]:
+        self._fail()
+        await asyncio.sleep(0.01)
+        return {at: extent for at, extent in self.told.items() if at.topic in topics}
 
     async def stop(self) -> None:
         self.stops += 1

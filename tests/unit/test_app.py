@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from proxy.app import App
 from proxy.bridge.broker import QueueState
-from proxy.bridge.event_log import Survey
+from proxy.bridge.event_log import Extent, Survey
 from proxy.congestion.detector import Verdict
 from proxy.errors import LogError, RefusedLoginError
 from proxy.model import Partition
@@ -20,6 +20,7 @@ from proxy.settings import (
     LogSettings,
     Route,
     RoutingKey,
+    Scaling,
     Settings,
     Statistics,
     TypePattern,
@@ -106,6 +107,29 @@ def test_every_topic_with_an_event_type_is_read_when_the_process_runs() -> None:
         process.lane.finish()
 
     ran(story)
+
+
+def test_it_is_told_how_many_consumers_are_wanted_when_a_route_asks_for_it() -> None:
+    async def story(process: Process) -> None:
+        process.log.told = {PARTITION: Extent(0, 1_000)}
+        await asyncio.sleep(7)
+        told = process.app.wanted.told()["routes"]["r"]
+        assert (told["wanted_consumers"], told["consumers"]) == (1, 1)
+        assert told["classes"] == {"P1": {"lag": 1_000, "demand_per_s": 0.0, "work_off_s": None}}
+        assert "is not known before they have enough to do" in told["why"]
+        samples = {
+            (family.name, *sample.labels.values()): sample.value
+            for family in process.app.status.families()
+            for sample in family.samples
+        }
+        assert samples["tidegate_wanted_consumers", "r"] == 1
+        assert samples["tidegate_group_lag_events", "r", "P1"] == 1_000
+        assert [record["wanted"] for record in process.of("scaling")] == [1]
+        process.monitor.states = {"q1": None}
+        await asyncio.sleep(7)
+        assert process.app.wanted.told()["routes"]["r"]["wanted_consumers"] is None
+
+    ran(story, routes={"r": Route(exchange="x", queues=("q1",), scaling=Scaling())})
 
 
 def test_what_is_sent_is_awaited_and_committed_before_the_group_is_left_when_it_is_stopped() -> None:

@@ -334,6 +334,7 @@ async def test_no_connection_is_left_when_starting_is_given_up_before_the_first_
         starting.cancel()
         await asyncio.wait([starting])
         await until(lambda: not node.connections)
+        assert starting.cancelled()
 
 
 async def test_the_library_is_left_to_join_by_itself_when_nothing_is_owned() -> None:

@@ -45,6 +45,16 @@ async def network(kafka: ScriptedKafka, *, gather: float = 60.0) -> AsyncIterato
         await client.close()
 
 
+async def held_join(kafka: ScriptedKafka, client: Network) -> asyncio.Future[Any]:
+    """Return a join that the first node keeps waiting, once the client has looked whether the node still lives."""
+    node = kafka.nodes[0]
+    node.answers["JoinGroupRequest"] = lambda _: None
+    join = JoinGroupRequest("group", 6000, 60_000, "", None, "consumer", [("roundrobin", b"")])
+    joining = asyncio.ensure_future(client.send(1, join, group=ConnectionGroup.COORDINATION))
+    await node.hears("ApiVersionRequest", 4)  # two connections, then questions
+    return joining
+
+
 def named(said: Any, event: str) -> list[str]:
     return [entry["node"].split()[0] for entry in said if entry["event"] == event]
 
@@ -111,25 +121,17 @@ async def test_a_silent_node_is_named_once_when_it_falls_silent_and_when_it_answ
 
 
 async def test_a_join_ends_when_its_coordinator_falls_silent_and_lasts_while_it_only_waits() -> None:
-    join = JoinGroupRequest("group", 6000, 60_000, "", None, "consumer", [("roundrobin", b"")])
     async with scripted_kafka() as kafka, network(kafka) as client:
-        node = kafka.nodes[0]
-        node.answers["JoinGroupRequest"] = lambda _: None
-        joining = asyncio.ensure_future(client.send(1, join, group=ConnectionGroup.COORDINATION))
-        await node.hears("ApiVersionRequest", 4)  # two connections, then questions
+        joining = await held_join(kafka, client)
         assert not joining.done()
-        node.is_silent = True
+        kafka.nodes[0].is_silent = True
         with pytest.raises(errors.KafkaConnectionError):
             await joining
 
 
 async def test_nobody_watches_a_join_any_more_when_it_is_given_up() -> None:
-    join = JoinGroupRequest("group", 6000, 60_000, "", None, "consumer", [("roundrobin", b"")])
     async with scripted_kafka() as kafka, network(kafka) as client:
-        node = kafka.nodes[0]
-        node.answers["JoinGroupRequest"] = lambda _: None
-        joining = asyncio.ensure_future(client.send(1, join, group=ConnectionGroup.COORDINATION))
-        await node.hears("ApiVersionRequest", 4)  # two connections, then questions
+        joining = await held_join(kafka, client)
         watching = [task for task in asyncio.all_tasks() if task.get_name() == "kafka-watch"]
         assert len(watching) == 1
         joining.cancel()

@@ -18,6 +18,7 @@ from proxy.model import Partition
 from proxy.rabbitmq import RabbitBroker
 from proxy.settings import BrokerSettings, EventType, LogSettings, Route, RoutingKey, Settings
 from proxy.simulation import virtual_time
+from tests.support.running import running
 from tests.wire.chance import EPOCH, seeded
 from tests.wire.kafka.cluster import ScriptedCluster
 from tests.wire.kafka.node import Node
@@ -104,17 +105,9 @@ class Bridge:
         """Run one until the end of the block; `prepare` is for the brokers, before anybody logs in."""
         bridge = cls(log or {}, broker or {})
         prepare(bridge)
-        async with asyncio.TaskGroup() as tasks:
-            beside = [tasks.create_task(bridge.log_access.run()), tasks.create_task(bridge.broker.keep_access())]
-            running = tasks.create_task(bridge.app.run())
-            try:
-                await until(lambda: running.done() or bridge.flows)
-                yield bridge
-            finally:
-                bridge.app.stop()
-                await asyncio.wait({running})
-                for task in beside:
-                    task.cancel()
+        async with running(bridge.app, bridge.log_access.run(), bridge.broker.keep_access()) as task:
+            await until(lambda: task.done() or bridge.flows)
+            yield bridge
         await bridge.node.close()
         bridge.kafka.close()
 

@@ -168,6 +168,58 @@ def test_growth_ends_at_a_bound_when_no_queue_was_ever_seen_and_nothing_tells_wh
     assert (verdict.rates[-1] >= rate) if tells else (verdict.rates[-1] == rate)
 
 
+def is_wanted(reading: Reading) -> Reading:
+    return replace(reading, waited=(True, False, True))
+
+
+def test_the_top_class_may_send_twice_as_much_after_each_answer_when_it_waits_and_the_queue_is_empty() -> None:
+    route = at_work()
+    first = route.see(TICK, 0, is_wanted).allowance
+    assert first is not None
+    assert first >= 0.25 * CAPACITY
+    grown = [route.see(TICK, 0, is_wanted).allowance for _ in range(3)]
+    assert grown == [pytest.approx(first * 2**step, rel=0.1) for step in (1, 2, 3)]
+
+
+def test_the_top_class_may_fill_the_queue_to_half_its_threshold_when_there_is_one() -> None:
+    verdict = at_work().see(2.0, 30, is_wanted)
+    assert verdict.allowance == pytest.approx(0.5 * THRESHOLDS[0] * CAPACITY - 30, rel=0.1)
+    verdict = at_work().see(2.0, 140, is_wanted)
+    assert verdict.allowance == pytest.approx(0.9 * CAPACITY * TICK, rel=0.1)
+
+
+def test_the_top_class_is_held_to_what_consumers_took_when_the_depth_is_not_known() -> None:
+    route = at_work()
+    route.see(0.5, 6)
+    verdict = route.see(5.0, 0, lambda reading: replace(reading, queues=(None,), waited=(True, True, True)))
+    assert verdict.allowance is None
+    assert verdict.rates[0] == pytest.approx(max(CAPACITY, verdict.rates[1]), rel=0.1)
+
+
+def test_nothing_is_told_anew_when_the_depth_was_not_asked_since() -> None:
+    route = at_work()
+    at = route.now
+
+    def is_old(reading: Reading) -> Reading:
+        return replace(reading, queues=tuple(replace(queue, at=at) for queue in reading.queues if queue))
+
+    assert route.see(TICK, 6, is_old).allowance is None
+
+
+def test_the_top_class_of_a_route_without_queues_has_no_limit_when_nothing_speaks_against_it() -> None:
+    verdict = Route(has_queue=False).see(1.0, 0)
+    assert (verdict.rates[0], verdict.allowance) == (inf, inf)
+
+
+def test_the_queue_may_be_half_as_long_when_the_consumers_have_become_slow() -> None:
+    route = Route(sends=(30, 30, 90))
+    assert not any(route.see(3.0, 10).hot)
+    route = Route(sends=(60, 60, 180))
+    route.see(3.0, 10)
+    route._sends = (30, 30, 90)
+    assert route.see(2.0, 10).hot == (False, False, True), "what the consumers hold stands for twice as long"
+
+
 def test_every_class_is_hot_when_consumers_only_take() -> None:
     verdict = at_work().see(0.5, 0, lambda reading: replace(reading, unacked_growing=True))
     assert (verdict.cause, verdict.hot) == (Sign.UNACKED, (True, True, True))

@@ -278,3 +278,24 @@ def test_whoever_is_due_is_told_later_when_another_is_refused_because_too_many_w
         ask(divider, 1, 1, PERIOD)
     assert ask(divider, 0, 1, 0.0).granted  # tier 0 never waits
     assert divider.advance(3 * PERIOD) == [waiting]
+
+
+def test_a_pool_grants_its_stock_and_no_more_until_it_is_told_anew() -> None:
+    divider = Divider(tiers=2, pools=2)
+    divider.set_stock(0, 5.0, 0.0)
+    first, _ = divider.request(0, 4.0, 0.0)
+    second, _ = divider.request(0, 4.0, 0.0)
+    assert (first.granted, second.granted) == (True, False)
+    assert divider.advance(10.0) == []
+    assert divider.next_due() is None
+    assert divider.set_stock(0, 5.0, 10.0) == [second]
+
+
+def test_what_is_left_of_a_stock_is_gone_and_a_debt_stays_when_there_is_a_new_one() -> None:
+    divider = Divider(tiers=2, pools=2)
+    divider.set_stock(0, 5.0, 0.0)
+    divider.set_stock(0, 2.0, 0.0)
+    assert divider.portion(0) == 2.0
+    divider.overdraw(0, 3.0)
+    divider.set_stock(0, 5.0, 0.0)
+    assert divider.portion(0) == 4.0

@@ -118,3 +118,18 @@ def test_own_and_inflow_are_of_one_window_when_the_fast_one_gives_the_rate() -> 
     drain, _ = fed((5.0, 300.0, 300.0), (0.3, 450.0, 300.0))
     found = estimate(drain)
     assert sum(found.own) == pytest.approx(found.inflow)
+
+
+def test_a_fall_is_known_within_three_answers_when_chance_can_t_explain_it() -> None:
+    drain, _ = fed((3.0, 300, 300.0), (0.15, 300, 30.0))
+    assert estimate(drain).rate == pytest.approx(30, abs=20)
+
+
+def test_what_was_taken_before_a_sudden_fall_is_forgotten_when_it_is_known() -> None:
+    drain, _ = fed((3.0, 300, 300.0), (0.3, 300, 30.0), (0.4, 0, 30.0))
+    assert estimate(drain).rate == pytest.approx(30, abs=12)
+
+
+def test_a_rate_that_strays_by_a_fifth_is_no_sudden_fall() -> None:
+    drain, _ = fed((3.0, 300, 300.0), (0.2, 200, 240.0))
+    assert estimate(drain).rate > 270

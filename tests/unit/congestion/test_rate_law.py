@@ -77,8 +77,16 @@ def test_the_next_cut_waits_when_the_feedback_is_not_there_yet() -> None:
     aimd = law()
     aimd.rate = 400.0
     aimd.on_tick(HOT)
-    assert not aimd.on_tick(replace(HOT, now=FEEDBACK / 2, target=100.0))
-    assert aimd.on_tick(replace(HOT, now=FEEDBACK, target=100.0))
+    assert not aimd.on_tick(replace(HOT, now=FEEDBACK / 2, target=200.0))
+    assert aimd.on_tick(replace(HOT, now=FEEDBACK, target=200.0))
+    assert aimd.rate == pytest.approx(180)
+
+
+def test_the_next_cut_comes_at_once_when_the_consumers_take_less_than_half() -> None:
+    aimd = law()
+    aimd.rate = 400.0
+    aimd.on_tick(HOT)
+    assert aimd.on_tick(replace(HOT, now=FEEDBACK / 2, target=100.0))
     assert aimd.rate == pytest.approx(90)
 
 
@@ -121,6 +129,23 @@ def test_the_top_level_has_no_limit_until_it_is_hot() -> None:
     assert after(aimd, CALM, 0.0, 1.0) == inf
     aimd.on_tick(replace(HOT, now=1.2))
     assert aimd.rate == pytest.approx(270)
+
+
+ALLOWED = replace(CALM, has_allowance=True, is_used=False)
+
+
+def test_the_top_level_is_without_limit_again_when_its_queue_is_short_and_an_allowance_bounds_it() -> None:
+    aimd = law(is_unlimited=True)
+    aimd.on_tick(HOT)
+    assert after(aimd, replace(ALLOWED, is_cool=False), 0.05, 0.3) == pytest.approx(270)
+    assert after(aimd, replace(ALLOWED, sees=False), 0.4, 0.3) == pytest.approx(270)
+    assert after(aimd, ALLOWED, 0.8, 0.0) == inf
+
+
+def test_the_top_level_is_without_limit_again_when_a_stop_ends_and_an_allowance_bounds_it() -> None:
+    aimd = law(is_unlimited=True)
+    assert after(aimd, replace(ALLOWED, must_stop=True), 0.0, 1.0) == 0
+    assert after(aimd, ALLOWED, 1.1, 0.0) == inf
 
 
 def test_the_top_level_begins_with_what_the_consumers_can_take_when_the_route_had_to_stop() -> None:

@@ -189,6 +189,15 @@ async def test_a_relay_cuts_monitors_off_and_nobody_else() -> None:
         assert await said(relay.port, monitor) == monitor
 
 
+async def test_a_relay_that_is_far_away_answers_late_and_in_order() -> None:
+    server = await asyncio.start_server(echo, "127.0.0.1", 0)
+    async with server, Relay(server.sockets[0].getsockname()[1], 0.05) as relay:
+        now = asyncio.get_running_loop().time
+        began = now()
+        assert await said(relay.port, bytes(range(200)) * 1_000) == bytes(range(200)) * 1_000
+        assert now() - began >= 0.05
+
+
 async def test_a_monitor_that_is_connected_is_cut_off_too() -> None:
     server = await asyncio.start_server(echo, "127.0.0.1", 0)
     async with server, Relay(server.sockets[0].getsockname()[1]) as relay:

@@ -51,6 +51,17 @@ async def test_readiness_is_told_by_the_status_code_and_liveness_stays_when_it_i
             assert (answer.status, await answer.json()) == (200, {"alive": True})
 
 
+async def test_what_is_wanted_of_consumers_is_told_as_json() -> None:
+    told = {"routes": {"main": {"wanted_consumers": 8}}}
+    made = Admin(AdminSettings(listen="127.0.0.1:0"), status=dict, families=families, scaling=lambda: told)
+    async with (
+        serving(made) as address,
+        aiohttp.ClientSession() as client,
+        client.get(f"{address}/scaling") as answer,
+    ):
+        assert (answer.status, await answer.json()) == (200, told)
+
+
 async def test_metrics_are_asked_anew_and_escaped_when_they_are_scraped() -> None:
     async with (
         serving(admin("127.0.0.1:0")) as address,

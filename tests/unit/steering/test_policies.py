@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
-from math import inf
 
 import pytest
 
@@ -98,14 +97,10 @@ def test_a_cap_has_its_burst_and_binds_the_top_class_only_when_it_is_strict() ->
     lived(story)
 
 
-def test_a_budget_begins_with_the_start_rate_below_a_top_class_without_limit() -> None:
+def test_a_budget_begins_with_the_start_rate_for_every_class() -> None:
     async def story() -> None:
         made = Made(r=Route(exchange="x"))
-        assert [pool.rate for pool in made.gate("r")._divider._pools] == [
-            inf,
-            made.settings.class_budget.start_rate,
-            made.settings.class_budget.start_rate,
-        ]
+        assert [pool.rate for pool in made.gate("r")._divider._pools] == 3 * [made.settings.class_budget.start_rate]
 
     lived(story)
 

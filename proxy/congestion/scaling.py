@@ -1,0 +1,193 @@
+"""How many consumers a route wants, from what the last changes in their number really brought: pure.
+
+Two things can't be known beforehand: what one more consumer brings, and whether what stands behind them is full. So no
+more than twice of what was measured is wanted at once, then it is measured again; and where more consumers took no more
+(the knee: a saturated database behind them), no more are wanted than would take as much. See
+docs/design/0021-wanted-consumers.md.
+"""
+
+from dataclasses import dataclass
+from math import ceil, inf
+
+SETTLE = 3.0
+"""Seconds after a change of their number in which consumers are not measured: they connect and fill their prefetch."""
+MEASURE = 4.0
+"""Seconds with enough to do after which it is known what a number of consumers takes."""
+GROWTH = 2.0
+"""So many times the consumers that were measured are wanted at most."""
+HELPS = 0.25
+"""More consumers help if they bring more than this share of what as many brought before."""
+HELPS_FULLY = 0.8
+"""If they bring less than this share, the knee may be near ..."""
+CAREFUL_GROWTH = 1.25
+"""... and only so many times as many are wanted next."""
+APART = 1.2
+"""Numbers of consumers of which one is not so many times the other can't be told apart: rates differ by chance, too."""
+SPARE = 0.8
+"""Consumers are given up when those that stay would be busy for at most this share of their time ..."""
+CALM = 60.0
+"""... and that was so for as many seconds."""
+KNEE_SECONDS = 1_800.0
+"""After so many it is tried again whether more consumers help."""
+USUAL = 2.0
+"""Seconds of the demand that may wait in the log without being a backlog."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What is seen of one route and of its whole group; rates in events a second. None: not known."""
+
+    at: float
+    """By the caller's clock in seconds; must not fall."""
+    consumers: int | None
+    """Of all its queues."""
+    taken: float | None
+    """What they take."""
+    is_capacity: bool
+    """They had enough to take all the time, so that is all they can."""
+    demand: float | None
+    """What comes into the log."""
+    backlog: float | None
+    """Events that wait, in the log and in the queues."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The answer; `consumers` is a multiple of the unit, None while too little is seen."""
+
+    consumers: int | None
+    why: str
+    knee: int | None = None
+    """More of them took no more when that was last tried."""
+
+
+@dataclass(slots=True)
+class _Measure:
+    """What so many consumers take, as it is being measured."""
+
+    seconds: float = 0.0
+    events: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        return self.events / self.seconds
+
+
+class Scaling:
+    """One route; `unit` consumers come and go together, and a backlog should be worked off in `work_off` seconds."""
+
+    def __init__(self, unit: int, work_off: float) -> None:
+        self._unit = unit
+        self._work_off = work_off
+        self._count: int | None = None
+        self._since = 0.0
+        """When the number of consumers was first seen."""
+        self._at: float | None = None
+        self._measure = _Measure()
+        self._known: dict[int, float] = {}
+        """Events a second that so many consumers took when they had enough."""
+        self._wanted: int | None = None
+        self._less_since: float | None = None
+        self._most_of_less = 0
+        """Of what would have been enough since then."""
+        self._knee: int | None = None
+        self._knee_at = -inf
+        self._growth = GROWTH
+
+    def look(self, sight: Sight) -> Wanted:
+        """Take in what is seen now, every second or so; return what is wanted."""
+        if sight.consumers is None or sight.taken is None or sight.demand is None or sight.backlog is None:
+            self._at = None
+            return Wanted(None, _blind(sight), self._knee)
+        self._measure_at(sight, sight.consumers, sight.taken)
+        excess = max(0.0, sight.backlog - USUAL * sight.demand)
+        return self._decide(sight.at, sight.consumers, sight.demand + excess / self._work_off)
+
+    # -- measuring ----------------------------------------------------------------------------------------------------
+
+    def _measure_at(self, sight: Sight, count: int, taken: float) -> None:
+        last, self._at = self._at, sight.at
+        if count != self._count:
+            self._count, self._since = count, sight.at
+            self._measure = _Measure()
+        if last is None or not count or not sight.is_capacity or sight.at - self._since < SETTLE:
+            return
+        self._measure.seconds += sight.at - last
+        self._measure.events += taken * (sight.at - last)
+        if self._measure.seconds >= MEASURE:
+            self._known[count] = self._measure.rate
+            self._measure = _Measure()
+            self._judge(sight.at, count)
+
+    def _judge(self, now: float, count: int) -> None:
+        """Find the knee: whether these consumers take more than clearly fewer of them did."""
+        fewer = max((one for one in self._known if one * APART <= count), default=None)
+        if fewer is None:
+            return
+        helped = (self._known[count] / self._known[fewer] - 1) / (count / fewer - 1)
+        self._growth = GROWTH if helped >= HELPS_FULLY else CAREFUL_GROWTH
+        if helped < HELPS:
+            quickest = max(rate / one for one, rate in self._known.items())
+            self._knee, self._knee_at = max(1, ceil(self._known[count] / quickest - 0.1)), now
+
+    # -- deciding -----------------------------------------------------------------------------------------------------
+
+    def _decide(self, now: float, count: int, needed: float) -> Wanted:
+        if self._knee is not None and now - self._knee_at > KNEE_SECONDS:
+            self._knee, self._growth = None, GROWTH
+            self._known = {one: rate for one, rate in self._known.items() if one == count}
+        if not count:
+            return self._answer(self._unit if needed else 0, f"nobody takes them, {needed:,.0f} a second should be")
+        each = self._each(count)
+        if each is None:
+            return self._answer(count, f"what {count} take is not known before they have enough to do")
+        enough, spare = ceil(needed / each - 0.01), ceil(needed / (SPARE * each) - 0.01)
+        now_wanted = self._wanted if self._wanted is not None else count
+        words = f"{count} take {each * count:,.0f} a second, {needed:,.0f} should be taken"
+        if enough > max(count, now_wanted):
+            self._less_since = None
+            return self._rise(count, enough, words)
+        if spare >= now_wanted:
+            self._less_since = None
+            return self._answer(now_wanted, words)
+        return self._fall(now, now_wanted, spare, words)
+
+    def _each(self, count: int) -> float | None:
+        """Return what one of them takes a second: of as many, else of the nearest number that was measured."""
+        if not self._known:
+            return None
+        nearest = min(self._known, key=lambda one: (abs(one - count), one))
+        return self._known[nearest] / nearest
+
+    def _rise(self, count: int, enough: int, words: str) -> Wanted:
+        most = ceil(self._growth * max((one for one in self._known if one <= count), default=count))
+        if enough > most:
+            words += f"; more than {most} are wanted once it is known what these bring"
+        return self._answer(max(min(enough, most), min(self._wanted or 0, enough)), words)
+
+    def _fall(self, now: float, wanted: int, spare: int, words: str) -> Wanted:
+        if self._less_since is None:
+            self._less_since, self._most_of_less = now, spare
+        self._most_of_less = max(self._most_of_less, spare)
+        if now - self._less_since < CALM:
+            return self._answer(wanted, f"{words}; fewer would do for {now - self._less_since:.0f} s of {CALM:g}")
+        wanted, self._less_since = self._most_of_less, None
+        return self._answer(wanted, words)
+
+    def _answer(self, wanted: int, words: str) -> Wanted:
+        if self._knee is not None and wanted > self._knee:
+            wanted = self._knee
+            words += f"; more than {self._knee} took no more when that was tried"
+        wanted = -(-max(wanted, 1) // self._unit) * self._unit if wanted else 0
+        self._wanted = wanted
+        return Wanted(wanted, words, self._knee)
+
+
+def _blind(sight: Sight) -> str:
+    unknown = {
+        "how many consumers there are": sight.consumers,
+        "what they take": sight.taken,
+        "what comes into the log": sight.demand,
+        "what waits in the log": sight.backlog,
+    }
+    return "not known: " + ", ".join(what for what, value in unknown.items() if value is None)

@@ -1,0 +1,144 @@
+"""How many consumers are wanted, against consumers that do what the test says."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.congestion.scaling import CALM, GROWTH, KNEE_SECONDS, Scaling, Sight, Wanted
+
+WORK_OFF = 60.0
+
+
+class World:
+    """A backlog, consumers that take from it, and a scaler that does what is wanted `delay` seconds late."""
+
+    def __init__(self, capacity: Callable[[int], float], *, consumers: int = 4, unit: int = 1, delay: int = 30) -> None:
+        self.scaling = Scaling(unit, WORK_OFF)
+        self.capacity = capacity
+        self.consumers = consumers
+        self.backlog = 0.0
+        self.now = 0
+        self.wishes: list[int] = []
+        self.counts: list[int] = []
+        self.told = Wanted(None, "")
+        self._delay = delay
+
+    def live(self, seconds: int, demand: float) -> None:
+        for _ in range(seconds):
+            self.now += 1
+            able = self.capacity(self.consumers)
+            self.backlog = max(0.0, self.backlog + demand - able)
+            taken = able if self.backlog else min(able, demand)
+            self.told = self.scaling.look(
+                Sight(
+                    at=float(self.now),
+                    consumers=self.consumers,
+                    taken=taken,
+                    is_capacity=self.backlog > 0,
+                    demand=demand,
+                    backlog=self.backlog,
+                )
+            )
+            self.wishes.append(self.consumers if self.told.consumers is None else self.told.consumers)
+            if len(self.wishes) > self._delay:
+                self.consumers = self.wishes[-self._delay - 1]
+            self.counts.append(self.consumers)
+
+
+def linear(count: int) -> float:
+    return 75.0 * count
+
+
+def knee_at(most: int) -> Callable[[int], float]:
+    return lambda count: 75.0 * min(count, most)
+
+
+def test_as_many_are_wanted_as_take_what_comes_and_work_off_the_rest() -> None:
+    world = World(linear)
+    world.live(60, 150)
+    assert world.consumers == 4
+    world.live(300, 480)
+    assert max(world.counts) <= 10, "480/s are 6.4, and the backlog of the first minute some more"
+    assert world.backlog < 2 * 480
+    world.live(600, 150)
+    assert world.consumers == 3, "150/s are 2, used to 80 % at most: 2.5"
+    changes = sum(before != after for before, after in zip(world.counts, world.counts[1:], strict=False))
+    assert changes <= 6, "no hunting"
+
+
+@pytest.mark.parametrize("knee", [4, 6, 8, 12])
+def test_no_more_are_wanted_than_the_knee_once_it_was_seen(knee: int) -> None:
+    world = World(knee_at(knee))
+    world.live(400, 1_200)
+    assert world.told.knee is not None
+    assert knee <= world.told.knee <= knee + 1
+    assert world.consumers == world.told.knee
+    assert max(world.counts) <= GROWTH * knee
+    settled = len(world.counts)
+    world.live(600, 1_200)
+    assert set(world.counts[settled:]) == {world.consumers}, "no hunting"
+
+
+def test_the_knee_is_tried_again_when_half_an_hour_has_passed() -> None:
+    world = World(knee_at(8))
+    world.live(400, 1_200)
+    assert world.consumers == 8
+    world.capacity = linear
+    world.live(round(KNEE_SECONDS) + 400, 1_200)
+    assert world.consumers >= 16
+
+
+def test_consumers_are_given_up_late_and_all_at_once_when_demand_falls() -> None:
+    world = World(linear, consumers=8, delay=1)
+    world.live(30, 700)
+    world.live(round(CALM) - 5, 75)
+    assert world.consumers >= 8
+    world.live(60, 75)
+    assert world.consumers == 2
+
+
+def test_what_is_wanted_is_a_multiple_of_what_comes_together() -> None:
+    world = World(linear, consumers=8, unit=8)
+    world.live(300, 1_000)
+    assert world.consumers == 16
+
+
+def test_one_unit_is_wanted_when_there_is_nobody_and_something_waits() -> None:
+    scaling = Scaling(4, WORK_OFF)
+    none = {"consumers": 0, "taken": 0.0, "is_capacity": False}
+    assert scaling.look(Sight(at=1.0, demand=10.0, backlog=0.0, **none)).consumers == 4
+    assert scaling.look(Sight(at=2.0, demand=0.0, backlog=0.0, **none)).consumers == 0
+
+
+@pytest.mark.parametrize("unknown", ["consumers", "taken", "demand", "backlog"])
+def test_nothing_is_wanted_and_the_reason_said_when_something_is_not_known(unknown: str) -> None:
+    known = {"consumers": 4, "taken": 300.0, "demand": 300.0, "backlog": 0.0}
+    told = Scaling(1, WORK_OFF).look(Sight(at=1.0, is_capacity=True, **(known | {unknown: None})))
+    assert told.consumers is None
+    assert told.why.startswith("not known: ")
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 40), st.floats(0, 1e5), st.booleans(), st.floats(0, 1e5), st.floats(0, 1e7)),
+        min_size=1,
+        max_size=60,
+    ),
+    st.integers(1, 9),
+)
+def test_never_more_than_twice_what_was_there_is_wanted_whatever_is_seen(
+    seen: list[tuple[int, float, bool, float, float]], unit: int
+) -> None:
+    scaling, most = Scaling(unit, WORK_OFF), 0
+    for at, (consumers, taken, is_capacity, demand, backlog) in enumerate(seen):
+        told = scaling.look(
+            Sight(
+                at=float(at), consumers=consumers, taken=taken, is_capacity=is_capacity, demand=demand, backlog=backlog
+            )
+        )
+        most = max(most, consumers)
+        assert told.consumers is not None
+        assert told.consumers % unit == 0
+        assert 0 <= told.consumers < max(unit, GROWTH * most) + unit

@@ -1,0 +1,96 @@
+"""What the whole group has before it, from where it has come and where the log ends."""
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from proxy.bridge.event_log import Extent
+from proxy.errors import LogError
+from proxy.model import Partition
+from proxy.settings import EventType, RoutingKey
+from proxy.simulation import virtual_time
+from proxy.steering.group_backlog import (
+    INTERVAL,
+    STALE_AFTER,
+    Backlogs,
+    ClassBacklog,
+    GroupBacklog,
+    seconds_to_work_off,
+)
+from tests.support.bridge_fakes import ScriptedLog
+
+A, B, NEWS = Partition("orders", 0), Partition("orders", 1), Partition("news", 0)
+
+
+def kind(topic: str, priority: str, max_age: float | None = None) -> EventType:
+    return EventType(
+        name=topic, topic=topic, priority=priority, route="shop", routing_key=RoutingKey(constant="q"), max_age=max_age
+    )
+
+
+TYPES = {"orders": kind("orders", "P1"), "news": kind("news", "P3", max_age=20.0)}
+
+
+def test_lags_and_demands_are_told_by_route_and_class() -> None:
+    group = GroupBacklog(TYPES.get)
+    group.add(0.0, {A: Extent(0, 100), B: Extent(50, 60), NEWS: Extent(0, 0), Partition("else", 0): Extent(0, 9)})
+    assert group.classes(0.0) is None
+    group.add(5.0, {A: Extent(90, 200), B: Extent(60, 110), NEWS: Extent(0, 50), Partition("else", 0): Extent(0, 99)})
+    assert group.classes(5.0) == {("shop", "P1"): ClassBacklog(160, 30.0), ("shop", "P3"): ClassBacklog(50, 10.0)}
+
+
+def test_what_will_be_too_old_anyway_is_no_backlog() -> None:
+    group = GroupBacklog(TYPES.get)
+    group.add(0.0, {NEWS: Extent(0, 100_000)})
+    group.add(5.0, {NEWS: Extent(0, 100_050)})
+    assert group.classes(5.0) == {("shop", "P3"): ClassBacklog(200.0, 10.0)}
+
+
+def test_what_a_new_partition_or_a_topic_made_anew_holds_is_no_demand() -> None:
+    group = GroupBacklog(TYPES.get)
+    group.add(0.0, {A: Extent(9_000, 9_000)})
+    group.add(5.0, {A: Extent(0, 500), B: Extent(0, 700)})
+    assert group.classes(5.0) == {("shop", "P1"): ClassBacklog(1_200, 0.0)}
+
+
+def test_nothing_is_known_when_the_last_answer_is_old() -> None:
+    group = GroupBacklog(TYPES.get)
+    group.add(0.0, {A: Extent(0, 0)})
+    group.add(5.0, {A: Extent(0, 0)})
+    assert group.classes(5.0 + STALE_AFTER) is not None
+    assert group.classes(5.1 + STALE_AFTER) is None
+
+
+def test_the_log_is_asked_every_interval_and_a_failure_is_said_once() -> None:
+    async def story() -> None:
+        log = ScriptedLog()
+        log.told = {A: Extent(0, 100)}
+        backlogs = Backlogs(log, lambda: ["orders"], TYPES.get)
+        running = asyncio.create_task(backlogs.run())
+        await asyncio.sleep(1)
+        assert backlogs.of("shop") is None
+        await asyncio.sleep(INTERVAL)
+        assert backlogs.of("shop") == {"P1": ClassBacklog(100, 0.0)}
+        assert backlogs.of("another") == {}
+        with capture_logs() as said:
+            log.failure = LogError("no answer")
+            await asyncio.sleep(6 * INTERVAL)
+            assert backlogs.of("shop") is None
+            log.failure = None
+            await asyncio.sleep(2 * INTERVAL)
+        assert backlogs.of("shop") is not None
+        assert [entry["event"] for entry in said] == ["backlog_unknown"]
+        running.cancel()
+
+    virtual_time.run(story())
+
+
+def test_a_class_waits_for_those_above_it_and_for_ever_when_what_comes_takes_all() -> None:
+    backlogs = {"P1": ClassBacklog(100, 50.0), "P3": ClassBacklog(900, 150.0)}
+    assert seconds_to_work_off(backlogs, ["P1", "P2", "P3"], 100.0) == {
+        "P1": pytest.approx(2.0),
+        "P2": pytest.approx(2.0),
+        "P3": float("inf"),
+    }
+    assert seconds_to_work_off({}, ["P1"], 0.0) == {"P1": 0.0}
