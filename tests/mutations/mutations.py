@@ -949,13 +949,6 @@ MUTATIONS = (
         tests=(IN_KAFKA_LOG,),
     ),
     Mutation(
-        "a lane whose way home has failed goes on waiting for it",
-        HOME,
-        "                    session.holds = False\n",
-        "                    session.holds = True\n",
-        "wire",
-    ),
-    Mutation(
         "nobody who waits is told that the lease is renewed",
         LEASE,
         "        self._renewed.set()\n",
@@ -967,7 +960,7 @@ MUTATIONS = (
         STATUS,
         "            if why := awaited(one, now):\n",
         "            if not (why := awaited(one, now)):\n",
-        "wire",
+        tests=("tests/unit/test_app.py",),
     ),
     Mutation(
         "what is handed to a lane is remembered for ever",

@@ -1,6 +1,7 @@
 """The parts of the Kafka adapter that can be seen without a Kafka."""
 
 import asyncio
+import gc
 import inspect
 import logging
 import ssl
@@ -316,6 +317,8 @@ def test_no_task_and_no_connection_is_left_when_the_log_is_stopped_while_joining
         assert [task.get_coro().__qualname__ for task in left if "Node" not in task.get_coro().__qualname__] == []
         await node.close()
         cluster.close()
+        await asyncio.sleep(1)
+        gc.collect()
 
     with seeded(Random(1)):
         virtual_time.run(history(), lambda: WireLoop(Random(1), turn_seconds=0.0002))
