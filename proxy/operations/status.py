@@ -9,6 +9,7 @@ from typing import Any
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from proxy.bridge.assignment import Assignment
+from proxy.bridge.awaited import awaited
 from proxy.bridge.broker import Lane, LaneState
 from proxy.bridge.event_log import Standing
 from proxy.congestion.group import Tether
@@ -178,7 +179,13 @@ class Status:
         sizes = GaugeMetricFamily("tidegate_batch_size_events", "Released per tick.", labels=["type"])
         waiting = GaugeMetricFamily("tidegate_inbox_events", "Waiting in the inbox.", labels=["type"])
         paused = GaugeMetricFamily("tidegate_paused", "1 while the log is not read for the type.", labels=["type"])
+        awaits = GaugeMetricFamily(
+            "tidegate_awaits", "1 while events of the type wait for this.", labels=["type", "for"]
+        )
+        now = asyncio.get_running_loop().time()
         for one in self._assignment.listeners.values():
+            if why := awaited(one, now):
+                awaits.add_metric([one.event_type.name, why], 1.0)
             waiting.add_metric([one.event_type.name], one.inbox.events)
             paused.add_metric([one.event_type.name], float(one.inbox.is_paused))
             if one.throttle.batch_size is not None:
@@ -186,3 +193,4 @@ class Status:
         yield sizes
         yield waiting
         yield paused
+        yield awaits

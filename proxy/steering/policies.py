@@ -50,13 +50,14 @@ class Policies:
         return bool(self._controlled)
 
     @property
-    def gates(self) -> list[tuple[Gate, bool]]:
-        """Every gate there is, and whether its tokens are bytes."""
+    def gates(self) -> list[tuple[str, Gate, bool]]:
+        """Every gate there is, of which route, and whether its tokens are bytes."""
         routes = self._settings.routes
         caps = [
-            (gate, (cap := routes[name].cap) is not None and cap.bytes is not None) for name, gate in self._caps.items()
+            (name, gate, (cap := routes[name].cap) is not None and cap.bytes is not None)
+            for name, gate in self._caps.items()
         ]
-        return caps + [(route.gate, False) for route in self._controlled.values()]
+        return caps + [(name, route.gate, False) for name, route in self._controlled.items()]
 
     def control(self, depths: Depths, insights: Insights | None) -> RouteControl:
         """Return the control of all routes under `class_budget`."""
