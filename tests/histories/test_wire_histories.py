@@ -75,7 +75,7 @@ def test_routes_share_lanes_queues_and_classes_or_have_their_own_when_plans_are_
     for count in (
         sum(len(set(plan.lanes.values())) < len(plan.lanes) for plan in plans),
         sum(len(plan.lanes) == len(set(plan.lanes.values())) == 3 for plan in plans),
-        sum(len({route.queues for route in plan.settings.routes.values()}) > 1 for plan in plans),
+        sum(len({route.queue_names for route in plan.settings.routes.values()}) > 1 for plan in plans),
         sum(len({kind.priority for kind in plan.settings.event_types.values()}) < len(TOPICS) for plan in plans),
     ):
         assert 10 < count < 190

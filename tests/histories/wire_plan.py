@@ -125,7 +125,7 @@ def _routed(settings: Settings, chance: Random) -> Settings:
     types = {}
     for (name, kind), way in zip(settings.event_types.items(), ways, strict=True):
         is_constant = kind.routing_key.constant is not None
-        key = RoutingKey(constant=routes[way].queues[0]) if is_constant else kind.routing_key
+        key = RoutingKey(constant=routes[way].queue_names[0]) if is_constant else kind.routing_key
         priority = chance.choice(tuple(settings.classes)) if classes else kind.priority
         types[name] = kind.model_copy(update={"route": way, "routing_key": key, "priority": priority})
     return settings.model_copy(update={"routes": routes, "event_types": types})

@@ -54,7 +54,7 @@ class World:
         self.queues: dict[str, Any] = {}
         """Where events go, by name."""
         for route in plan.settings.routes.values():
-            for name in route.queues:
+            for name in route.queue_names:
                 self.queues[name] = self.broker.declare_queue(name, bound=plan.queue_bound)
                 self.queues[name].consumers = 1
         self.letters = self.broker.declare_queue(DEAD_QUEUE)
@@ -141,7 +141,7 @@ class World:
     def queue_of(self, topic: str) -> str:
         """Return where the events of a topic are to go."""
         settings = self.plan.settings
-        return settings.routes[settings.by_topic[topic].route].queues[0]
+        return settings.routes[settings.by_topic[topic].route].queue_names[0]
 
     def jump(self, seconds: float) -> None:
         """Let the wall clock jump."""
