@@ -311,6 +311,10 @@ class Witness:
         if told.is_dead:
             return
         self._free(told, LANES[1], batch.events[start:end], end - start)
+        if outcome in {Outcome.NACKED, Outcome.UNDELIVERABLE}:
+            for (name, partition), other in self.epochs.items():
+                if name == replica and partition.topic == batch.partition.topic:
+                    other.refuse_letter()
         if outcome is not Outcome.CONFIRMED or told.is_recorded:
             return
         told.letters[reason] += end - start
