@@ -34,7 +34,7 @@ from proxy.settings import EventType, Settings
 from proxy.steering.depths import Depths
 from proxy.steering.group_backlog import Backlogs
 from proxy.steering.insights import Insights
-from proxy.steering.other_replicas import OtherReplicas
+from proxy.steering.other_replicas import Lead, OtherReplicas
 from proxy.steering.policies import Policies
 from proxy.steering.wanted import WantedConsumers
 
@@ -95,14 +95,14 @@ class App:
         )
         grace = min(limits.drain_deadline, settings.log.session_timeout / 2)
         self.assignment = Assignment(lease, settled, lambda: grace, account)
-        queues = sorted({queue for route in settings.routes.values() for queue in route.queues})
+        queues = sorted({queue for route in settings.routes.values() for queue in route.queue_names})
         self.depths = Depths(
             monitor,
             queues,
             settings.broker.depth_interval,
             settings.broker.depth_polls,
         )
-        self._others = OtherReplicas(log, self._route_of)
+        self._others = OtherReplicas(log, self._lead)
         management = settings.broker.management
         self._insights = (
             None if insights is None or management is None else Insights(insights, queues, management.interval)
@@ -222,12 +222,14 @@ class App:
         self.assignment.listeners[event_type.topic] = listener
         self._spawn(listener.run(), f"listener {event_type.name}")
 
-    def _route_of(self, topic: str) -> str | None:
-        """Return the route of a topic; with one route only also of one that this process does not know."""
+    def _lead(self, topic: str) -> Lead | None:
+        """Return where a topic's events go; with one route only also those of one that this process does not know."""
         event_type = config.event_type_for(self._settings, topic)
+        routes = self._settings.routes
         if event_type is not None:
-            return event_type.route
-        return next(iter(self._settings.routes)) if len(self._settings.routes) == 1 else None
+            return event_type.route, routes[event_type.route].way(event_type.name, event_type.routing_key)
+        name, route = next(iter(routes.items()))
+        return (name, route.queue_names) if len(routes) == 1 else None
 
     async def _control_clock(self) -> None:
         """Turn the control loop every interval, or at the times of the cron expression."""

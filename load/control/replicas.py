@@ -31,7 +31,7 @@ def placed(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         name: {
             **route,
             "exchange": f"{prefix}.{route['exchange']}",
-            **({"queues": [f"{prefix}.{queue}" for queue in route["queues"]]} if "queues" in route else {}),
+            **({"queues": [_of_run(prefix, queue) for queue in route["queues"]]} if "queues" in route else {}),
         }
         for name, route in settings["routes"].items()
     }
@@ -129,3 +129,8 @@ class Replicas:
     async def end_all(self) -> None:
         """End those that still run."""
         await asyncio.gather(*(self.end(number) for number in range(len(self._workers))))
+
+
+def _of_run(prefix: str, queue: str | dict[str, Any]) -> str | dict[str, Any]:
+    """Return what a route says of a queue, with the queue's name in this run."""
+    return f"{prefix}.{queue}" if isinstance(queue, str) else queue | {"name": f"{prefix}.{queue['name']}"}

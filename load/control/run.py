@@ -60,7 +60,7 @@ def arguments(queue: Queue) -> dict[str, Any]:
     """Return what a queue is declared with."""
     told: dict[str, Any] = {}
     if queue.most_messages is not None:
-        told |= {"x-max-length": queue.most_messages, "x-overflow": "reject-publish"}
+        told |= {"x-max-length": queue.most_messages, "x-overflow": "drop-head" if queue.sheds else "reject-publish"}
     if queue.kind == "quorum":
         told["x-queue-type"] = "quorum"
     if queue.kind == "priority":

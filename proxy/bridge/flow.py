@@ -133,6 +133,16 @@ class PartitionFlow:
             count = max(0, min(self.waiting, self._cap - (self._sent - self.watermark.committed)))
         return min(count, 1) if self._order is Order.STRICT else count
 
+    def hindrance(self, now: float) -> str:
+        """Return what keeps its waiting events from being taken; "" if nothing does, or none waits."""
+        if not self.waiting or self.ready(now):
+            return ""
+        if now < self.not_before:
+            return "retry"
+        if self._holding or (self._order is Order.STRICT and self.out):
+            return "outcomes"
+        return "dead_letters" if self.parked else "commit"
+
     @property
     def sends_again(self) -> bool:
         """Whether the next events to be taken were sent before, in vain."""

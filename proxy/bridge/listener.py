@@ -67,6 +67,8 @@ class Listener:
         around.budget.join(self.inbox, rank)
         self.is_stopped = False
         """An event could not be delivered and had nowhere to go; nothing more is sent until the next start."""
+        self.stage = ""
+        """What events on their way to the lane wait for: `rate`, `lease` or `lane`; "" if none is on its way."""
         self._rank = rank
         self._address = Address(
             route.exchange,
@@ -77,6 +79,8 @@ class Listener:
         self._most = route.in_flight_events
         self._lane = lane
         self._statistics = statistics
+        self._way = route.way(event_type.name, event_type.routing_key)
+        statistics.open(rank, self._way)
         self._around = around
         self._sending: list[Batch] = []
         self._wake = asyncio.Event()
@@ -136,15 +140,17 @@ class Listener:
                 await self._idle(now)
                 continue
             again = self.inbox.sends_again(now)
+            self.stage = "rate"
             await self._send(await self.throttle.admit(want, size=self.inbox.mean_size, again=again))
 
     async def _admit_letters(self, letters: int, size: int) -> None:
         await self.throttle.admit_letters(letters, size=size / letters)
-        self._around.observer.on_used(letters, size)
+        self._around.observer.on_used(self.event_type.route, letters, size)
 
     async def _send(self, granted: int) -> None:
         batches: list[Batch] = []
         try:
+            self.stage = "lease"
             await self._around.lease.held()
             if self.is_stopped:
                 return
@@ -152,13 +158,14 @@ class Listener:
             if self.event_type.max_age is not None:
                 batches = self._without_expired(batches, self._around.wall() - self.event_type.max_age)
             self._sending = batches
+            self.stage = "lane"
             await self._lane.publish(batches)
         finally:
-            self._sending = []
+            self._sending, self.stage = [], ""
             written = [event.size for batch in batches for event in batch.events[: batch.done]]
             size = sum(written)
             self.throttle.settle(len(written), size)
-            self._around.observer.on_used(len(written), size)
+            self._around.observer.on_used(self.event_type.route, len(written), size)
             self.inbox.settle(batches)
 
     async def _idle(self, now: float) -> None:
@@ -214,7 +221,7 @@ class Listener:
 
     def on_confirmed(self, events: Sequence[Event], seconds: float | None, overtaken: int) -> None:
         """Count confirmed events."""
-        self._statistics.on_confirmed(self._rank, len(events), seconds)
+        self._statistics.on_confirmed(self._rank, len(events), seconds, self._way)
         self.counts.on_confirmed(events, seconds, overtaken, self._around.wall())
 
     def on_failed(self, outcome: Outcome, count: int, *, congestion: bool) -> float:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from proxy.config.items import listing, printable
@@ -33,7 +33,9 @@ def describe(settings: Settings) -> str:
         f"report   every {_reporting(settings)}",
     ]
     for name, route in settings.routes.items():
-        judged = listing(route.queues, _NAMED) or "no queues"
+        judged = listing(route.queue_names, _NAMED) or "no queues"
+        if len(route.queues) > 1:
+            judged += f" (judged by {route.judged_by})"
         window = f"{route.in_flight_events} events / {size_text(route.in_flight_bytes)}"
         exchange = route.exchange or "(default exchange)"
         lines.append(
@@ -77,13 +79,44 @@ def _of_routes(settings: Settings) -> Iterator[str]:
             yield f"routes.{name}: no `queues`, therefore nothing is known of their depth"
         if name not in used:
             yield f"routes.{name}: no event type takes it"
+        if route.policy == "class_budget" and route.queues:
+            yield from _of_judged_queues(name, route, [stream for stream in _streams(settings) if stream.route == name])
     yield from _of_rare_polls(settings)
     yield from _of_shared_queues(settings)
 
 
+def _of_judged_queues(name: str, route: Route, streams: Sequence[EventType | TypePattern]) -> Iterator[str]:
+    """Warn of what can't be known of the queues of a route, and of whom a strategy leaves alone."""
+    if route.judged_by == "sum" or len(route.queues) == 1:
+        if route.strategy is None and len(route.queues) > 1:
+            yield (
+                f"routes.{name}: nobody said what leads to its {len(route.queues)} queues, so they are judged together "
+                "and one slow queue among them is noticed late; write {name: NAME, routing_keys: [...]}, or name a "
+                "strategy if every event goes to all of them"
+            )
+        return
+    if any(queue.routing_keys for queue in route.judged):
+        unknown = [_name(one) for one in streams if one.routing_key.constant is None]
+        if unknown:
+            yield (
+                f"routes.{name}: {listing(unknown, _NAMED)} take their routing key from each event, so what goes to "
+                "which queue is not known; they are counted for every queue, whose delay is then taken for less"
+            )
+    lost = [_name(one) for one in streams if not route.way(_name(one), one.routing_key)]
+    if lost:
+        yield f"routes.{name}: no queue says that it takes {listing(lost, _NAMED)}; nothing is known of their delay"
+    if route.strategy == "max" or route.untether or route.strategy == "tagged":
+        yield (
+            f"routes.{name}: a queue that does not rule grows to its bound; with reject-publish it then nacks every "
+            "event, also those for the others: give it a message TTL or drop-head"
+        )
+
+
 def _of_rare_polls(settings: Settings) -> Iterator[str]:
     """Warn of depths that come too rarely for anyone to be steered by."""
-    queues = {queue for route in settings.routes.values() if route.policy == "class_budget" for queue in route.queues}
+    queues = {
+        queue for route in settings.routes.values() if route.policy == "class_budget" for queue in route.queue_names
+    }
     broker = settings.broker
     if queues and broker.depth_interval > _RARE:
         every, most = duration_text(broker.depth_interval), duration_text(_RARE)
@@ -96,7 +129,7 @@ def _of_shared_queues(settings: Settings) -> Iterator[str]:
     """Warn of queues whose drain rate a route takes for less than it is, as it can't see what another route sends."""
     takers: dict[str, list[str]] = {}
     for name, route in settings.routes.items():
-        for queue in dict.fromkeys(route.queues):
+        for queue in dict.fromkeys(route.queue_names):
             takers.setdefault(queue, []).append(name)
     shared: dict[tuple[str, ...], list[str]] = {}
     for queue, names in takers.items():

@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from proxy.config.items import Item, Mistakes, find, listing, plain, quoted
+from proxy.settings.broker import FORMS
 from proxy.settings.events import Traits
 from proxy.settings.parts import Allowed, Part, Unit, duration_text, size_text
 from proxy.settings.secrets import Secret
@@ -60,7 +61,7 @@ def validate(model: type[P], item: Item, mistakes: Mistakes) -> P | None:
 
 
 def _note(model: type[Part], item: Item, detail: Any, mistakes: Mistakes) -> None:
-    kind, path = detail["type"], detail["loc"]
+    kind, path = detail["type"], _place(detail["loc"])
     place, left = find(item, path)
     annotation, metadata = _spot(model, path)
     if kind == "missing":
@@ -77,6 +78,13 @@ def _note(model: type[Part], item: Item, detail: Any, mistakes: Mistakes) -> Non
     else:
         problem = str(detail["ctx"]["error"]) if kind == "value_error" else _problem(kind, place)
         mistakes.add(place, f"{problem}; allowed: {allowed(annotation, metadata)}")
+
+
+def _place(path: Sequence[str | int]) -> tuple[str | int, ...]:
+    """Return the path without the forms that entries of a list may have: they are at one place in the file."""
+    return tuple(
+        key for number, key in enumerate(path) if key not in FORMS or number == 0 or isinstance(path[number - 1], str)
+    )
 
 
 def _problem(kind: str, place: Item) -> str:

@@ -24,6 +24,10 @@ class Statistics:
     """Publish latency in seconds, write to confirm; None if nothing was confirmed."""
 
 
+Way = tuple[str, ...]
+"""The queues that the events of a type go to; none: nobody said, so to all."""
+
+
 class RouteStatistics:
     """Counts one route's outcomes: since the start for every control tick, and until the next report."""
 
@@ -32,14 +36,25 @@ class RouteStatistics:
         """Publications confirmed since the start, by class."""
         self.failed = 0
         """Publications nacked or lost since the start."""
+        self.by_way: dict[Way, list[int | None]] = {}
+        """The same by where they went; None: no event type of the class goes that way."""
+        self._classes = classes
         self._route = route
         self._latency = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
         self._errors = 0
         self._shortest: float | None = None
 
-    def on_confirmed(self, rank: int, count: int, seconds: float | None) -> None:
+    def open(self, rank: int, way: Way) -> None:
+        """Know that events of a class may go a way from now on."""
+        counts = self.by_way.setdefault(way, [None] * self._classes)
+        counts[rank] = counts[rank] or 0
+
+    def on_confirmed(self, rank: int, count: int, seconds: float | None, way: Way = ()) -> None:
         """Count `count` publications of a class confirmed `seconds` after they were written, if that is known."""
         self.confirmed[rank] += count
+        if way in self.by_way:
+            counts = self.by_way[way]
+            counts[rank] = (counts[rank] or 0) + count
         if seconds is not None:
             self._latency.record_value(min(max(int(seconds * 1e6), LOWEST_US), HIGHEST_US), count)
             if self._shortest is None or seconds < self._shortest:

@@ -8,6 +8,7 @@ byte.
 """
 
 from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil, floor, inf
 
@@ -84,6 +85,9 @@ class Divider:
         self._pools = [_Pool(inf, inf, 0.0) for _ in range(pools)]
         self._trickle = _Trickle()
         self._tiers = [_Tier() for _ in range(tiers)]
+        self._counts = [[tier <= pool for tier in range(tiers)] for pool in range(pools)]
+        if pools == 1:
+            self._counts = [[True] * tiers]
         self._strict = strict
         self._most_waiting = most_waiting
         self._waiting = 0
@@ -101,6 +105,17 @@ class Divider:
         at.rate, at.burst = rate, burst
         at.balance = max(-burst, min(burst, at.balance)) if rate != inf else 0.0
         if rate == inf:
+            self._serve(granted)
+        return granted
+
+    def set_counts(self, pool: int, tiers: Sequence[bool], now: float) -> list[Ticket]:
+        """Say which tiers a pool counts, its own among them; who is counted by nobody below keeps nobody there waiting.
+
+        Return what is granted by now.
+        """
+        granted = self.advance(now)
+        if self._counts[pool] != list(tiers):
+            self._counts[pool] = list(tiers)
             self._serve(granted)
         return granted
 
@@ -158,7 +173,7 @@ class Divider:
 
     def give_back(self, tier: int, size: float) -> None:
         """Return tokens that were granted and not used; negative: take more."""
-        for pool in self._pools[self._pool_of(tier) :]:
+        for pool in self._counting(tier):
             pool.give(size)
 
     def overdraw(self, tier: int, size: float) -> None:
@@ -185,12 +200,11 @@ class Divider:
     def next_due(self) -> float | None:
         """Return when `advance` can grant again, at the earliest; None if nobody waits, or for nothing that comes."""
         periods = inf
-        first = next((tier for tier, place in enumerate(self._tiers) if place.waiting), None)
-        if first is None:
-            return None
-        head, pool = self._tiers[first].waiting[0], self._pools[self._pool_of(first)]
-        if pool.rate > 0:
-            periods = (head.size - head.reserve - pool.balance) / (pool.rate * PERIOD)
+        for tier, place in enumerate(self._tiers):
+            pool = self._pools[self._pool_of(tier)]
+            if place.waiting and pool.rate > 0 and not self._anyone_above(tier):
+                head = place.waiting[0]
+                periods = min(periods, (head.size - head.reserve - pool.balance) / (pool.rate * PERIOD))
         if self._tiers[-1].waiting and self._trickle.rate > 0:
             head = self._tiers[-1].waiting[0]
             missing = head.size - head.reserve - self._trickle.balance
@@ -233,10 +247,19 @@ class Divider:
         return self._pools[self._pool_of(tier)].balance
 
     def _anyone_before(self, tier: int) -> bool:
-        return any(place.waiting for place in self._tiers[: tier + 1])
+        return bool(self._tiers[tier].waiting) or self._anyone_above(tier)
+
+    def _anyone_above(self, tier: int) -> bool:
+        """Return whether anyone waits above whose tokens are the tier's as well."""
+        counts = self._counts[self._pool_of(tier)]
+        return any(counts[above] and place.waiting for above, place in enumerate(self._tiers[:tier]))
+
+    def _counting(self, tier: int) -> Iterator[_Pool]:
+        """Yield the pools that count the tier."""
+        return (pool for pool, counts in zip(self._pools, self._counts, strict=True) if counts[tier])
 
     def _debit(self, tier: int, size: float) -> None:
-        for pool in self._pools[self._pool_of(tier) :]:
+        for pool in self._counting(tier):
             pool.take(size)
 
     def _refill(self, periods: int) -> None:
@@ -251,16 +274,16 @@ class Divider:
         """Complete requests from the head for as long as their pools have tokens."""
         for tier, place in enumerate(self._tiers):
             pool = self._pools[self._pool_of(tier)]
-            while place.waiting:
+            while place.waiting and not self._anyone_above(tier):
                 head = place.waiting[0]
                 part = head.size - head.reserve if pool.rate == inf else min(head.size - head.reserve, pool.balance)
                 if part > 0:
                     head.reserve += part
                     self._debit(tier, part)
                 if head.reserve < head.size - _DUST:
-                    self._serve_trickle(granted)
-                    return
+                    break
                 self._grant(place, granted)
+        self._serve_trickle(granted)
 
     def _serve_trickle(self, granted: list[Ticket]) -> None:
         place, trickle = self._tiers[-1], self._trickle

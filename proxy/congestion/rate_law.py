@@ -75,6 +75,8 @@ class Level:
     """Everything needed to grow is known."""
     bound: float = inf
     """Events a second to which it may grow, as long as nothing would tell of a backlog."""
+    held: float = inf
+    """Events a second at most while the depth is not known."""
     has_allowance: bool = False
     """Something else bounds what the top level sends between two looks (`allowance`): it needs no rate when cool."""
 
@@ -126,6 +128,7 @@ class Aimd:
         self._resume(level)
         if self.rate == inf and not level.is_hot:
             return False
+        self.rate = min(self.rate, level.held)
         if level.is_hot:
             return self._on_hot(level)
         if self._is_top and level.has_allowance and level.sees and level.is_cool:

@@ -14,6 +14,22 @@ class QueueReading:
     """When it was seen, in seconds on the caller's clock."""
     fresh_for: float
     """Seconds for which this counts as known: three polls."""
+    unacked: int | None = None
+    """Messages at its consumers, some seconds ago; None: not known."""
+    unacked_growing: bool = False
+    """Its consumers are known to take and not to acknowledge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inflow:
+    """What goes to one queue."""
+
+    confirmed: tuple[int, ...]
+    """Own events confirmed that went there, by class."""
+    feeds: tuple[bool, ...]
+    """Whether any event type of each class goes there."""
+    others: float | None = 0.0
+    """Events a second that other replicas put in; None: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +39,10 @@ class Reading:
     at: float
     queues: tuple[QueueReading | None, ...] = ()
     """None: not known, or it does not exist. Empty: the route names none and is steered by nacks and latency."""
+    names: tuple[str, ...] = ()
+    """Of the queues; none: by their places."""
+    inflows: tuple[Inflow, ...] = ()
+    """What goes to each queue; none: everything to every one."""
     confirmed: tuple[int, ...]
     """Own events confirmed, by class, the most important first."""
     failed: int = 0
@@ -42,6 +62,19 @@ class Reading:
     """What the consumers hold is known."""
     unacked_growing: bool = False
     """Consumers are known to take and not to acknowledge."""
+
+    @property
+    def everything(self) -> Inflow:
+        """What goes to all queues together."""
+        return Inflow(self.confirmed, tuple(True for _ in self.confirmed), self.others)
+
+    def inflow(self, place: int) -> Inflow:
+        """Return what goes to the queue at a place."""
+        return self.inflows[place] if self.inflows else self.everything
+
+    def name(self, place: int) -> str:
+        """Return the name of the queue at a place."""
+        return self.names[place] if self.names else str(place)
 
     @property
     def ready(self) -> int:

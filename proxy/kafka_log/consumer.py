@@ -1,5 +1,6 @@
-"""How the library's consumer is set up."""
+"""How the library's consumer is set up, and ended where its own stop does not end it."""
 
+import asyncio
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
@@ -52,3 +53,22 @@ def new_consumer(
     network.nodes = nodes
     network.bounds = Bounds(settings.answer_deadline, settings.fetch_wait, rebalance_seconds)
     return consumer
+
+
+async def end(consumer: Any) -> None:
+    """End what a stop that failed or was given up has left: the tasks, which would connect again, then connections."""
+    coordinator, fetcher = consumer._coordinator, consumer._fetcher  # noqa: SLF001  # None before it has started
+    tasks = [
+        *(
+            getattr(coordinator, name, None)
+            for name in ("_coordination_task", "_heartbeat_task", "_commit_refresh_task")
+        ),
+        getattr(fetcher, "_fetch_task", None),
+        *getattr(fetcher, "_pending_tasks", ()),
+    ]
+    left = [task for task in tasks if task is not None and not task.done()]
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left)
+    await consumer._client.close()  # noqa: SLF001  # closed by nothing else then

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -12,7 +13,7 @@ from proxy.bridge.event_log import Extent, PartitionOwner, Standing, Survey
 from proxy.errors import LogError
 from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import Reach, log_in, options, persist, teach_manners
-from proxy.kafka_log.consumer import new_consumer
+from proxy.kafka_log.consumer import end, new_consumer
 from proxy.kafka_log.fetches import ConsumerFetches
 from proxy.kafka_log.group import GroupCoordinator
 from proxy.kafka_log.inquiry import Inquiry
@@ -29,6 +30,8 @@ from proxy.settings import Limits, LogSettings
 
 _say = structlog.get_logger("tidegate.kafka")
 
+_REPEAT_SECONDS = 0.5
+"""Seconds that a stop spends on committing once more what may have been overtaken by an older commit."""
 _STOP_SECONDS = 4.0
 """Leaving the group; then the connections are closed without it."""
 _REQUESTS_PER_DEADLINE = 2
@@ -196,7 +199,7 @@ class KafkaLog:
         return await self._positions.extents(topics)
 
     async def stop(self) -> None:
-        """Leave the group and close, within 10 s; ends a poll that is under way. Commits nothing."""
+        """Leave the group and close, within 10 s; ends a poll that is under way. Commits nothing new."""
         if self._stopped:
             return
         self._stopped = True
@@ -204,6 +207,9 @@ class KafkaLog:
             self._keeper.cancel()
             await asyncio.wait({self._keeper})
             self._reader.interrupt()
+            with suppress(LogError, TimeoutError):
+                async with asyncio.timeout(_REPEAT_SECONDS):
+                    await self._positions.repeat()
             self._positions.drop()
         if self._consumer is not None:
             await self._leave()
@@ -211,7 +217,7 @@ class KafkaLog:
             await self._client.close()
 
     async def _leave(self) -> None:
-        """Stop the consumer; where that fails or hangs, at least close its connections.
+        """Stop the consumer; where that fails or hangs, at least end its tasks and close its connections.
 
         Its stop is a task of its own because it can end in a cancellation of the library's making, out of a fetch that
         waits for the log to return.
@@ -224,7 +230,7 @@ class KafkaLog:
         finally:
             leaving.cancel()
             await asyncio.wait({leaving})
-            await self._consumer._client.close()  # noqa: SLF001  # closed by nothing else then
+            await end(self._consumer)
         if not leaving.cancelled() and not isinstance(leaving.exception(), errors.KafkaError | None):
             leaving.result()
 

@@ -9,8 +9,10 @@ from typing import Any
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from proxy.bridge.assignment import Assignment
+from proxy.bridge.awaited import awaited
 from proxy.bridge.broker import Lane, LaneState
 from proxy.bridge.event_log import Standing
+from proxy.congestion.group import Tether
 from proxy.model import Partition
 from proxy.recording.recorder import Recorder
 from proxy.steering.depths import Depths
@@ -68,6 +70,7 @@ class Status:
         yield self._per_route()
         yield self._verdicts()
         yield from self._budgets()
+        yield from self._judged_queues()
         yield self._per_queue()
         yield from self._per_class()
         yield from self._per_type()
@@ -103,6 +106,28 @@ class Status:
         yield rates
         yield delays
         yield drains
+
+    def _judged_queues(self) -> Iterable[Family]:
+        labels = ["route", "queue"]
+        delays = GaugeMetricFamily("tidegate_judged_queue_delay_seconds", "Of a queue judged by itself.", labels=labels)
+        drains = GaugeMetricFamily("tidegate_judged_queue_drain_rate_events", "Per second.", labels=labels)
+        unacked = GaugeMetricFamily("tidegate_queue_unacked_messages", "At its consumers.", labels=labels)
+        rules = GaugeMetricFamily("tidegate_ruling_queue", "1: the verdict rests on it.", labels=labels)
+        states = GaugeMetricFamily("tidegate_queue_counts", "0: absent or resting.", labels=labels)
+        for name, told in self._recorder.verdicts.last_of_budgets.items():
+            for view in told.queues:
+                if not view.name:
+                    continue
+                place = [name, view.name]
+                if view.delay is not None:
+                    delays.add_metric(place, view.delay)
+                if view.estimate is not None:
+                    drains.add_metric(place, view.estimate.rate)
+                if view.unacked is not None:
+                    unacked.add_metric(place, view.unacked)
+                rules.add_metric(place, float(view.name == told.ruled_by))
+                states.add_metric(place, float(told.states[view.name] in {Tether.ACTIVE, Tether.LINGER}))
+        yield from (delays, drains, unacked, rules, states)
 
     def _scaling(self) -> Iterable[Family]:
         wanted = GaugeMetricFamily("tidegate_wanted_consumers", "Of all queues of the route.", labels=["route"])
@@ -154,7 +179,13 @@ class Status:
         sizes = GaugeMetricFamily("tidegate_batch_size_events", "Released per tick.", labels=["type"])
         waiting = GaugeMetricFamily("tidegate_inbox_events", "Waiting in the inbox.", labels=["type"])
         paused = GaugeMetricFamily("tidegate_paused", "1 while the log is not read for the type.", labels=["type"])
+        awaits = GaugeMetricFamily(
+            "tidegate_awaits", "1 while events of the type wait for this.", labels=["type", "for"]
+        )
+        now = asyncio.get_running_loop().time()
         for one in self._assignment.listeners.values():
+            if why := awaited(one, now):
+                awaits.add_metric([one.event_type.name, why], 1.0)
             waiting.add_metric([one.event_type.name], one.inbox.events)
             paused.add_metric([one.event_type.name], float(one.inbox.is_paused))
             if one.throttle.batch_size is not None:
@@ -162,3 +193,4 @@ class Status:
         yield sizes
         yield waiting
         yield paused
+        yield awaits

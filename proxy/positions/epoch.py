@@ -87,8 +87,9 @@ class Epoch:
 
     async def _finish(self, shares: Shares) -> None:
         positions = await self._owner.on_revoked([share.partition for share in shares.values()])
-        final = [share for partition in positions if (share := shares.get(partition)) is not None]
-        self._note(final, positions)
+        ended = [share for partition in positions if (share := shares.get(partition)) is not None]
+        self._note(ended, positions)
+        final = ended if self._repeat_at is None else list(shares.values())
         taken: Mapping[Partition, int] = {}
         try:
             taken = await self._commit(lambda: final)
@@ -107,9 +108,9 @@ class Epoch:
         for share in shares:
             share.is_pinned = share.is_pinned or share.partition in taken
 
-    async def repeat(self) -> None:
-        """Commit once more what is done, if it is time to. Raises `LogError`."""
-        if self._repeat_at is not None and asyncio.get_running_loop().time() >= self._repeat_at:
+    async def repeat(self, *, is_last: bool = False) -> None:
+        """Commit once more what is done, if that is in doubt, when it is time to or at last. Raises `LogError`."""
+        if self._repeat_at is not None and (is_last or asyncio.get_running_loop().time() >= self._repeat_at):
             self._repeat_at = None
             await self._commit(lambda: list(self.shares.values()))
 

@@ -57,6 +57,10 @@ class Positions:
         """End the epoch: nothing is owned from now on; return after the final commit, or its failure."""
         await self._epoch.end()
 
+    async def repeat(self) -> None:
+        """Commit once more what is done, if an older commit may have come last. Raises `LogError`."""
+        await self._epoch.repeat(is_last=True)
+
     def drop(self) -> None:
         """End the epoch without a word: this replica has left the log."""
         self._epoch.shares = {}

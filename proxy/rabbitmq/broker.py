@@ -131,6 +131,7 @@ class Topology:
     async def _declare(self, login: Login, route: Route) -> None:
         async with login.connection.channel() as channel:
             exchange = await channel.declare_exchange(route.exchange, ExchangeType.TOPIC, durable=True)
-            for queue in route.queues:
-                declared = await channel.declare_queue(queue, durable=True)
-                await declared.bind(exchange, routing_key="#")
+            for queue in route.judged:
+                declared = await channel.declare_queue(queue.name, durable=True)
+                for key in queue.routing_keys or ("#",):
+                    await declared.bind(exchange, routing_key=key)

@@ -74,7 +74,7 @@ class Recorder:
                 layout=Layout(unit="us", lowest=LOWEST_US, highest=HIGHEST_US, digits=DIGITS),
                 classes=list(self._settings.classes),
                 routes={
-                    name: RoutePlan(policy=route.policy, queues=list(route.queues))
+                    name: RoutePlan(policy=route.policy, queues=list(route.queue_names))
                     for name, route in self._settings.routes.items()
                 },
             )
@@ -136,7 +136,7 @@ class Recorder:
     def _record_routes(self, interval: float, lanes: Mapping[str, Lane], depth_of: DepthOf) -> None:
         for name, route in self._settings.routes.items():
             tally = self._of_routes[name].take()
-            states = {queue: depth_of(queue) for queue in route.queues}
+            states = {queue: depth_of(queue) for queue in route.queue_names}
             known = [state for state in states.values() if state is not None]
             self._writer.write(
                 RouteInterval(

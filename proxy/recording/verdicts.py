@@ -6,6 +6,7 @@ from math import isinf
 from proxy import records
 from proxy.congestion.class_budget import BudgetVerdict
 from proxy.congestion.detector import Verdict
+from proxy.congestion.group import Tether
 from proxy.settings import Settings
 
 
@@ -45,8 +46,7 @@ class Verdicts:
         before = self._recorded.get(verdict.route)
         self.last_of_budgets[verdict.route] = verdict
         interval = self._settings.metric_log.route_interval
-        said = (verdict.congested, verdict.cause, verdict.hot)
-        is_new = before is None or said != (before.congested, before.cause, before.hot) or verdict.cuts
+        is_new = before is None or _said(verdict) != _said(before) or verdict.cuts
         if before is not None and not is_new and verdict.reading.at - before.reading.at < interval:
             return
         self._recorded[verdict.route] = verdict
@@ -64,11 +64,25 @@ class Verdicts:
                 samples=confirmed + errors,
                 cuts=verdict.cuts,
                 hot=[name for name, is_hot in zip(classes, verdict.hot, strict=True) if is_hot],
-                queue_delay_us=None if verdict.delay is None or isinf(verdict.delay) else int(verdict.delay * 1e6),
+                queue_delay_us=_in_us(verdict.delay),
                 drain_rate=round(verdict.drain.rate, 3),
                 depth=None if verdict.delay is None else seen.ready,
                 rates={
                     name: round(rate, 3) for name, rate in zip(classes, verdict.rates, strict=True) if not isinf(rate)
                 },
+                ruled_by=verdict.ruled_by,
+                queues={view.name: _in_us(view.delay) for view in verdict.queues if view.name} or None,
+                unbound={name: state.value for name, state in verdict.states.items() if state is not Tether.ACTIVE}
+                or None,
             )
         )
+
+
+def _said(verdict: BudgetVerdict) -> tuple[object, ...]:
+    """Return what makes a verdict another one; which queue rules changes too often to be news while all is well."""
+    ruled_by = verdict.ruled_by if any(verdict.hot) else None
+    return verdict.congested, verdict.cause, verdict.hot, ruled_by, verdict.states
+
+
+def _in_us(seconds: float | None) -> int | None:
+    return None if seconds is None or isinf(seconds) else int(seconds * 1e6)

@@ -29,3 +29,11 @@ class Verdict(Record):
         "for each class the events a second that it and those above it may send from this replica; without a limit, "
         "none",
     ] = None
+    ruled_by: Annotated[str | None, "queue that this rests on; null: all of the route's together"] = None
+    queues: Annotated[
+        dict[str, int | None] | None, "each queue's delay in µs where they are judged one by one; null if not known"
+    ] = None
+    unbound: Annotated[
+        dict[str, str] | None,
+        "queues that are not `active`: `linger`, `resting` (not counted), `absent` (no consumers)",
+    ] = None

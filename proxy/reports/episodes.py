@@ -5,7 +5,7 @@ from pyspark.sql import functions as fn
 
 
 def episodes(verdicts: DataFrame) -> DataFrame:
-    """Return run, route, from_s, to_s, seconds, ended, verdicts, causes and the worst of each episode.
+    """Return run, route, from_s, to_s, seconds, ended, verdicts, causes, ruling queues and the worst of each episode.
 
     A verdict that says nothing changes nothing. Replicas judge for themselves: a route counts as congested while any of
     them says so. `ended` is false where the log stops first; the episode then lasts to the last verdict.
@@ -47,6 +47,7 @@ def _per_replica(verdicts: DataFrame, holds: Column) -> DataFrame:
             fn.max_by("next_s", "at_s").alias("ended_s"),
             fn.count(fn.lit(1)).alias("verdicts"),
             fn.collect_set("cause").alias("causes"),
+            fn.collect_set("ruled_by").alias("queues"),
             fn.max("p50_us").alias("p50_us"),
             fn.sum("errors").alias("errors"),
             fn.max("queue_delay_us").alias("queue_delay_us"),
@@ -72,6 +73,7 @@ def _merged(stretches: DataFrame) -> DataFrame:
             fn.max_by("ended", "to_s").alias("ended"),
             fn.sum("verdicts").alias("verdicts"),
             fn.array_sort(fn.array_distinct(fn.flatten(fn.collect_list("causes")))).alias("causes"),
+            fn.array_sort(fn.array_distinct(fn.flatten(fn.collect_list("queues")))).alias("queues"),
             fn.round(fn.max("p50_us") / 1000, 3).alias("worst_p50_ms"),
             fn.sum("errors").alias("errors"),
             fn.round(fn.max("queue_delay_us") / 1000, 3).alias("worst_delay_ms"),
@@ -86,6 +88,7 @@ def _merged(stretches: DataFrame) -> DataFrame:
             "ended",
             "verdicts",
             fn.array_join("causes", ", ").alias("causes"),
+            fn.array_join("queues", ", ").alias("queues"),
             "worst_p50_ms",
             "worst_delay_ms",
             "errors",

@@ -73,14 +73,15 @@ TABLES = (
             ("seconds", "lasted", seconds),
             ("ended", "ended", plain),
             *_counts("verdicts"),
-            *_texts("causes"),
+            *_texts("causes", "queues"),
             ("worst_p50_ms", "worst P50 publish latency", milliseconds),
             ("worst_delay_ms", "longest queue delay", milliseconds),
             ("errors", "publish errors", count),
             *_counts("cuts"),
         ],
         "From the verdict that called a route congested to the one that took it back, in seconds of the run. "
-        "Latency is what per_type judges by; queue delay (an estimate) and cuts are of class_budget.",
+        "Latency is what per_type judges by; queue delay (an estimate), cuts and the queues "
+        "that ruled, where they are judged one by one, are of class_budget.",
     ),
     PageTable(
         "Blind time",

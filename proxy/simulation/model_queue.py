@@ -141,6 +141,7 @@ class ModelQueue:
         self.foreign = 0.0
         """Events a second that others publish into it."""
         self._bound = queue.most_messages
+        self._sheds = queue.sheds
         self._is_quorum = queue.kind == "quorum"
         self._is_refusing = False
         self._by_rank: list[deque[Message]] = [deque()]
@@ -156,7 +157,7 @@ class ModelQueue:
 
     def refuses(self) -> bool:
         """Tell whether the next message is refused; `advance` first."""
-        if self._bound is None:
+        if self._bound is None or self._sheds:
             return False
         if self._is_quorum:
             self._is_refusing = self.ready >= self._bound * (QUORUM_REOPENS if self._is_refusing else 1)
@@ -174,6 +175,8 @@ class ModelQueue:
             self._by_rank.append(deque())
         self._by_rank[rank].append(message)
         self.ready += 1
+        if self._sheds and self._bound is not None and self.ready > self._bound:
+            self._pop()
 
     def set_consumers(self, count: int, now: float) -> None:
         """Let consumers come or go; what those that go held goes back to the front."""

@@ -79,6 +79,8 @@ class Queue(Part):
     """The bound in messages instead."""
     kind: Literal["classic", "quorum", "priority"] = "classic"
     """priority: classic with x-max-priority, the highest class first."""
+    sheds: bool = False
+    """Beyond its bound it throws the oldest away (drop-head) instead of refusing."""
     autoscale: Autoscale | None = None
 
     @property
@@ -101,6 +103,11 @@ class RouteIn(Part):
     """What the route leads to."""
     sends: dict[Name, tuple[Name, ...]] = Field(default_factory=dict)
     """Queues that a class's events go to, by routing key; a class that is not named goes to all."""
+    strategy: Literal["min", "max", "tagged", "sum"] | None = None
+    """Judge the queues one by one, as `routes.*.strategy` of the settings says; None: all together."""
+    tags: tuple[Name, ...] = ()
+    """The queues with a tag."""
+    untether: bool = False
     watched: bool = True
     """False: the route names no queues to Tidegate, which is left with nacks and latency."""
     policy: Name | None = None

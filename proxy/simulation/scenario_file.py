@@ -13,7 +13,7 @@ from proxy.config.items import Item, Mistakes
 from proxy.config.words import validate
 from proxy.errors import SettingsError
 from proxy.settings import Settings
-from proxy.simulation.scenario import Rate, Scenario
+from proxy.simulation.scenario import Rate, RouteIn, Scenario
 from proxy.simulation.scenario_checks import contradictions
 
 SHIPPED = Path(__file__).with_name("scenarios")
@@ -71,7 +71,7 @@ def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hos
     for name, route in scenario.routes.items():
         routes[name] = {"exchange": name, "policy": route.policy or policy}
         if route.watched:
-            routes[name]["queues"] = list(route.queues)
+            routes[name] |= _judged(scenario, route)
     types = {}
     for name, stream in scenario.streams.items():
         if not reads or stream.priority in reads:
@@ -95,6 +95,18 @@ def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hos
         for route in routes.values():
             route["in_flight_bytes"] = "20MiB"
     return _merged(given, scenario.settings)
+
+
+def _judged(scenario: Scenario, route: RouteIn) -> dict[str, Any]:
+    """Return what the route's settings say of its queues."""
+    if route.strategy is None:
+        return {"queues": list(route.queues)}
+    queues: list[dict[str, Any]] = []
+    for queue in route.queues:
+        keys = [name for name in scenario.classes if queue in route.sends.get(name, route.queues)]
+        is_split = len(keys) < len(scenario.classes)
+        queues.append({"name": queue, "tag": queue in route.tags} | ({"routing_keys": keys} if is_split else {}))
+    return {"queues": queues, "strategy": route.strategy, "untether": route.untether}
 
 
 def unloaded(scenario: Scenario) -> Scenario:

@@ -1,7 +1,7 @@
 """Waiting for tokens: the futures and the one timer around a divider."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from proxy.congestion.divider import Divider, Ticket
 
@@ -80,6 +80,11 @@ class Gate:
     def set_rate(self, pool: int, rate: float, burst: float) -> None:
         """Change a pool's rate, in tokens a second; see `Divider.set_rate`."""
         self._tell(self._divider.set_rate(pool, rate, burst, self._loop.time()))
+        self._arm()
+
+    def set_counts(self, pool: int, tiers: Sequence[bool]) -> None:
+        """Say which tiers a pool counts; see `Divider.set_counts`."""
+        self._tell(self._divider.set_counts(pool, tiers, self._loop.time()))
         self._arm()
 
     def set_stock(self, pool: int, tokens: float) -> None:

@@ -30,6 +30,10 @@ STALE_AFTER = 10.0
 """A rate from samples older than this is not known; longer than `IDLE_PAUSE` and one question that failed."""
 
 
+Lead = tuple[str, tuple[str, ...]]
+"""A route and the queues behind it that events go to."""
+
+
 class OthersRate:
     """Rates by route, from samples of `EventLog.progress`; pure.
 
@@ -38,13 +42,13 @@ class OthersRate:
     of transactions and compaction, do count.
     """
 
-    def __init__(self, route_of: Callable[[str], str | None], window: float = WINDOW) -> None:
-        """Make one; `route_of` names the route of a topic, None for one that belongs to none."""
-        self._route_of = route_of
+    def __init__(self, leads: Callable[[str], Lead | None], window: float = WINDOW) -> None:
+        """Make one; `leads` says where a topic's events go, None for one that belongs to no route."""
+        self._leads = leads
         self._window = window
         self._last: Mapping[Partition, int] = {}
-        self._totals: defaultdict[str, int] = defaultdict(int)
-        self._history: deque[tuple[float, dict[str, int]]] = deque()
+        self._totals: defaultdict[Lead, int] = defaultdict(int)
+        self._history: deque[tuple[float, dict[Lead, int]]] = deque()
         self._moved_at: float | None = None
 
     def add(self, now: float, counts: Mapping[Partition, int]) -> None:
@@ -54,22 +58,27 @@ class OthersRate:
             if count == before:
                 continue
             self._moved_at = now  # or became somebody else's just now: a rebalance
-            route = self._route_of(partition.topic)
-            if before is not None and route is not None:
-                self._totals[route] += max(0, count - before)
+            lead = self._leads(partition.topic)
+            if before is not None and lead is not None:
+                self._totals[lead] += max(0, count - before)
         self._last = counts
         self._history.append((now, dict(self._totals)))
         while len(self._history) > _ENDS and self._history[0][0] < now - self._window:
             self._history.popleft()
 
-    def rate(self, route: str, now: float) -> float | None:
-        """Return the others' events a second on the route; None if it is not known: fewer than two samples, or old."""
+    def rate(self, route: str, now: float, queue: str | None = None) -> float | None:
+        """Return the others' events a second on the route, or only of those that may go to one of its queues.
+
+        None if it is not known: fewer than two samples, or old.
+        """
         if not self._history or now - self._history[-1][0] > STALE_AFTER:
             return None
         if len(self._history) < _ENDS:
             return None if self._last else 0.0  # nobody else has anything
         (since, before), (until, after) = self._history[0], self._history[-1]
-        return (after.get(route, 0) - before.get(route, 0)) / (until - since) if until > since else None
+        leads = [lead for lead in after if lead[0] == route and (queue is None or queue in lead[1])]
+        sent = sum(after[lead] - before.get(lead, 0) for lead in leads)
+        return sent / (until - since) if until > since else None
 
     def pause(self, now: float) -> float:
         """Return how many seconds to wait before the next sample."""
@@ -82,14 +91,17 @@ class OthersRate:
 class OtherReplicas:
     """Asks the log for the group's progress at the pace that is worth it."""
 
-    def __init__(self, log: EventLog, route_of: Callable[[str], str | None]) -> None:
+    def __init__(self, log: EventLog, leads: Callable[[str], Lead | None]) -> None:
         self._log = log
-        self._rates = OthersRate(route_of)
+        self._rates = OthersRate(leads)
         self._is_blind = False
 
-    def rate(self, route: str) -> float | None:
-        """Return the events a second that other replicas get confirmed on the route; None if that is not known now."""
-        return self._rates.rate(route, asyncio.get_running_loop().time())
+    def rate(self, route: str, queue: str | None = None) -> float | None:
+        """Return the events a second that other replicas get confirmed on the route, or into one queue of it.
+
+        None if that is not known now.
+        """
+        return self._rates.rate(route, asyncio.get_running_loop().time(), queue)
 
     async def run(self) -> None:
         """Ask until cancelled; a failure is said once until the next success."""

@@ -7,6 +7,7 @@ from proxy.bridge.broker import Lane
 from proxy.bridge.throttle import OpenThrottle, PacedThrottle, Throttle
 from proxy.congestion.class_budget import RouteBudget
 from proxy.congestion.divider import Divider
+from proxy.congestion.group import Rules
 from proxy.congestion.loop import ControlLoop
 from proxy.congestion.per_type import AimdBatchSize
 from proxy.settings import Cap, EventType, Settings
@@ -14,6 +15,7 @@ from proxy.steering.budgeted import BudgetedThrottle, CappedThrottle, Tiers
 from proxy.steering.depths import Depths
 from proxy.steering.gate import Gate
 from proxy.steering.insights import Insights
+from proxy.steering.queue_news import QueueNews
 from proxy.steering.route_control import ControlledRoute, Observer, RouteControl
 
 _GOLDEN = 0.6180339887
@@ -27,7 +29,7 @@ class Policies:
         settings: Settings,
         loop: ControlLoop,
         lanes: Mapping[str, Lane],
-        others: Callable[[str], float | None],
+        others: Callable[[str, str | None], float | None],
         *,
         observers: Sequence[Observer],
     ) -> None:
@@ -48,13 +50,14 @@ class Policies:
         return bool(self._controlled)
 
     @property
-    def gates(self) -> list[tuple[Gate, bool]]:
-        """Every gate there is, and whether its tokens are bytes."""
+    def gates(self) -> list[tuple[str, Gate, bool]]:
+        """Every gate there is, of which route, and whether its tokens are bytes."""
         routes = self._settings.routes
         caps = [
-            (gate, (cap := routes[name].cap) is not None and cap.bytes is not None) for name, gate in self._caps.items()
+            (name, gate, (cap := routes[name].cap) is not None and cap.bytes is not None)
+            for name, gate in self._caps.items()
         ]
-        return caps + [(route.gate, False) for route in self._controlled.values()]
+        return caps + [(name, route.gate, False) for name, route in self._controlled.items()]
 
     def control(self, depths: Depths, insights: Insights | None) -> RouteControl:
         """Return the control of all routes under `class_budget`."""
@@ -94,16 +97,23 @@ class Policies:
         return gate
 
     def _controlled_route(
-        self, name: str, lane: Lane, others: Callable[[str], float | None], observers: Sequence[Observer]
+        self, name: str, lane: Lane, others: Callable[[str, str | None], float | None], observers: Sequence[Observer]
     ) -> ControlledRoute:
         settings, classes = self._settings, len(self._settings.classes)
+        route = settings.routes[name]
+        rules = Rules(
+            route.judged_by,
+            group_min=route.group_min,
+            untether=route.untether,
+            tags=frozenset(queue.name for queue in route.judged if queue.tag),
+        )
         now = asyncio.get_running_loop().time()
         return ControlledRoute(
-            budget=RouteBudget(name, settings.queue_delays, settings.class_budget),
+            budget=RouteBudget(name, settings.queue_delays, settings.class_budget, rules),
             gate=Gate(Divider(tiers=classes, pools=classes, now=now)),
             lane=lane,
             statistics=self._loop.statistics[name],
-            queues=settings.routes[name].queues,
-            others=lambda: others(name),
-            observers=observers,
+            queues=route.queue_names,
+            others=lambda queue: others(name, queue),
+            observers=[*observers, QueueNews().on_verdict],
         )

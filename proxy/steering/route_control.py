@@ -9,7 +9,7 @@ from math import inf
 from proxy.bridge.broker import Lane, LaneState
 from proxy.congestion.class_budget import BudgetVerdict, RouteBudget
 from proxy.congestion.collector import RouteStatistics
-from proxy.congestion.reading import QueueReading, Reading
+from proxy.congestion.reading import Inflow, QueueReading, Reading
 from proxy.steering.depths import Depths
 from proxy.steering.gate import Gate
 from proxy.steering.insights import Insights
@@ -34,8 +34,8 @@ class ControlledRoute:
     lane: Lane
     statistics: RouteStatistics
     queues: Collection[str]
-    others: Callable[[], float | None]
-    """Events a second that other replicas confirm on this route; None: not known."""
+    others: Callable[[str | None], float | None]
+    """Events a second that other replicas confirm on this route, or into one of its queues; None: not known."""
     observers: Sequence[Observer] = ()
 
     def __post_init__(self) -> None:
@@ -45,6 +45,8 @@ class ControlledRoute:
     def turn(self, now: float, depths: Depths, insights: Insights | None) -> None:
         """Read once, judge, set."""
         verdict = self.budget.judge(self._read(now, depths, insights))
+        for level, tiers in enumerate(verdict.counts):
+            self.gate.set_counts(level, tiers)
         self._set_rates(verdict.rates, verdict.allowance)
         self.gate.set_trickle(verdict.trickle, max(1.0, self.gate.refill(len(verdict.rates) - 1)))
         for observer in self.observers:
@@ -60,12 +62,15 @@ class ControlledRoute:
 
     def _read(self, now: float, depths: Depths, insights: Insights | None) -> Reading:
         confirmed = tuple(self.statistics.confirmed)
+        names = tuple(queue for queue in self.queues if depths.steers(queue))
         return Reading(
             at=now,
-            queues=tuple(_seen(queue, depths) for queue in self.queues if depths.steers(queue)),
+            queues=tuple(_seen(queue, depths, insights) for queue in names),
+            names=names,
+            inflows=tuple(self._inflow(queue) for queue in names) if self.budget.is_one_by_one else (),
             confirmed=confirmed,
             failed=self.statistics.failed,
-            others=self.others(),
+            others=self.others(None),
             can_publish=self.lane.state is LaneState.OPEN,
             oldest=self.lane.oldest(now),
             latency=self.statistics.take_shortest(),
@@ -73,6 +78,15 @@ class ControlledRoute:
             waited=tuple(self.gate.has_waited(rank) for rank in range(len(confirmed))),
             knows_unacked=insights is not None and all(insights.of(queue) is not None for queue in self.queues),
             unacked_growing=insights is not None and any(insights.is_growing(queue) for queue in self.queues),
+        )
+
+    def _inflow(self, queue: str) -> Inflow:
+        ways = [counts for way, counts in self.statistics.by_way.items() if queue in way]
+        classes = range(len(self.statistics.confirmed))
+        return Inflow(
+            confirmed=tuple(sum(counts[rank] or 0 for counts in ways) for rank in classes),
+            feeds=tuple(any(counts[rank] is not None for counts in ways) for rank in classes),
+            others=self.others(queue),
         )
 
 
@@ -111,8 +125,16 @@ class RouteControl:
                 return
 
 
-def _seen(queue: str, depths: Depths) -> QueueReading | None:
+def _seen(queue: str, depths: Depths, insights: Insights | None) -> QueueReading | None:
     seen = depths.seen(queue)
     if seen is None or seen.state is None:
         return None
-    return QueueReading(seen.state.ready, seen.state.consumers, seen.at, POLLS_KNOWN * seen.interval)
+    insight = None if insights is None else insights.of(queue)
+    return QueueReading(
+        seen.state.ready,
+        seen.state.consumers,
+        seen.at,
+        POLLS_KNOWN * seen.interval,
+        unacked=None if insight is None else insight.unacked,
+        unacked_growing=insights is not None and bool(insights.is_growing(queue)),
+    )

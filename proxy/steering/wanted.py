@@ -7,8 +7,9 @@ from typing import Any
 
 import structlog
 
-from proxy.congestion.class_budget import BudgetVerdict, Sign
+from proxy.congestion.class_budget import BudgetVerdict
 from proxy.congestion.scaling import Scaling, Sight, Wanted
+from proxy.congestion.signs import Sign
 from proxy.settings import Settings
 from proxy.steering.group_backlog import Backlogs, ClassBacklog, seconds_to_work_off
 

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from proxy.app import App
 from proxy.congestion.buckets import DIGITS, HIGHEST_US, LOWEST_US, index_of
-from proxy.congestion.class_budget import Sign
 from proxy.congestion.detector import Cause
+from proxy.congestion.signs import Sign
 from proxy.recording.metric_log import MetricLog
 from proxy.records import VERSION
 from proxy.reports import cross_checks as checks

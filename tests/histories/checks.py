@@ -11,13 +11,12 @@ from proxy.model import Outcome, Partition
 from proxy.simulation.virtual_time import VirtualTimeLoop
 from proxy.steering.gate import Gate
 from tests.histories.facts import Fact
-from tests.histories.plan import LANES
 from tests.histories.replica import Replica
 from tests.histories.world import World
 
 
 def _gates(replica: Replica) -> list[Gate]:
-    return [] if replica.app is None else [gate for gate, _ in replica.app.policies.gates]
+    return [] if replica.app is None else [gate for _, gate, _ in replica.app.policies.gates]
 
 
 def has_stopped_type(replica: Replica) -> bool:
@@ -43,13 +42,13 @@ def judge_bounds(world: World, replica: Replica) -> None:
 def _beyond(world: World, replica: Replica) -> Iterator[str]:
     assert replica.app is not None
     plan, app = world.plan, replica.app
-    limits, route = plan.settings.limits, next(iter(plan.settings.routes.values()))
+    limits, routes = plan.settings.limits, plan.settings.routes
     listeners = app.assignment.listeners
     for listener in listeners.values():
         inbox = listener.inbox
         # What failed comes back to the inbox, so that what is in flight and what waits for it add to it.
         fetched = max(1, len(inbox.flows)) * plan.fetch_events if plan.wire is None else SLICE_EVENTS
-        bound = limits.inbox_events - 1 + fetched + 2 * route.in_flight_events
+        bound = limits.inbox_events - 1 + fetched + 2 * routes[listener.event_type.route].in_flight_events
         waiting = sum(flow.waiting for flow in inbox.flows.values())
         if waiting > bound:
             yield f"{waiting} events wait in the inbox of {listener.event_type.name}, at most {bound} may"
@@ -57,7 +56,7 @@ def _beyond(world: World, replica: Replica) -> Iterator[str]:
     if app.budget.used != held:
         yield f"the budget counts {app.budget.used} bytes, {held} are held"
     for name, lane in app.lanes.items():
-        if not 0 <= lane.in_flight <= route.in_flight_events:
+        if not 0 <= lane.in_flight <= world.witness.windows[plan.lanes[name]][0]:
             yield f"{lane.in_flight} events are in flight on {name}"
     for gate in _gates(replica):
         if gate.requests > 2 * len(listeners):  # one for events, one for dead letters
@@ -230,8 +229,8 @@ def _wrong_sums(world: World, replica: Replica) -> Iterator[str]:
     yield from world.witness.ranges.wrong(replica.name, records, is_whole=is_whole)
     if stops and is_whole and replica.was_at_rest:
         yield from _wrong_lags(world, records)
-    if not replica.crashed and (told.out[LANES[0]] or told.out[LANES[1]]):
-        yield f"{told.out[LANES[0]]} events and {told.out[LANES[1]]} dead letters never ended"
+    open_at_end = {} if replica.crashed else +told.out
+    yield from (f"{count} of what was sent on {lane} never ended" for lane, count in open_at_end.items())
 
 
 def _wrong_lags(world: World, records: list[dict[str, Any]]) -> Iterator[str]:

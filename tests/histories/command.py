@@ -19,8 +19,8 @@ from typing import NoReturn, TextIO
 
 import structlog
 
+from tests.histories import kept, wire_plan
 from tests.histories import plan as memory_plan
-from tests.histories import wire_plan
 from tests.histories.history import Result, live
 from tests.histories.plan import Plan
 from tests.histories.shrink import smallest
@@ -40,6 +40,7 @@ _EPILOG = """
 examples:
   python -m tests.histories --seeds 0..999      a thousand histories on all processors
   python -m tests.histories --wire --seeds 0..99  a hundred with the real clients inside
+  python -m tests.histories --wire --kept       those that are kept for the states in which their faults strike
   python -m tests.histories --replay 1381       one, step by step
   python -m tests.histories --shrink 1381       the fewest of its faults that still break it
 exit codes: 0 no history shows what it must not, 1 one does, 2 a mistake in the arguments,
@@ -79,10 +80,11 @@ def _done(options: argparse.Namespace) -> int:
         return _replay(plan if options.only is None else plan.only(options.only))
     if options.shrink is not None:
         return _shrink(draw(options.shrink))
-    return _first(options.seeds, draw) if options.first else _run(options.seeds, options.jobs, draw)
+    seeds = kept.seeds() if options.kept else options.seeds
+    return _first(seeds, draw) if options.first else _run(seeds, options.jobs, draw, keeps=options.keep)
 
 
-def _first(seeds: range, draw: Draw) -> int:
+def _first(seeds: Sequence[int], draw: Draw) -> int:
     """Look for the first seed that fails, one after another."""
     for seed in seeds:
         result = live(draw(seed), ends_at_first=True)
@@ -94,14 +96,16 @@ def _first(seeds: range, draw: Draw) -> int:
     return 0
 
 
-def _run(seeds: range, jobs: int, draw: Draw) -> int:
+def _run(seeds: Sequence[int], jobs: int, draw: Draw, *, keeps: bool) -> int:
     began = told = time.monotonic()
     used = Counter[str]()
     failing: dict[int, Result] = {}
+    reached: dict[int, tuple[str, ...]] = {}
     for seed, result in _lived(seeds, jobs, draw):
         used.update(histories=1, events=result.events, writes=result.writes, letters=result.letters)
         used["faults"] += len(draw(seed).faults)
         used["virtual"] += round(1000 * result.seconds)
+        reached[seed] = result.pairs
         if result.violations:
             failing[seed] = result
         if time.monotonic() - told > PROGRESS_SECONDS:
@@ -116,10 +120,14 @@ def _run(seeds: range, jobs: int, draw: Draw) -> int:
     )
     if failing:
         _say("seeds: " + " ".join(map(str, sorted(failing))))
+    elif keeps:
+        after = kept.extended(kept.read(), dict(sorted(reached.items())))
+        kept.write(after)
+        _say(f"{len(after) - 1} seeds are kept, {len(set().union(*after.values()))} pairs of state and fault reached")
     return EXIT_VIOLATION if failing else 0
 
 
-def _lived(seeds: range, jobs: int, draw: Draw) -> Iterator[tuple[int, Result]]:
+def _lived(seeds: Sequence[int], jobs: int, draw: Draw) -> Iterator[tuple[int, Result]]:
     """Live the histories in so many processes; which ends first comes first."""
     if jobs == 1:
         yield from ((seed, _live(draw(seed))) for seed in seeds)
@@ -185,12 +193,17 @@ def _shrink(plan: Plan) -> int:
 
 def _show(plan: Plan, result: Result, only: str = "") -> None:
     settings = plan.settings
-    route, limits = next(iter(settings.routes.values())), settings.limits
+    limits = settings.limits
     _say(f"seed {plan.seed}: {_summary(result)}")
     _say(
-        f"  {plan.replicas} replicas, {plan.partitions} partitions, {route.policy}, cap {route.cap}, window "
-        f"{route.in_flight_events}, inbox {limits.inbox_events}, uncommitted {limits.uncommitted_events}"
+        f"  {plan.replicas} replicas, {plan.partitions} partitions, inbox {limits.inbox_events}, uncommitted "
+        f"{limits.uncommitted_events}"
     )
+    for name, route in settings.routes.items():
+        types = ", ".join(f"{one.name} ({one.priority})" for one in settings.event_types.values() if one.route == name)
+        _say(
+            f"  route {name} of {types or 'nothing'}: {route.policy}, cap {route.cap}, window {route.in_flight_events}"
+        )
     for fault in plan.faults:
         _say(f"  fault {fault}")
     first = next((at for at, (_, step) in enumerate(result.steps) if step.startswith("VIOLATION")), len(result.steps))
@@ -238,6 +251,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--seeds", type=_seeds, metavar="A..B", help="run these histories")
+    what.add_argument("--kept", action="store_true", help="run those that are kept; with --wire")
     what.add_argument("--replay", type=int, metavar="SEED", help="run one and show its steps")
     what.add_argument("--shrink", type=int, metavar="SEED", help="leave out faults for as long as it fails")
     parser.add_argument("--only", type=_numbers, metavar="N,N", help="with --replay: these faults alone, from 0")
@@ -245,6 +259,11 @@ def _parser() -> argparse.ArgumentParser:
         "--wire",
         action="store_true",
         help="with the real clients inside: a scripted Kafka and RabbitMQ on a network in memory",
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="with --wire --seeds: keep those that reach a pair of state and fault that none has reached",
     )
     parser.add_argument("--first", action="store_true", help="with --seeds: one by one, up to the first violation")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per processor)")

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from proxy.model import Partition
 from proxy.simulation.virtual_time import StoppableLoop
-from tests.histories.plan import DEAD_QUEUE, EXCHANGE, QUEUE, TOPICS, Fault
+from tests.histories.plan import DEAD_QUEUE, TOPICS, Fault
 from tests.histories.replica import Replica
 from tests.histories.world import World
 
@@ -35,6 +35,7 @@ class FaultActions:
             self._struck[fault] = await self._world.witness.seam(fault.seam, fault.nth, SEAM_PATIENCE)
         for _ in range(fault.turns):
             await asyncio.sleep(0)
+        self._world.witness.pairs.append(f"{self._world.state_of(self._one(fault))}/{fault.kind}")
         self._world.witness.note(f"fault {fault.kind} for {fault.seconds:.2f} s, {fault.amount:.2f}")
         strike: Callable[[Fault], Awaitable[None]] = getattr(self, f"_{fault.kind}")
         await strike(fault)
@@ -86,13 +87,16 @@ class FaultActions:
         await self._set(fault, self._broker, "nacks", max(0.05, fault.amount))
 
     async def _unbind(self, fault: Fault) -> None:
-        await self._last(
-            fault, lambda: self._broker.unbind(EXCHANGE), lambda: self._broker.bind(EXCHANGE, QUEUE, QUEUE)
-        )
+        exchange = self._exchange(fault)
+        await self._last(fault, lambda: self._broker.unbind(exchange), self._world.bind_all)
 
     async def _forbid(self, fault: Fault) -> None:
-        forbidden = self._broker.forbidden
-        await self._last(fault, lambda: forbidden.add(EXCHANGE), lambda: forbidden.discard(EXCHANGE))
+        forbidden, exchange = self._broker.forbidden, self._exchange(fault)
+        await self._last(fault, lambda: forbidden.add(exchange), forbidden.clear)
+
+    def _exchange(self, fault: Fault) -> str:
+        exchanges = self._world.exchanges
+        return exchanges[fault.who % len(exchanges)]
 
     async def _no_letters(self, fault: Fault) -> None:
         """Let the dead-letter queue be missing."""
@@ -100,7 +104,8 @@ class FaultActions:
         await self._last(fault, lambda: queues.pop(DEAD_QUEUE, None), lambda: queues.setdefault(DEAD_QUEUE, queue))
 
     async def _no_consumer(self, fault: Fault) -> None:
-        await self._set(fault, self._world, "idle", 1.0)
+        idle, queues = self._world.idle, list(self._world.queues)
+        await self._last(fault, lambda: idle.add(queues[fault.who % len(queues)]), idle.clear)
 
     # -- the log ------------------------------------------------------------------------------------------------------
 

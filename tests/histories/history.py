@@ -8,13 +8,15 @@ from functools import partial
 from random import Random
 
 from proxy.simulation import virtual_time
-from tests.histories import checks
+from tests.histories import checks, growth
 from tests.histories.fault_actions import FaultActions
+from tests.histories.heard import Heard
 from tests.histories.plan import TOPICS, Plan
+from tests.histories.stillness import Stillness
 from tests.histories.wire_actions import WireActions
 from tests.histories.wire_world import WireWorld
 from tests.histories.world import World
-from tests.wire.chance import seeded
+from tests.wire.chance import CONSTANTS, seeded
 from tests.wire.loop import WireLoop
 
 CALM_DEADLINE = 60.0
@@ -25,8 +27,9 @@ MOST_TURNS = 1_000_000
 """Turns of the event loop; ten times what the longest histories take."""
 _AFTERWARDS = 2.0
 """Virtual seconds from the last stop until nobody's timer may be left: the world's own have run out by then."""
+_LOOKS_PER_STILLNESS = 10
 _TAKES = 25
-"""Messages that the consumer takes at every look."""
+"""Messages that the consumers take of each queue at every look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class Result:
     writes: int
     seconds: float
     """Virtual ones."""
+    pairs: tuple[str, ...]
+    """See `kept`."""
 
     def without_steps(self) -> "Result":
         """Return it without what nobody reads of a history that went well."""
@@ -61,7 +66,9 @@ def live(plan: Plan, *, ends_at_first: bool = False) -> Result:
             virtual_time.run(history.live(), partial(loop, MOST_TURNS))
         else:
             chance, seconds = Random(f"{plan.seed} loop"), plan.wire.turn_seconds
-            with seeded(Random(f"{plan.seed} clients")):
+            values = (plan.wire.home_seconds, plan.wire.connections)
+            constants = dict(zip(CONSTANTS, values, strict=True))
+            with history.heard.listening(), seeded(Random(f"{plan.seed} clients"), constants=constants):
                 virtual_time.run(history.live(), partial(WireLoop, chance, turn_seconds=seconds, most_turns=MOST_TURNS))
     except (virtual_time.DeadlockError, virtual_time.EndlessError, ExceptionGroup) as error:
         history.failure = f"{type(error).__name__}: {error}"
@@ -88,6 +95,7 @@ class History:
         self.plan = plan
         self._ends_at_first = ends_at_first
         self.failure: str | None = None
+        self.heard = Heard()
         self.world: World
         self._seconds = 0.0
 
@@ -136,6 +144,7 @@ class History:
             sum(fact.letters for fact in facts),
             sum(told.written.total() for told in witness.told.values()),
             self._seconds,
+            tuple(dict.fromkeys(witness.pairs)),
         )
 
     async def _produce_all(self) -> None:
@@ -147,14 +156,18 @@ class History:
     async def _consume(self) -> None:
         while True:
             await asyncio.sleep(LOOK)
-            if not self.world.idle:
-                self.world.queue.take(_TAKES)
+            self.world.consume(_TAKES)
 
     async def _look(self) -> None:
+        stillness = None if self.plan.wire is None else Stillness(self.world, self.heard)
+        looks = 0
         while True:
             await asyncio.sleep(LOOK)
             for replica in self.world.replicas:
                 checks.judge_bounds(self.world, replica)
+            looks += 1
+            if stillness is not None and not looks % _LOOKS_PER_STILLNESS:
+                stillness.judge(asyncio.get_running_loop().time())
 
     async def _settle(self) -> None:
         """Wait until everything has gone its way; restart whoever stopped a type, as its message asks for."""
@@ -172,5 +185,7 @@ class History:
                 return
             await asyncio.sleep(LOOK)
         checks.judge_rest(world)
+        if isinstance(world, WireWorld):
+            await growth.judge(world)
         for replica in world.replicas:
             replica.was_at_rest = True

@@ -75,6 +75,7 @@ class KafkaWorld(World):
     def __init__(self, plan: Plan) -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, WireLoop)
+        self._loop = loop
         self.network = loop.network
         self._tasks: dict[asyncio.Task[Any], str] = {}
         """Whose every task is, of those that were not over when it was last looked."""
@@ -115,9 +116,25 @@ class KafkaWorld(World):
         super().retire(replica)
         self._tasks = {task: whose for task, whose in self._tasks.items() if not task.done()}
 
+    def is_awake(self, replica: Replica) -> bool:
+        """See `World`."""
+        return super().is_awake(replica) and replica.name not in self._loop.stopped
+
+    def state_of(self, replica: Replica | None) -> str:
+        """See `World`."""
+        if replica is not None and replica.name in self._loop.stopped:
+            return "stopped"
+        if isinstance(log := replica and replica.log, WatchedKafkaLog) and log.is_committing:
+            return "committing"
+        return super().state_of(replica)
+
     def is_of_dead(self, task: asyncio.Task[Any]) -> bool:
         """See `World`."""
         return self._tasks.get(task) in {replica.name for replica in self.retired if replica.crashed}
+
+    def tasks_of(self, process: str) -> list[asyncio.Task[Any]]:
+        """Return the tasks of a process, ended ones perhaps among them."""
+        return [task for task, whose in self._tasks.items() if whose == process]
 
     def _free_place(self) -> str:
         taken = {one.log._settings.group_instance_id for one in self.replicas if isinstance(one.log, WatchedKafkaLog)}

@@ -1,6 +1,6 @@
 """What one seed stands for: settings, events, replicas, and the faults with their times. Pure data."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -23,7 +23,8 @@ EXCHANGE = "main"
 QUEUE = "work"
 DEAD_QUEUE = "dead"
 ROUTE = "r"
-LANES = (ROUTE, "dead letters")
+LETTERS = "dead letters"
+"""The lane of the dead letters."""
 TOPICS = ("by-partition", "strictly", "anyhow")
 """One event type for each order."""
 ORDERS = {"by-partition": "partition", "strictly": "strict", "anyhow": "none"}
@@ -35,6 +36,10 @@ HEADER = "to"
 POISON = "poison"
 """A header over which the broker closes the channel, but not that of a dead letter."""
 MAX_AGE = 3.0
+POLICIES = ("static", "per_type", "class_budget")
+CAPS = (None, None, Cap(events=60), Cap(bytes=1_500, strict=True))
+WINDOWS = (1, 8, 20, 60)
+WINDOW_BYTES = (150, 1_000_000)
 
 CONNECTIONS = ("reset", "reset_one", "block", "silence", "slow", "lose_confirms", "late_confirms", "broker_down")
 ANSWERS = ("nack", "unbind", "forbid", "no_consumer", "no_letters")
@@ -92,6 +97,10 @@ class Wire:
     """Whether a refused login is told or just ends."""
     kinds: tuple[str, ...]
     """The kinds of faults that this history may have: each leaves out some."""
+    connections: int
+    """Publishing connections of the routes; if there are more routes, some share a lane."""
+    home_seconds: float
+    """Between two attempts of a lane to go home to its own node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +125,14 @@ class Plan:
     faults: tuple[Fault, ...]
     wire: Wire | None = None
     """With the real clients inside; None: with lanes and log in memory."""
+
+    @property
+    def lanes(self) -> Mapping[str, str]:
+        """The lane of each route, by the names of both; routes that share one follow each other in its name."""
+        names = list(self.settings.routes)
+        count = len(names) if self.wire is None else min(len(names), self.wire.connections)
+        shared = (names[start::count] for start in range(count))
+        return {name: ", ".join(together) for together in shared for name in together}
 
     def only(self, numbers: frozenset[int]) -> "Plan":
         """Return the plan with these faults alone, counted from 0."""
@@ -167,8 +184,8 @@ def draw_fault(chance: Random, kinds: Sequence[str]) -> Fault:
 
 
 def draw_settings(chance: Random) -> Settings:
-    policy = chance.choice(("static", "per_type", "class_budget"))
-    cap = chance.choice((None, None, Cap(events=60), Cap(bytes=1_500, strict=True)))
+    policy = chance.choice(POLICIES)
+    cap = chance.choice(CAPS)
     classes = chance.sample(("P1", "P2", "P3"), 3)
     bare = chance.choice((*TOPICS, None, None, None))
     aging = chance.choice((*TOPICS, None))
@@ -198,8 +215,8 @@ def draw_settings(chance: Random) -> Settings:
                     "queues": (QUEUE,),
                     "policy": policy,
                     "cap": cap,
-                    "in_flight_events": chance.choice((1, 8, 20, 60)),
-                    "in_flight_bytes": chance.choice((150, 1_000_000)),
+                    "in_flight_events": chance.choice(WINDOWS),
+                    "in_flight_bytes": chance.choice(WINDOW_BYTES),
                 }
             )
         },

@@ -10,7 +10,7 @@ from proxy.bridge.broker import DepthMonitor, Lane
 from proxy.simulation.virtual_time import PROCESS, StoppableLoop
 from tests.histories.disk import MemoryMetricLog
 from tests.histories.memory_broker import MemoryBroker
-from tests.histories.plan import LANES, Plan
+from tests.histories.plan import LETTERS, Plan
 from tests.histories.replica_account import ReplicaAccount
 from tests.histories.watched import WatchedBridge, WatchedLog
 from tests.histories.watched_kafka import WatchedKafkaLog
@@ -111,7 +111,7 @@ class Replica:
         settings, broker = self._plan.settings, self._broker
         (route, kind), limits, backoff = next(iter(settings.routes.items())), settings.limits, settings.broker.backoff
         lanes = {route: broker.lane(route, kind, limits, backoff=backoff)}
-        return lanes, broker.lane(LANES[1], kind, limits, backoff=backoff), broker.monitor()
+        return lanes, broker.lane(LETTERS, kind, limits, backoff=backoff), broker.monitor()
 
     def _ended(self, error: Exception) -> None:
         """Judge what it ended with."""

@@ -1,9 +1,19 @@
 """What one replica did and was told."""
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 
 from proxy.model import Outcome
+
+
+@dataclass(slots=True)
+class Lately:
+    """First sends of classes that a hard cap binds, within a second."""
+
+    sends: deque[tuple[float, float]] = field(default_factory=deque)
+    """When, and how many tokens."""
+    tokens: float = 0.0
+    """Of all of them."""
 
 
 @dataclass(slots=True)
@@ -22,9 +32,8 @@ class ReplicaAccount:
     out_bytes: Counter[str] = field(default_factory=Counter)
     truncated: int = 0
     """Records that the log said it had dropped."""
-    sent_lately: deque[tuple[float, float]] = field(default_factory=deque)
-    """First sends of classes that a hard cap binds, within a second: when, and how many tokens."""
-    tokens: float = 0.0
+    lately: defaultdict[str, Lately] = field(default_factory=lambda: defaultdict(Lately))
+    """By route."""
     is_dead: bool = False
     """It was killed: what its callbacks still do while they are cleared away is not done."""
     is_recorded: bool = False

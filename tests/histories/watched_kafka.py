@@ -20,6 +20,7 @@ class WatchedKafkaLog(KafkaLog):
     ) -> None:
         super().__init__(settings, limits)
         self.name = name
+        self.is_committing = False
         self._witness = witness
         self._kill = kill
         self._listeners: Assignment
@@ -43,7 +44,11 @@ class WatchedKafkaLog(KafkaLog):
 
     async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
         """See `EventLog`."""
-        return await show_commit(super().commit, positions, self.name, self._witness)
+        self.is_committing = True
+        try:
+            return await show_commit(super().commit, positions, self.name, self._witness)
+        finally:
+            self.is_committing = False
 
     def cut_off(self) -> None:
         """Close its sockets, as the death of its process does."""

@@ -105,6 +105,19 @@ class WireActions(KafkaActions):
         self._rabbit.drop_connections(self._process(fault))
         await self._lose_leader(fault, SILENT_SECONDS)
 
+    # -- one route ----------------------------------------------------------------------------------------------------
+
+    async def _stall_queue(self, fault: Fault) -> None:
+        """Let one queue confirm nothing for a while."""
+        stalled, queues = self._rabbit.trouble.stalled, list(self._world.queues)
+        await self._last(fault, lambda: stalled.add(queues[fault.who % len(queues)]), stalled.clear)
+
+    async def _hold_lane(self, fault: Fault) -> None:
+        """Read nothing from the connections of one lane, and tell nobody, as flow control does."""
+        lanes = list(dict.fromkeys(self._world.plan.lanes.values()))
+        name = f"tidegate {lanes[fault.who % len(lanes)]}"
+        await self._last(fault, lambda: self._rabbit.hold(name), lambda: self._rabbit.hold(""))
+
     # -- the monitor --------------------------------------------------------------------------------------------------
 
     async def _lie(self, fault: Fault, lie: Lie) -> None:

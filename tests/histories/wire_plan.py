@@ -3,14 +3,21 @@
 from datetime import UTC, datetime
 from random import Random
 
-from proxy.settings import LogSettings, Settings
+from proxy.settings import LogSettings, Route, RoutingKey, Settings
 from tests.histories.plan import (
     ANSWERS,
+    CAPS,
+    EXCHANGE,
     HOST,
     LOG,
     LONGEST,
+    POLICIES,
     PROCESSES,
+    QUEUE,
     REFILL,
+    ROUTE,
+    WINDOW_BYTES,
+    WINDOWS,
     Fault,
     Plan,
     Wire,
@@ -57,13 +64,16 @@ CONNECTIONS = (
     "leader_killed",
     "leader_silent",
 )
-MONITOR = ("depth_empty", "depth_stale", "depth_missing", "depth_slow")
-GROUPS = (BROKERS, BROKERS, NETWORK, CONNECTIONS, CONNECTIONS, MONITOR, ANSWERS, LOG, RECORDS, PROCESSES, HOST)
+ROUTES = ("stall_queue", "hold_lane", "depth_empty", "depth_stale", "depth_missing", "depth_slow")
+"""What befalls a queue or a lane while others must go on, and what the monitor is told of queues."""
+GROUPS = (BROKERS, BROKERS, NETWORK, CONNECTIONS, CONNECTIONS, ROUTES, ANSWERS, LOG, RECORDS, PROCESSES, HOST)
 """A fault is drawn from one of these; what stands twice is drawn twice as often."""
 KINDS = tuple(dict.fromkeys((*(kind for group in GROUPS for kind in group), REFILL)))
 LARGE = 100_000
 """Bytes of an event that is allowed in every other history without a cap in bytes: several pieces, many frames."""
 _LEFT_OUT = 0.5
+_EVENTS = ((10, 50), (120, 200))
+"""Of each type; seldom so many that it can be seen how classes share a lane."""
 _EPOCH = 1_700_000_000
 
 
@@ -79,14 +89,16 @@ def draw(seed: int) -> Plan:
         turn_seconds=chance.choice((0.00001, 0.0002, 0.0002, 0.001)),  # not 0: aiokafka would wait for it for ever
         confirm_seconds=chance.choice((0.002, 0.02, 0.1)),
         closes_on_refusal=chance.random() < _LEFT_OUT,
+        connections=chance.choice((1, 2, 16, 16)),
+        home_seconds=chance.choice((0.3, 1.0, 2.0, 60.0)),
         kinds=kinds or ("reset",),
     )
     partitions = chance.choice((1, 2, 2))
     return Plan(
         seed=seed,
-        settings=_settings(draw_settings(chance), chance, wire),
+        settings=_settings(_routed(draw_settings(chance), chance), chance, wire),
         partitions=partitions,
-        events=chance.randint(10, 50) // partitions,
+        events=chance.randint(*chance.choices(_EVENTS, (24, 1))[0]) // partitions,
         odd=chance.choice((0.0, 0.02, 0.1)),
         replicas=chance.choice((1, 1, 2, 2, 3)),
         fetch_events=chance.choice((1, 5, 20)),
@@ -102,6 +114,35 @@ def _faults(chance: Random, kinds: tuple[str, ...]) -> tuple[Fault, ...]:
     groups = [allowed for group in GROUPS if (allowed := tuple(kind for kind in group if kind in kinds))]
     drawn = [draw_fault(chance, chance.choice(groups)) for _ in range(chance.randint(2, 7))]
     return tuple(sorted(drawn, key=lambda fault: fault.at))
+
+
+def _routed(settings: Settings, chance: Random) -> Settings:
+    """Return settings with one to three routes, on queues of their own or the same, and types of one class."""
+    names = [ROUTE, f"{ROUTE}-2", f"{ROUTE}-3"][: chance.choice((1, 2, 2, 3))]
+    routes = {name: settings.routes[ROUTE] if name == ROUTE else _route(name, chance) for name in names}
+    classes = chance.random() < _LEFT_OUT
+    ways = chance.sample(names * len(settings.event_types), len(settings.event_types))
+    types = {}
+    for (name, kind), way in zip(settings.event_types.items(), ways, strict=True):
+        is_constant = kind.routing_key.constant is not None
+        key = RoutingKey(constant=routes[way].queue_names[0]) if is_constant else kind.routing_key
+        priority = chance.choice(tuple(settings.classes)) if classes else kind.priority
+        types[name] = kind.model_copy(update={"route": way, "routing_key": key, "priority": priority})
+    return settings.model_copy(update={"routes": routes, "event_types": types})
+
+
+def _route(name: str, chance: Random) -> Route:
+    number = name.removeprefix(ROUTE)
+    return Route.model_validate(
+        {
+            "exchange": EXCHANGE + chance.choice(("", number)),
+            "queues": (QUEUE + chance.choice(("", number, number)),),
+            "policy": chance.choice(POLICIES),
+            "cap": chance.choice(CAPS),
+            "in_flight_events": chance.choice(WINDOWS),
+            "in_flight_bytes": chance.choice(WINDOW_BYTES),
+        }
+    )
 
 
 def _settings(settings: Settings, chance: Random, wire: Wire) -> Settings:

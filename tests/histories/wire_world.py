@@ -1,6 +1,7 @@
 """The world of a wire history: to Kafka's half a scripted RabbitMQ, and the production `RabbitBroker` before it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -12,18 +13,17 @@ from proxy.publish_lane.wire import Connector, Sent, Wire, WireEvents
 from proxy.rabbitmq import RabbitBroker
 from proxy.rabbitmq.broker import DEAD_LETTER_BYTES, DEAD_LETTER_EVENTS
 from proxy.rabbitmq.connection import RabbitConnector
-from proxy.settings import Settings
 from proxy.simulation.virtual_time import PROCESS
 from tests.histories import memory_wire, wire_messages
+from tests.histories.fairness import Fairness
 from tests.histories.kafka_world import KafkaWorld
 from tests.histories.plan import (
-    EXCHANGE,
     HEADER,
-    LANES,
+    LETTERS,
     LONGEST,
     MOST_HEADERS,
     POISON,
-    QUEUE,
+    Plan,
 )
 from tests.histories.replica import Replica
 from tests.histories.witness import Witness
@@ -63,13 +63,13 @@ class WireWorld(KafkaWorld):
         broker.frame_max = plan.wire.frame_max
         broker.confirm_seconds = plan.wire.confirm_seconds
         broker.closes_on_refusal = plan.wire.closes_on_refusal
-        broker.refuses = lambda message: message.exchange == EXCHANGE and POISON in message.headers
+        broker.refuses = lambda message: message.exchange in self.exchanges and POISON in message.headers
         broker.on_published = self._on_published
         broker.on_forgotten = lambda message: self.witness.on_forgotten(
             self.witness.facts.all[_number(message)], is_letter=wire_messages.is_letter(message)
         )
         broker.on_wrong = lambda process, text: self.witness.accuse(f"{process} breaks the protocol: {text}")
-        self.witness.windows[LANES[1]] = DEAD_LETTER_EVENTS, DEAD_LETTER_BYTES
+        self.witness.windows[LETTERS] = DEAD_LETTER_EVENTS, DEAD_LETTER_BYTES
         return broker
 
     def _make_replica(self, name: str) -> Replica:
@@ -101,7 +101,9 @@ class WireWorld(KafkaWorld):
         value = b"%d." % len(self.witness.facts.all) + b"x" * chance.randrange(40)
         if longest > LONGEST and chance.random() < _LARGE:
             value += bytes(chance.randrange(longest - 1_000))
-        headers: list[tuple[str, bytes | None]] = [] if kind.routing_key.constant else [(HEADER, QUEUE.encode())]
+        headers: list[tuple[str, bytes | None]] = (
+            [] if kind.routing_key.constant else [(HEADER, self.queue_of(topic).encode())]
+        )
         headers += chance.choices(_OTHER_HEADERS, k=chance.choice((0, 0, 1, 3)))
         if kind.dead_letter is None or chance.random() >= self.plan.odd:
             return True, value, headers
@@ -133,7 +135,7 @@ class WireReplica(Replica):
     def _reach_broker(self) -> tuple[Mapping[str, Lane], Lane, DepthMonitor]:
         settings = self._plan.settings
         chance = Random(f"{self._plan.seed} {self.name} hosts")
-        broker = WatchedRabbit(self._witness, settings, chance)
+        broker = WatchedRabbit(self._witness, self._plan, chance)
         return {name: broker.lane(name) for name in settings.routes}, broker.dead_letter_lane(), broker.monitor()
 
     def _ended(self, error: Exception) -> None:
@@ -152,34 +154,57 @@ class WireReplica(Replica):
 class WatchedRabbit(RabbitBroker):
     """Shows the witness what its lanes write."""
 
-    def __init__(self, witness: Witness, settings: Settings, chance: Random) -> None:
+    def __init__(self, witness: Witness, plan: Plan, chance: Random) -> None:
         self._witness = witness
+        self._plan = plan
+        settings = plan.settings
         super().__init__(settings.broker, settings.routes, settings.limits, chance=chance)
 
     def _made(self, name: str, connector: RabbitConnector, **window: int) -> PublishLane:
-        watched: Any = WatchedConnector(connector, name, self._witness)
-        return super()._made(name, watched, **window)
+        fairness = Fairness(self._plan, name, self._witness.windows[name][0])
+        watched: Any = WatchedConnector(connector, name, self._witness, fairness)
+        lane: Any = super()._made(name, watched, **window)
+        watched.is_suspected = lane._quarantine.__contains__
+        lane.publish = partial(fairness.publish, lane)
+        made: PublishLane = lane
+        return made
 
 
 class WatchedConnector:
     """See `Connector`."""
 
-    def __init__(self, connector: Connector, lane: str, witness: Witness) -> None:
+    def __init__(self, connector: Connector, lane: str, witness: Witness, fairness: Fairness) -> None:
         self.home = connector.home
+        self.is_suspected: Callable[[str], bool] = lambda _: False
+        """Whether the events of a topic go one at a time, beside the line."""
+        self._fairness = fairness
         self._connector = connector
         self._lane = lane
         self._witness = witness
 
     async def connect(self, events: WireEvents, host: str | None = None) -> Wire:
         """See `Connector`."""
-        return WatchedWire(await self._connector.connect(events, host), self._lane, self._witness)
+        return WatchedWire(await self._connector.connect(events, host), self._lane, self._witness, self._judge)
+
+    def _judge(self, sent: Sequence[Sent]) -> None:
+        """Accuse the lane of what is unfair in a write."""
+        for other in self._fairness.waiting:
+            if self.is_suspected(other):
+                self._fairness.excuse(other)
+        for one in sent if self._lane != LETTERS else ():
+            topic = one.events.batch.partition.topic
+            if self.is_suspected(topic):
+                continue
+            if wrong := self._fairness.wrote(topic, one.events.end - one.events.start):
+                self._witness.accuse(f"{PROCESS.get()}: {wrong}")
 
 
 class WatchedWire:
     """See `Wire`."""
 
-    def __init__(self, wire: Wire, lane: str, witness: Witness) -> None:
+    def __init__(self, wire: Wire, lane: str, witness: Witness, judge: Callable[[Sequence[Sent]], None]) -> None:
         self.lane = lane
+        self._judge = judge
         self._wire = wire
         self._witness = witness
         self.is_blocked = wire.is_blocked
@@ -216,6 +241,7 @@ class WatchedWire:
         """See `Wire`."""
         if not self._witness.told[PROCESS.get()].is_dead:
             self._witness.on_write(self, sent)
+            self._judge(sent)
         self._wire.write(piece, sent)
 
 

@@ -13,13 +13,12 @@ from proxy.bridge.event_log import Beginning
 from proxy.model import Event, Outcome, Partition, Reason
 from proxy.positions.identity import Committed
 from proxy.publish_lane.wire import Sent
-from proxy.settings import Cap, Settings
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.virtual_time import PROCESS
 from tests.histories.epoch import Epoch
 from tests.histories.facts import Fact, Facts
 from tests.histories.memory_wire import Verdict
-from tests.histories.plan import LANES, MAX_AGE
+from tests.histories.plan import LETTERS, MAX_AGE, Plan
 from tests.histories.ranges import Booked, Ranges
 from tests.histories.replica_account import ReplicaAccount
 
@@ -42,7 +41,7 @@ class LaneWire(Protocol):
 class Witness:
     """One history's; made inside its loop."""
 
-    def __init__(self, settings: Settings, cluster: MemoryCluster, wall: Callable[[], float]) -> None:
+    def __init__(self, plan: Plan, cluster: MemoryCluster, wall: Callable[[], float]) -> None:
         self.facts = Facts()
         self.ranges = Ranges()
         self.told: dict[str, ReplicaAccount] = {}
@@ -64,11 +63,21 @@ class Witness:
         self.removed: dict[str, float] = {}
         """When which replica was last removed from the group by force."""
         self.ended: list[Epoch] = []
+        self.pairs: list[str] = []
+        """What a replica did when a fault struck, and which fault."""
+        self.moved: dict[str, float] = {}
+        """When each topic that has something to do last moved: was fetched, stored, or told of."""
         self.newest_wall = 0.0
-        self._settings = settings
-        self._route = route = next(iter(settings.routes.values()))
-        self.windows = dict.fromkeys(LANES, (route.in_flight_events, route.in_flight_bytes))
-        """Events and bytes that may be in flight, by lane."""
+        self._settings = settings = plan.settings
+        self._lanes = {topic: plan.lanes[kind.route] for topic, kind in settings.by_topic.items()}
+        """By topic."""
+        self.windows: dict[str, tuple[int, int]] = {}
+        """Events and bytes that may be in flight, by lane: of routes that share one, the least."""
+        for name, lane in plan.lanes.items():
+            route = settings.routes[name]
+            events, size = self.windows.get(lane, (route.in_flight_events, route.in_flight_bytes))
+            self.windows[lane] = min(events, route.in_flight_events), min(size, route.in_flight_bytes)
+        self.windows.setdefault(LETTERS, next(iter(self.windows.values())))
         self._cluster = cluster
         self._wall = wall
         self._waiting: list[tuple[str, int, asyncio.Future[str]]] = []
@@ -158,6 +167,7 @@ class Witness:
     def on_fetched(self, replica: str, fetched: Mapping[Partition, Sequence[Event]]) -> None:
         """Note records handed to the bridge."""
         for partition, events in fetched.items():
+            self._move(partition)
             self.told[replica].fetched += len(events)
             self.epochs[replica, partition].receive(self.facts.of(event) for event in events)
         if fetched:
@@ -190,11 +200,12 @@ class Witness:
             self.accuse(f"{replica} writes to a connection that the broker blocks")
         for one in sent:
             batch = one.events.batch
-            if wire.lane == LANES[0] and not batch.retry and batch.rank and self._route.cap is not None:
-                self._judge_cap(replica, self._route.cap, list(one.events.events))
+            is_letter = wire.lane == LETTERS
+            if not is_letter and not batch.retry and batch.rank:
+                self._judge_cap(replica, batch.partition.topic, list(one.events.events))
             for index in range(one.events.start, one.events.end):
                 event = batch.events[index]
-                if wire.lane == LANES[0]:
+                if not is_letter:
                     self._write(replica, batch, index, self.facts.of(event))
                 told.out_bytes[wire.lane] += event.size
             count = one.events.end - one.events.start
@@ -208,14 +219,18 @@ class Witness:
         if sent:
             self._pass("write")
 
-    def _judge_cap(self, replica: str, cap: Cap, events: Sequence[Event]) -> None:
+    def _judge_cap(self, replica: str, topic: str, events: Sequence[Event]) -> None:
         """Accuse classes below the highest of sending, for the first time, more than the cap within any second."""
-        told, now = self.told[replica], asyncio.get_running_loop().time()
+        route = self._settings.by_topic[topic].route
+        cap = self._settings.routes[route].cap
+        if cap is None:
+            return
+        told, now = self.told[replica].lately[route], asyncio.get_running_loop().time()
         sizes = [1 if cap.events else event.size for event in events]
-        told.sent_lately.append((now, sum(sizes)))
+        told.sends.append((now, sum(sizes)))
         told.tokens += sum(sizes)
-        while told.sent_lately[0][0] <= now - 1:
-            told.tokens -= told.sent_lately.popleft()[1]
+        while told.sends[0][0] <= now - 1:
+            told.tokens -= told.sends.popleft()[1]
         # Each type may hold what it was granted before the lane could take it.
         slack = len(self._settings.event_types) * max(*sizes, cap.rate * cap.burst)
         if told.tokens > cap.rate * (1 + 2 * cap.burst) + slack:
@@ -249,6 +264,7 @@ class Witness:
     def on_published(self, batch: Batch, event: Event, verdict: Verdict | None) -> None:
         """Note what the broker makes of a message."""
         fact = self.facts.of(event)
+        self._move(fact.partition)
         self._sign(f"{fact} {verdict} {batch.address.lenient}")
         if batch.address.lenient:
             if verdict is Verdict.ACKED:
@@ -292,6 +308,7 @@ class Witness:
             return
         if not told.is_recorded:
             told.outcomes[outcome] += end - start
+        self._move(batch.partition)
         before = epoch.out
         for index in range(start, end):
             fact = self.facts.of(batch.events[index])
@@ -299,7 +316,7 @@ class Witness:
                 self.accuse(f"{replica}: {wrong}")
             if outcome is Outcome.CONFIRMED:
                 told.confirmed_bytes += fact.size
-        self._free(told, LANES[0], batch.events[start:end], before - epoch.out)
+        self._free(told, self._lanes[batch.partition.topic], batch.events[start:end], before - epoch.out)
         self._sign(f"{replica} is told {outcome.value} {batch.partition} {batch.first + start} {end - start}")
         self._pass("told")
 
@@ -310,7 +327,8 @@ class Witness:
         told = self.told[replica]
         if told.is_dead:
             return
-        self._free(told, LANES[1], batch.events[start:end], end - start)
+        self._move(batch.partition)
+        self._free(told, LETTERS, batch.events[start:end], end - start)
         if outcome is not Outcome.CONFIRMED or told.is_recorded:
             return
         told.letters[reason] += end - start
@@ -323,6 +341,9 @@ class Witness:
         if count:
             told.out[lane] -= count
             told.out_bytes[lane] -= sum(event.size for event in events)
+
+    def _move(self, partition: Partition) -> None:
+        self.moved[partition.topic] = asyncio.get_running_loop().time()
 
     def _pass(self, seam: str) -> None:
         """Let a fault strike that waits for this."""

@@ -4,16 +4,15 @@ import asyncio
 from random import Random
 from typing import Any
 
+from proxy.bridge.broker import LaneState
 from proxy.simulation.memory_cluster import MemoryCluster
 from tests.histories.memory_broker import MemoryBroker
 from tests.histories.plan import (
     DEAD_QUEUE,
-    EXCHANGE,
     HEADER,
     LONGEST,
     MOST_HEADERS,
     POISON,
-    QUEUE,
     TOPICS,
     Plan,
 )
@@ -28,6 +27,9 @@ _GAPS = 0.03
 """Share of events before which, and behind which, offsets are left out."""
 
 
+_UNUSUAL = (LaneState.BLOCKED, LaneState.LOST, LaneState.CONNECTING)
+
+
 class World:
     """Made inside the virtual loop."""
 
@@ -35,8 +37,8 @@ class World:
         self.plan = plan
         self.slowness = 0.0
         """Seconds that every way over a broker's connection takes longer."""
-        self.idle = 0.0
-        """Not 0 while nobody consumes."""
+        self.idle: set[str] = set()
+        """Queues that nobody consumes."""
         self.is_calm = False
         """The faults are over."""
         self.replicas: list[Replica] = []
@@ -46,14 +48,19 @@ class World:
         self._jumped = 0.0
         self._count = 0
         self.cluster = self.new_cluster()
-        self.witness = Witness(plan.settings, self.cluster, self.wall)
+        self.witness = Witness(plan, self.cluster, self.wall)
         self.broker: Any = self._make_broker()
         self.group = self.cluster.group(plan.settings.log.group)
-        self.queue = self.broker.declare_queue(QUEUE, bound=plan.queue_bound)
-        self.queue.consumers = 1
+        self.queues: dict[str, Any] = {}
+        """Where events go, by name."""
+        for route in plan.settings.routes.values():
+            for name in route.queue_names:
+                self.queues[name] = self.broker.declare_queue(name, bound=plan.queue_bound)
+                self.queues[name].consumers = 1
         self.letters = self.broker.declare_queue(DEAD_QUEUE)
-        self.broker.declare_exchange(EXCHANGE)
-        self.broker.bind(EXCHANGE, QUEUE, QUEUE)
+        for exchange in self.exchanges:
+            self.broker.declare_exchange(exchange)
+        self.bind_all()
         self.cluster.on_commit = self.witness.on_commit
         for topic in TOPICS:
             self.create(topic)
@@ -87,9 +94,54 @@ class World:
         """Tell whether a task is what is left of a process that was killed: how it is cleared away is no matter."""
         return False
 
+    def is_awake(self, replica: Replica) -> bool:
+        """Tell whether a replica could say something: its process runs, and is not to end."""
+        return not (replica.is_stopping or replica.crashed)
+
+    def state_of(self, replica: Replica | None) -> str:
+        """Return what a replica is doing, in a word."""
+        if replica is None or replica.app is None:
+            return "starting" if replica is not None else "nobody"
+        app, now = replica.app, asyncio.get_running_loop().time()
+        states = {lane.state for lane in app.lanes.values()}
+        flows = app.assignment.flows()
+        windows = self.witness.windows
+        full = any(lane.in_flight >= windows[self.plan.lanes[name]][0] for name, lane in app.lanes.items())
+        doing = {
+            **{state.value: state in states for state in _UNUSUAL},
+            "joining": not flows,
+            "dead-lettering": any(flow.parked for flow in flows),
+            "held-back": any(flow.hindrance(now) in {"retry", "commit"} for flow in flows),
+            "full": full,
+            "publishing": any(flow.out for flow in flows),
+        }
+        return next((word for word, is_so in doing.items() if is_so), "idle")
+
     def wall(self) -> float:
         """Return the wall time."""
         return EPOCH + asyncio.get_running_loop().time() + self._jumped
+
+    @property
+    def exchanges(self) -> list[str]:
+        """Those of the routes."""
+        return list(dict.fromkeys(route.exchange for route in self.plan.settings.routes.values()))
+
+    def bind_all(self) -> None:
+        """Lead every exchange to the queues of its routes."""
+        for route in self.plan.settings.routes.values():
+            for queue in route.queues:
+                self.broker.bind(route.exchange, queue, queue)
+
+    def consume(self, count: int) -> None:
+        """Let the consumers take so many messages of each queue that has any."""
+        for name, queue in self.queues.items():
+            if name not in self.idle:
+                queue.take(count)
+
+    def queue_of(self, topic: str) -> str:
+        """Return where the events of a topic are to go."""
+        settings = self.plan.settings
+        return settings.routes[settings.by_topic[topic].route].queue_names[0]
 
     def jump(self, seconds: float) -> None:
         """Let the wall clock jump."""
@@ -122,7 +174,7 @@ class World:
     def _make_broker(self) -> Any:
         chance, most = self.chance, self.plan.latency
         broker = MemoryBroker(chance, latency=lambda: chance.uniform(most / 10, most) + self.slowness)
-        broker.refuses = lambda address, event: address.exchange == EXCHANGE and (POISON, b"") in event.headers
+        broker.refuses = lambda address, event: address.exchange in self.exchanges and (POISON, b"") in event.headers
         broker.on_write, broker.on_published = self.witness.on_write, self.witness.on_published
         return broker
 
@@ -132,7 +184,9 @@ class World:
     def _event(self, topic: str) -> tuple[bool, bytes, list[tuple[str, bytes | None]]]:
         kind = self.plan.settings.event_types[topic]
         value = b"%d." % len(self.witness.facts.all) + b"x" * self.chance.randrange(40)
-        headers: list[tuple[str, bytes | None]] = [] if kind.routing_key.constant else [(HEADER, QUEUE.encode())]
+        headers: list[tuple[str, bytes | None]] = (
+            [] if kind.routing_key.constant else [(HEADER, self.queue_of(topic).encode())]
+        )
         if kind.dead_letter is None or self.chance.random() >= self.plan.odd:
             return True, value, headers
         match self.chance.randrange(6):

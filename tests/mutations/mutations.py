@@ -67,6 +67,12 @@ RABBIT_LOGIN = "proxy/rabbitmq/login.py"
 RABBIT_CONNECTION = "proxy/rabbitmq/connection.py"
 MONITOR = "proxy/rabbitmq/monitor.py"
 QUEUE_KIND = "proxy/rabbitmq/queue_kind.py"
+RABBIT_BROKER = "proxy/rabbitmq/broker.py"
+POLICY = "proxy/steering/policies.py"
+LEASE = "proxy/bridge/lease.py"
+STATUS = "proxy/operations/status.py"
+HOME = "proxy/publish_lane/home.py"
+KAFKA_CONSUMER = "proxy/kafka_log/consumer.py"
 RATE_LAW = "proxy/congestion/rate_law.py"
 DRAIN_RATE = "proxy/congestion/drain_rate.py"
 DEPTHS = "proxy/steering/depths.py"
@@ -509,8 +515,8 @@ MUTATIONS = (
     Mutation(
         "the last commit of an epoch names all that was handed out",
         EPOCH,
-        "        self._note(final, positions)\n",
-        "        for share in final:\n            share.finish(share.next - 1)\n",
+        "        self._note(ended, positions)\n",
+        "        for share in ended:\n            share.finish(share.next - 1)\n",
     ),
     Mutation(
         "an offset that the log lacks is asked for again and again",
@@ -847,8 +853,8 @@ MUTATIONS = (
     Mutation(
         "a partition that changes hands counts as a spike of the others",
         OTHERS,
-        "if before is not None and route is not None:\n                self._totals[route] += max(0, count - before",
-        "if route is not None:\n                self._totals[route] += max(0, count - (before or 0)",
+        "if before is not None and lead is not None:\n                self._totals[lead] += max(0, count - before",
+        "if lead is not None:\n                self._totals[lead] += max(0, count - (before or 0)",
         tests=("tests/unit/steering/test_other_replicas.py",),
     ),
     Mutation(
@@ -906,5 +912,75 @@ MUTATIONS = (
         "            watch.cancel()\n",
         "            asyncio.get_running_loop().call_later(1e9, watch.cancel)\n",
         tests=(f"{IN_CALM}::test_nothing_grows_when_the_group_rebalances",),
+    ),
+    Mutation(
+        "routes on one connection have the widest of their windows",
+        RABBIT_BROKER,
+        "            events=min(routes",
+        "            events=max(routes",
+        "wire",
+    ),
+    Mutation(
+        "an event type takes the tokens of another route's cap",
+        POLICY,
+        "CappedThrottle(throttle, self._caps[event_type.route],",
+        "CappedThrottle(throttle, next(iter(self._caps.values())),",
+        "wire",
+    ),
+    Mutation(
+        "a lane goes home while something is open at the host it leaves",
+        HOME,
+        "        while not session.is_empty:\n",
+        "        while session.over:\n",
+        "wire",
+    ),
+    Mutation(
+        "a lane that has gone home leaves what it came from open",
+        LANE,
+        "await wire.close(gracefully=not is_lost)",
+        "await (wire.close(gracefully=False) if is_lost else asyncio.sleep(0))",
+        "wire",
+    ),
+    Mutation(
+        "a stop that is given up leaves its tasks behind",
+        KAFKA_CONSUMER,
+        "if task is not None and not task.done()]",
+        "if task is not None and task.done()]",
+        tests=(IN_KAFKA_LOG,),
+    ),
+    Mutation(
+        "nobody who waits is told that the lease is renewed",
+        LEASE,
+        "        self._renewed.set()\n",
+        "        self._renewed.clear()\n",
+        "wire",
+    ),
+    Mutation(
+        "what a type waits for is not said",
+        STATUS,
+        "            if why := awaited(one, now):\n",
+        "            if not (why := awaited(one, now)):\n",
+        tests=("tests/unit/test_app.py",),
+    ),
+    Mutation(
+        "what is handed to a lane is remembered for ever",
+        LANE,
+        "                self._requests.pop(batch, None)\n",
+        "                self._requests.get(batch)\n",
+        "wire",
+    ),
+    Mutation(
+        "the lowest class is owed nothing",
+        LINE,
+        "LOWEST_SHARE = 0.025\n",
+        "LOWEST_SHARE = 0.0\n",
+        "wire",
+    ),
+    Mutation(
+        "who came last to a lane is served first",
+        LINE,
+        "return None if self.keeps else next(iter(ranks[top]))",
+        "return None if self.keeps else next(reversed(ranks[top]))",
+        "wire",
     ),
 )

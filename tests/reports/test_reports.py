@@ -106,17 +106,20 @@ def test_an_episode_shows_its_longest_queue_delay_and_its_cuts_when_a_budget_was
     record: Make, read: Make, rows: Make
 ) -> None:
     lines = [
-        controlled(record, 0, congested=True, cause="depth", hot=["P3"], cuts=1, queue_delay_us=90_000),
+        controlled(
+            record, 0, congested=True, cause="depth", hot=["P3"], cuts=1, queue_delay_us=90_000, ruled_by="slow"
+        ),
         controlled(record, 100, congested=True, cause="depth", hot=["P2", "P3"], cuts=2, queue_delay_us=250_000),
+        controlled(record, 150, congested=True, cause="depth", hot=["P3"], ruled_by="mail", queues={"mail": 90_000}),
         controlled(record, 200, congested=None, cause="blind", queue_delay_us=None, depth=None),
         controlled(record, 300, congested=True, cause="unconfirmed", queue_delay_us=None),
         controlled(record, 400, congested=False),
         controlled(record, 500, congested=True, cause="blocked", route="other", queue_delay_us=None),
     ]
     main, other = rows(episodes(read(lines).of("verdict")))
-    names = ("to_s", "causes", "worst_delay_ms", "cuts", "worst_p50_ms")
-    assert [main[name] for name in names] == [0.4, "depth, unconfirmed", 250.0, 3, None]
-    assert [other[name] for name in names] == [0.5, "blocked", None, 0, None]
+    names = ("to_s", "causes", "queues", "worst_delay_ms", "cuts", "worst_p50_ms")
+    assert [main[name] for name in names] == [0.4, "depth, unconfirmed", "mail, slow", 250.0, 3, None]
+    assert [other[name] for name in names] == [0.5, "blocked", "", None, 0, None]
 
 
 def test_blind_time_lasts_to_the_next_verdict_and_counts_once_when_replicas_are_blind_together(

@@ -17,7 +17,14 @@ from proxy.simulation.figures import Figures
 from proxy.simulation.scenario import Scenario
 from proxy.simulation.scenario_run import simulate
 
-QUICK = ("flash-campaign", "capacity-half", "types-one-each", "replicas-2-demand-60")
+QUICK = (
+    "flash-campaign",
+    "capacity-half",
+    "types-one-each",
+    "queues-fan-out-min",
+    "replicas-2-demand-60",
+    "top-class-start",
+)
 """Each runs in a second or two."""
 
 
@@ -46,7 +53,7 @@ def test_every_expectation_holds_when_the_default_policy_runs_it(name: str) -> N
     assert missed == []
 
 
-@pytest.mark.parametrize("name", QUICK[:3])
+@pytest.mark.parametrize("name", QUICK[:4])
 def test_marked_figures_fail_when_control_is_off(name: str) -> None:
     marked = {one.figure for one in loaded(name).expect if one.fails_with_control_off}
     held = {figure for figure, holds in judged(name, "static").items() if holds}

@@ -54,7 +54,7 @@ class ScriptedRoute:
             lane=self,
             statistics=self.statistics,
             queues=(self.queue,) if has_queue else (),
-            others=lambda: self.others,
+            others=lambda _: self.others,
             observers=[self.verdicts.append],
         )
 

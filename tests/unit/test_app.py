@@ -320,6 +320,15 @@ def test_metrics_tell_routes_queues_classes_and_types_of_now() -> None:
             ("tidegate_paused", "news.a"): 0,
         }
         assert told == expected
+        await process.feed(PARTITION, 3, 4)
+        await asyncio.sleep(0.3)
+        awaited = [
+            sample.labels
+            for family in process.app.status.families()
+            for sample in family.samples
+            if sample.name == "tidegate_awaits"
+        ]
+        assert awaited == [{"type": "orders", "for": "outcomes"}], "the lane confirms nothing more"
 
     ran(story, routes={"r": Route(exchange="x", policy="per_type", queues=("q1",))})
 

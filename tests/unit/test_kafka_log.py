@@ -1,6 +1,7 @@
 """The parts of the Kafka adapter that can be seen without a Kafka."""
 
 import asyncio
+import gc
 import inspect
 import logging
 import ssl
@@ -32,12 +33,14 @@ from proxy.model import Event, Partition
 from proxy.positions.share import Share
 from proxy.settings import Limits, LogSettings
 from proxy.simulation import virtual_time
-from tests.contract.log_adapters import until
+from tests.contract.log_adapters import Owner, until
 from tests.support.scripted_kafka import scripted_kafka
+from tests.wire.chance import seeded
 from tests.wire.kafka.cluster import ScriptedCluster
 from tests.wire.kafka.messages import Api
 from tests.wire.kafka.mischief import Rule, Trick
 from tests.wire.kafka.node import Node
+from tests.wire.loop import WireLoop
 
 AT = TopicPartition("orders", 3)
 PARTITION = Partition("orders", 3)
@@ -288,6 +291,37 @@ async def test_a_partition_stands_still_and_is_said_once_when_something_in_it_ca
         assert await reader.read(lambda: {PARTITION: share}, 0.01) == {}
     assert (consumer.paused, unreadable, share.is_placed) == ([AT], {}, False)
     assert [(entry["event"], entry["position"]) for entry in said] == [("partition_unreadable", 8)]
+
+
+def test_no_task_and_no_connection_is_left_when_the_log_is_stopped_while_joining_is_not_answered() -> None:
+    async def history() -> None:
+        loop: Any = asyncio.get_running_loop()
+        cluster = ScriptedCluster(Random(1), [("kafka", 9092)])
+        cluster.create_topic("orders")
+        node = Node(1, cluster)
+        loop.network.serve("kafka:9092", node.serve)
+        settings = LogSettings(hosts=["kafka:9092"], group="g", session_timeout=1.2)
+        log = KafkaLog(settings, Limits(drain_deadline=0.1, commit_deadline=0.4))
+        await log.start(Owner())
+        await log.subscribe(frozenset({"orders"}))
+        while not cluster.group("g").generation:
+            await log.poll(0.05)
+        cluster.mischief.begin(Rule(Trick.MUTE, 1, frozenset({Api.JOIN_GROUP})))
+        cluster.group("g").rebalance()
+        while not cluster.mischief.struck:
+            await log.poll(0.05)
+        await log.stop()
+        await asyncio.sleep(1)
+        assert not node.connections
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        assert [task.get_coro().__qualname__ for task in left if "Node" not in task.get_coro().__qualname__] == []
+        await node.close()
+        cluster.close()
+        await asyncio.sleep(1)
+        gc.collect()
+
+    with seeded(Random(1)):
+        virtual_time.run(history(), lambda: WireLoop(Random(1), turn_seconds=0.0002))
 
 
 async def test_no_connection_is_left_when_starting_is_given_up_before_the_first_node_has_told_of_the_others() -> None:

@@ -152,6 +152,16 @@ def test_what_is_done_is_committed_once_more_when_an_older_commit_may_come_last(
     virtual_time.run(story())
 
 
+@pytest.mark.parametrize("is_revoked", [True, False])
+async def test_what_is_in_doubt_is_committed_once_more_at_the_end_when_nothing_else_is(*, is_revoked: bool) -> None:
+    epoch, coordinator = _epoch(_Owner({}))
+    coordinator.is_doubtful = True
+    await epoch.commit({AT: 109})
+    coordinator.is_doubtful = False
+    await (epoch.end() if is_revoked else epoch.repeat(is_last=True))
+    assert [offsets[AT].offset for _, offsets in coordinator.commits] == [110, 110]
+
+
 async def test_the_owner_is_told_how_far_the_last_commit_has_come_when_an_epoch_ends() -> None:
     owner = _Owner({AT: 149})
     epoch, coordinator = _epoch(owner)

@@ -7,7 +7,7 @@ Only names inside the clients' own modules are replaced; `asyncio` and the produ
 import asyncio
 import contextlib
 import importlib
-from collections.abc import Container, Iterable, Iterator, MutableSet
+from collections.abc import Container, Iterable, Iterator, Mapping, MutableSet
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -32,6 +32,9 @@ UUID4 = ("aiokafka.conn",)
 """Modules that ask `uuid` for `uuid4`."""
 GETRANDBITS = ("aiormq.channel",)
 """Modules that took `getrandbits` from `random`."""
+
+CONSTANTS = ("proxy.publish_lane.home.INTERVAL", "proxy.rabbitmq.broker.MOST_CONNECTIONS")
+"""What is longer or larger in the product than a history."""
 
 SETS = (
     "aiokafka.cluster",
@@ -76,8 +79,8 @@ class OrderedSet(MutableSet[Any]):
 
 
 @contextlib.contextmanager
-def seeded(chance: Random, *, epoch: float = EPOCH) -> Iterator[None]:
-    """Let the clients take the running loop's time and this chance, within the block."""
+def seeded(chance: Random, *, epoch: float = EPOCH, constants: Mapping[str, float] | None = None) -> Iterator[None]:
+    """Let the clients take the running loop's time and this chance, and the product some `CONSTANTS`, in the block."""
 
     def monotonic() -> float:
         return asyncio.get_running_loop().time()
@@ -96,6 +99,8 @@ def seeded(chance: Random, *, epoch: float = EPOCH) -> Iterator[None]:
         ):
             for module in modules:
                 stack.enter_context(patch.object(importlib.import_module(module), name, value))
+        for place, value in (constants or {}).items():
+            stack.enter_context(patch(place, value))
         for module in SETS:
             stack.enter_context(patch.object(importlib.import_module(module), "set", OrderedSet, create=True))
         yield

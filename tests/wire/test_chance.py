@@ -90,6 +90,17 @@ def test_names_are_as_before_when_the_block_has_ended(module: str) -> None:
     assert dict(vars(client)) == before
 
 
+@pytest.mark.parametrize("place", chance.CONSTANTS)
+def test_a_constant_of_the_product_is_another_within_the_block_only(place: str) -> None:
+    module, _, name = place.rpartition(".")
+    product = importlib.import_module(module)
+    before = getattr(product, name)
+    with chance.seeded(Random(1), constants={place: before + 1}):
+        assert getattr(product, name) == before + 1
+    assert getattr(product, name) == before
+    assert Path(str(product.__file__)).read_text(encoding="utf-8").count(name) > 1, "it is asked for when it is used"
+
+
 def test_work_for_a_thread_is_done_at_once_when_the_loop_is_asked() -> None:
     async def ask() -> float:
         loop = asyncio.get_running_loop()

@@ -3,11 +3,15 @@
 from collections.abc import Callable
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 import pytest
 
-from proxy.congestion.class_budget import FEWEST, OLDEST, PATIENCE, BudgetVerdict, RouteBudget, Sign
-from proxy.congestion.reading import QueueReading, Reading
+from proxy.congestion.class_budget import BudgetVerdict, RouteBudget
+from proxy.congestion.group import Rules
+from proxy.congestion.reading import Inflow, QueueReading, Reading
+from proxy.congestion.receiver import FEWEST
+from proxy.congestion.signs import OLDEST, PATIENCE, Sign
 from proxy.settings import ClassBudget
 
 THRESHOLDS = (0.5, 0.2, 0.08)
@@ -282,3 +286,103 @@ def test_the_trickle_is_a_share_of_what_the_consumers_take_when_they_are_busy() 
 def test_a_slow_broker_is_a_sign_when_even_its_quickest_confirm_is_late() -> None:
     verdict = at_work().see(1.5, 2, lambda reading: replace(reading, latency=0.3))
     assert (verdict.cause, verdict.hot[2]) == (Sign.LATENCY, True)
+
+
+def fan_out(
+    budget: RouteBudget, seconds: float, start: float, fast: float, slow: float, **slow_queue: Any
+) -> BudgetVerdict:
+    """Return the last verdict on two queues that get every event, 100 a second, and stay as deep as they are."""
+    for step in range(round(seconds / TICK)):
+        now = start + step * TICK
+        queues = [QueueReading(round(ready), 4, now, 3 * TICK) for ready in (fast, slow)]
+        queues[1] = replace(queues[1], **slow_queue)
+        count = round(100 * now)
+        verdict = budget.judge(
+            Reading(
+                at=now,
+                queues=tuple(queues),
+                names=("fast", "slow"),
+                confirmed=(count // 5, 0, count - count // 5),
+                waited=(False, False, True),
+            )
+        )
+    return verdict
+
+
+def judged(strategy: str, **rules: Any) -> RouteBudget:
+    return RouteBudget("r", THRESHOLDS, ClassBudget(), Rules(strategy, **rules))
+
+
+@pytest.mark.parametrize(("strategy", "ruled_by", "is_hot"), [("min", "slow", True), ("max", "fast", False)])
+def test_the_queue_that_rules_is_named_and_judged_by_itself(strategy: str, ruled_by: str, is_hot: bool) -> None:
+    verdict = fan_out(judged(strategy), 3.0, 100.0, fast=2, slow=15)
+    assert (verdict.ruled_by, any(verdict.hot)) == (ruled_by, is_hot)
+    assert [view.name for view in verdict.queues] == ["fast", "slow"]
+    assert [view.delay for view in verdict.queues] == [pytest.approx(0.02, rel=0.2), pytest.approx(0.15, rel=0.2)]
+
+
+def test_no_queue_is_named_when_they_are_judged_together() -> None:
+    verdict = fan_out(judged("sum"), 3.0, 100.0, fast=2, slow=15)
+    assert verdict.ruled_by is None
+    assert verdict.delay == pytest.approx(0.17, rel=0.2)
+
+
+def test_nothing_is_sent_when_fewer_queues_have_consumers_than_the_group_needs() -> None:
+    budget = judged("min", group_min=2)
+    assert fan_out(budget, 3.0, 100.0, fast=2, slow=2).cause is Sign.NONE
+    verdict = fan_out(budget, 6.0, 103.0, fast=0, slow=0, consumers=0)
+    assert (verdict.cause, verdict.rates) == (Sign.NO_CONSUMERS, (0.0, 0.0, 0.0))
+
+
+def test_the_others_go_on_when_a_queue_has_left_the_group() -> None:
+    budget = judged("min")
+    fan_out(budget, 3.0, 100.0, fast=2, slow=2)
+    assert fan_out(budget, 3.0, 103.0, fast=2, slow=200, consumers=0).hot[2]
+    verdict = fan_out(budget, 3.0, 106.0, fast=2, slow=500, consumers=0)
+    assert (verdict.ruled_by, verdict.cause) == ("fast", Sign.NONE)
+
+
+def split(seconds: float, *, slow: int) -> BudgetVerdict:
+    """Return the last verdict where P1 goes to one queue, at 60/s, and P3 to another, at 30/s."""
+    budget = judged("min")
+    for step in range(round(seconds / TICK)):
+        now = 100.0 + step * TICK
+        fast_count, slow_count = round(60 * now), round(30 * now)
+        verdict = budget.judge(
+            Reading(
+                at=now,
+                queues=(QueueReading(0, 4, now, 3 * TICK), QueueReading(slow, 4, now, 3 * TICK)),
+                names=("fast", "slow"),
+                inflows=(
+                    Inflow((fast_count, 0, 0), (True, False, False)),
+                    Inflow((0, 0, slow_count), (False, False, True)),
+                ),
+                confirmed=(fast_count, 0, slow_count),
+                waited=(False, False, True),
+            )
+        )
+    return verdict
+
+
+def test_a_class_is_held_by_its_own_queue_only_when_the_route_is_split() -> None:
+    verdict = split(3.0, slow=9)
+    assert (verdict.ruled_by, verdict.hot[0], verdict.hot[2]) == ("slow", False, True)
+    assert verdict.rates[0] == inf
+    assert verdict.rates[2] < 30, "the rate of P3 is that of its own queue"
+    assert verdict.counts[2] == (False, False, True), "P1 takes nothing from it"
+    assert verdict.trickle == pytest.approx(0.025 * 30, rel=0.1)
+
+
+def test_every_class_counts_into_the_one_queue_when_all_go_there() -> None:
+    assert fan_out(judged("min"), 1.0, 100.0, fast=2, slow=15).counts == (
+        (True, False, False),
+        (True, True, False),
+        (True, True, True),
+    )
+
+
+def test_a_rate_is_brought_down_to_what_was_taken_when_the_depth_is_lost_in_an_overload() -> None:
+    route = at_work()
+    route.budget._laws[2].rate = 330.0  # type: ignore[misc]
+    verdict = route.see(1.0, 0, lambda reading: replace(reading, queues=(None,)))
+    assert verdict.rates[2] == pytest.approx(CAPACITY, rel=0.05)

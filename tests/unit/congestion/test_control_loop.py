@@ -95,3 +95,13 @@ def test_every_observer_of_a_route_hears_its_verdict_and_no_other_when_the_loop_
     loop.statistics["a"].on_confirmed(0, 10, 0.2)
     loop.turn()
     assert heard == [("first", "a", True), ("second", "a", True), ("other", "b", None)]
+
+
+def test_confirms_are_counted_by_where_they_went_and_a_class_that_never_goes_there_is_told_apart() -> None:
+    statistics = RouteStatistics("r", 3)
+    statistics.open(0, ("quick",))
+    statistics.open(2, ("quick", "slow"))
+    statistics.on_confirmed(0, 5, 0.001, ("quick",))
+    statistics.on_confirmed(2, 7, 0.001, ("quick", "slow"))
+    assert statistics.by_way == {("quick",): [5, None, None], ("quick", "slow"): [None, None, 7]}
+    assert statistics.confirmed == [5, 0, 7]

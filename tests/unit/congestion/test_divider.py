@@ -299,3 +299,38 @@ def test_what_is_left_of_a_stock_is_gone_and_a_debt_stays_when_there_is_a_new_on
     divider.overdraw(0, 3.0)
     divider.set_stock(0, 5.0, 0.0)
     assert divider.portion(0) == 4.0
+
+
+def test_a_tier_that_nobody_below_counts_keeps_nobody_below_waiting() -> None:
+    divider = Divider(tiers=2, pools=2)
+    divider.set_rate(0, 1.0, 1.0, 0.0)
+    divider.set_rate(1, 100.0, 5.0, 0.0)
+    above, _ = divider.request(0, 5.0, 0.0)
+    below, _ = divider.request(1, 1.0, 0.0)
+    assert not above.granted
+    assert divider.advance(1.0) == [], "it waits behind the one above"
+    assert divider.set_counts(1, [False, True], 1.0) == [below]
+    assert not above.granted
+
+
+def test_tokens_of_a_tier_are_taken_from_the_pools_that_count_it_only() -> None:
+    divider = Divider(tiers=2, pools=2)
+    for pool in (0, 1):
+        divider.set_rate(pool, 100.0, 10.0, 0.0)
+    divider.set_counts(1, [False, True], 0.0)
+    divider.advance(1.0)
+    ticket, _ = divider.request(0, 8.0, 1.0)
+    assert ticket.granted
+    assert (divider.portion(0), divider.portion(1)) == (2.0, 10.0)
+
+
+def test_the_earliest_of_all_who_do_not_wait_for_another_is_due_next() -> None:
+    divider = Divider(tiers=2, pools=2)
+    divider.set_rate(0, 1.0, 1.0, 0.0)
+    divider.set_rate(1, 100.0, 5.0, 0.0)
+    divider.set_counts(1, [False, True], 0.0)
+    divider.request(0, 5.0, 0.0)
+    divider.request(1, 4.0, 0.0)
+    due = divider.next_due()
+    assert due is not None
+    assert due < 0.1

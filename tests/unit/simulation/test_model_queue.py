@@ -107,3 +107,12 @@ def test_what_consumers_held_is_worked_on_by_others_when_they_leave() -> None:
     watched.queue.advance(10.0)
     counted = Counter(bool(message.stream) for _, message in watched.begun)
     assert counted == {True: 50, False: 4}  # the four begun before are begun again, and not counted twice
+
+
+def test_a_queue_that_sheds_refuses_nothing_and_keeps_the_youngest_when_it_is_full() -> None:
+    watched = Watched(bound_messages=10, sheds=True)
+    watched.queue.set_consumers(0, 0.0)
+    assert sum(watched.fill(1, message=Message(float(due), "orders", 0)) for due in range(30)) == 30
+    assert watched.queue.ready == 10
+    watched.queue.set_consumers(1, 0.0)
+    assert watched.begun[0][1].due == 20.0

@@ -9,16 +9,16 @@ from structlog.testing import capture_logs
 from proxy.errors import LogError
 from proxy.model import Partition
 from proxy.simulation import virtual_time
-from proxy.steering.other_replicas import IDLE_PAUSE, PAUSE, STALE_AFTER, OtherReplicas, OthersRate
+from proxy.steering.other_replicas import IDLE_PAUSE, PAUSE, STALE_AFTER, Lead, OtherReplicas, OthersRate
 from tests.support.bridge_fakes import ScriptedLog
 
 A, B, ALERTS = Partition("orders", 0), Partition("orders", 1), Partition("alerts", 0)
-ROUTES = {"orders": "shop", "alerts": "mail"}
+LEADS: dict[str, Lead] = {"orders": ("shop", ("quick", "slow")), "alerts": ("mail", ())}
 
 
 @pytest.fixture
 def rates() -> OthersRate:
-    return OthersRate(ROUTES.get)
+    return OthersRate(LEADS.get)
 
 
 def test_the_rate_is_not_known_when_there_is_only_one_sample(rates: OthersRate) -> None:
@@ -96,7 +96,7 @@ def watched(story: Callable[[ScriptedLog, OtherReplicas], Awaitable[None]]) -> l
     async def live() -> None:
         log = ScriptedLog()
         log.others = {A: 0}
-        others = OtherReplicas(log, ROUTES.get)
+        others = OtherReplicas(log, LEADS.get)
         running = asyncio.create_task(others.run())
         await story(log, others)
         running.cancel()
@@ -136,3 +136,10 @@ def test_the_rate_is_unknown_and_it_is_said_once_when_the_log_does_not_tell() ->
         assert others.rate("shop") == pytest.approx(200, rel=0.05)
 
     assert watched(story) == ["others_unknown"]
+
+
+def test_only_what_goes_to_a_queue_counts_when_that_queue_is_asked_for(rates: OthersRate) -> None:
+    rates = OthersRate({"orders": ("shop", ("quick",)), "alerts": ("shop", ("quick", "slow"))}.get)
+    rates.add(0.0, {A: 0, ALERTS: 0})
+    rates.add(1.0, {A: 300, ALERTS: 30})
+    assert [rates.rate("shop", 1.0, queue) for queue in (None, "quick", "slow", "none")] == [330.0, 330.0, 30.0, 0.0]

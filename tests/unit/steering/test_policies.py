@@ -32,7 +32,7 @@ class Made:
         self.verdicts: list[BudgetVerdict] = []
         self.loop = ControlLoop(list(routes), 3, self.settings.detector)
         lanes = {name: ScriptedLane() for name in routes}
-        self.policies = Policies(self.settings, self.loop, lanes, lambda _: 0.0, observers=[self.verdicts.append])
+        self.policies = Policies(self.settings, self.loop, lanes, lambda *_: 0.0, observers=[self.verdicts.append])
 
     def throttle(self, route: str, priority: str = "P2") -> Throttle:
         return self.policies.throttle(

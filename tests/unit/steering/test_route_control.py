@@ -8,7 +8,7 @@ from math import inf
 import pytest
 
 from proxy.bridge.broker import LaneState
-from proxy.congestion.class_budget import Sign
+from proxy.congestion.signs import Sign
 from proxy.errors import BrokerError
 from proxy.simulation import virtual_time
 from proxy.steering.route_control import POLLS_KNOWN

@@ -189,8 +189,8 @@ class RabbitChannel:
         chance, is_led = self._cluster.chance, not self._cluster.leaders.are_missing
         ready = {
             tag: acked
-            for tag, (acked, _) in self._waiting.items()
-            if chance.random() > _HELD_BACK and (is_led or not acked)
+            for tag, (acked, message) in self._waiting.items()
+            if chance.random() > _HELD_BACK and (is_led or not acked) and not self._cluster.is_stalled(message)
         }
         for tag in ready:
             del self._waiting[tag]

@@ -59,6 +59,8 @@ class Trouble:
     """Share of answers that are lies."""
     answer_seconds: float = 0.0
     """How much later passive declares are answered."""
+    stalled: set[str] = field(default_factory=set)
+    """Queues that confirm nothing."""
     loses_unconfirmed: bool = False
     """Whether a restart loses what was not confirmed."""
 
@@ -120,6 +122,8 @@ class RabbitCluster:
         self.trouble = Trouble()
         self.leaders = Leaders()
         self.is_blocked = False
+        self.held = ""
+        """What connections call themselves that are not read from."""
         self.refuses: Callable[[Message], bool] = lambda _: False
         """Whether a message costs the channel."""
         self.on_published: Callable[[Message, Verdict | None], None] = lambda *_: None
@@ -184,6 +188,12 @@ class RabbitCluster:
     def unblock(self) -> None:
         """End the alarm."""
         self.is_blocked = False
+        for connection in list(self.connections):
+            connection.follow_alarm()
+
+    def hold(self, name: str) -> None:
+        """Read no more, untold, from connections of this name, as flow control does; "": from all again."""
+        self.held = name
         for connection in list(self.connections):
             connection.follow_alarm()
 
@@ -277,6 +287,11 @@ class RabbitCluster:
             queue.messages.append(message)
         # One full queue makes a nack although the others keep the message.
         return Verdict.ACKED if len(free) == len(queues) else Verdict.NACKED
+
+    def is_stalled(self, message: Message) -> bool:
+        """Return whether a queue that it goes to confirms nothing now."""
+        stalled = self.trouble.stalled
+        return bool(stalled) and not stalled.isdisjoint(self._reached(message.exchange, message.key))
 
     def _reached(self, exchange: str, key: str) -> Collection[str]:
         if not exchange:

@@ -64,6 +64,7 @@ class RabbitConnection(asyncio.Protocol):
         self._state = "start"
         self._capabilities: dict[str, Any] = {}
         self._is_blocked = False
+        self._is_read = True
         self._heartbeat = 0
         self._heard = self._said = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -121,18 +122,25 @@ class RabbitConnection(asyncio.Protocol):
             self._closing = self.cluster.loop.call_later(CLOSE_SECONDS, self._transport.abort)
 
     def follow_alarm(self) -> None:
-        """Stop reading from a connection that has published, or read on."""
-        blocked = self.cluster.is_blocked and self.has_published
-        if self.is_over or blocked == self._is_blocked:
+        """Stop reading from a connection that has published, or read on; only an alarm is told."""
+        cluster = self.cluster
+        blocked = cluster.is_blocked and self.has_published
+        if self.is_over:
             return
-        self._is_blocked = blocked
-        if self._capabilities.get("connection.blocked"):
-            self._say(commands.Connection.Blocked("low on memory") if blocked else commands.Connection.Unblocked())
-        if blocked:
-            self._transport.pause_reading()
-        else:
-            self._heard = self.cluster.loop.time()
+        if blocked != self._is_blocked:
+            self._is_blocked = blocked
+            if self._capabilities.get("connection.blocked"):
+                self._say(commands.Connection.Blocked("low on memory") if blocked else commands.Connection.Unblocked())
+        is_held = self.has_published and self.name == cluster.held
+        is_read = not blocked and not is_held
+        if is_read == self._is_read:
+            return
+        self._is_read = is_read
+        if is_read:
+            self._heard = cluster.loop.time()
             self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
 
     def unconfirmed(self) -> Iterator[Message]:
         """Yield what it published and was not told of."""
@@ -244,7 +252,7 @@ class RabbitConnection(asyncio.Protocol):
         loop = self.cluster.loop
         if self.is_over:
             return
-        if not self._is_blocked and loop.time() - self._heard > 2 * self._heartbeat:
+        if self._is_read and loop.time() - self._heard > 2 * self._heartbeat:
             self.abort()
             return
         if loop.time() - self._said >= self._heartbeat / 2:

@@ -1,0 +1,22 @@
+"""What the events of a type wait for, in a word, for whoever asks why it stands still."""
+
+from proxy.bridge.listener import Listener
+
+
+def awaited(listener: Listener, now: float) -> str:
+    """Return what the type's events wait for at `now`, on the loop's clock; "" if none waits here.
+
+    `rate` (throttle or cap), `lease` (the group's word), `lane` (connection or window), `outcomes` of what was sent,
+    `retry` (the pause after a nack), `commit` (`limits.uncommitted_events`), `dead_letters`, `restart`.
+    """
+    if listener.is_stopped:
+        return "restart"
+    if listener.stage:
+        return listener.stage
+    if listener.dead_letters.is_full:
+        return "dead_letters"
+    flows = listener.inbox.flows.values()
+    hindrance = next((why for flow in flows if (why := flow.hindrance(now))), "")
+    if not hindrance and any(flow.out for flow in flows):
+        return "outcomes"
+    return hindrance or ("dead_letters" if listener.dead_letters.open else "")
