@@ -4,7 +4,8 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import structlog
@@ -246,10 +247,12 @@ class App:
             self.control.turn()
 
 
-async def serve(settings: Settings, stopping: Callable[[Callable[[], None]], None]) -> None:
-    """Run one Tidegate process on Kafka and RabbitMQ until `stopping`'s callback is called.
+async def serve(
+    settings: Settings, stopping: Callable[[Callable[[], None]], None], further: Callable[[], Iterable[Metric]]
+) -> None:
+    """Run one Tidegate process on Kafka and RabbitMQ until `stopping`'s callback, the orderly stop, is called.
 
-    `stopping` is handed the function that begins the orderly stop.
+    `further` is what /metrics shows besides what is known here.
     """
     from proxy.kafka_log import KafkaLog
     from proxy.rabbitmq import RabbitBroker
@@ -271,9 +274,8 @@ async def serve(settings: Settings, stopping: Callable[[Callable[[], None]], Non
     )
     stopping(app.stop)
 
-    def families() -> Iterator[Metric]:
-        yield from app.status.families()
-        yield from access_families([log_login, broker.access])
+    def families() -> Iterable[Metric]:
+        return chain(app.status.families(), access_families([log_login, broker.access]), further())
 
     admin = Admin(settings.admin, status=app.status.ready, families=families, scaling=app.wanted.told)
     async with asyncio.TaskGroup() as side_tasks:
