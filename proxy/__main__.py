@@ -1,214 +1,101 @@
-"""The command line: `tidegate run | check | report | simulate | health`; signals, event loop, exit codes.
+"""The way in: standard streams and first signals seen to, before anything heavy is loaded; then the command line.
 
-Exit codes: 0 done, 1 something nobody expected, 2 a mistake the user can mend (one clear message), 128 + n ended at
-once by the second signal n. Results go to stdout, logs to stderr.
+Loading takes up to a second. As the first process of a container a signal without a handler is ignored for good, so
+`run` has its handlers before; the signals of the loaded process are `command_line`'s.
 """
 
-import argparse
-import asyncio
-import gc
+import contextlib
 import io
-import logging
+import json
 import os
+import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
-
-import structlog
-
-from proxy import __version__, config
-from proxy.errors import RefusedLoginError, SettingsError, TidegateError
-from proxy.settings import Settings
+from collections.abc import Sequence
+from types import FrameType
 
 EXIT_UNEXPECTED = 1
-EXIT_MISTAKE = 2
 _SIGNALLED = 128
-
-_GC_THRESHOLDS = (100_000, 50, 100)
-"""Events are tuples without cycles, by the thousand: collecting as often as shipped costs a third of reading them."""
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
-_EPILOG = """
-examples:
-  tidegate check -c tidegate.yaml        say everything that is wrong with the settings, or what they mean
-  tidegate run -c tidegate.yaml          move events until SIGTERM; a second signal stops at once
-  tidegate report /var/lib/tidegate --out report
-                                         tables, pictures and a page from the metric logs (needs tidegate[reports])
-  tidegate simulate flash-campaign       the same bridge against a model of the broker, in seconds
-
-exit codes: 0 done, 1 unexpected failure, 2 a mistake in settings or arguments, or a login that is refused;
-  128 + n ended by signal n: at once by the second one of `run`
-"""
+_STANDARD_STREAMS = (0, 1, 2)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    is_run = arguments[:1] == ["run"]
+    _open_standard_streams()
+    if is_run:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _end_before_start)
+    elif sys.stdout is None:
+        return _refuse_to_answer("it is closed")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr is: a name that can't be shown ends no command
     try:
-        code = _command(argv)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # `tidegate ... | head`: whoever reads has enough. Python would complain when it flushes at the end.
+        return _answer(arguments)
+    except OSError as error:
+        if _answers_arrive():
+            raise
+        # Else Python complains when it flushes at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = _SIGNALLED + signal.SIGPIPE
+        if isinstance(error, BrokenPipeError):  # `tidegate ... | head`: whoever reads has enough
+            return _SIGNALLED + signal.SIGPIPE
+        return _refuse_to_answer(error.strerror or str(error))
     except KeyboardInterrupt:
-        code = _SIGNALLED + signal.SIGINT
+        return _SIGNALLED + signal.SIGINT
+
+
+def _answer(arguments: Sequence[str]) -> int:
+    from proxy import command_line
+
+    try:
+        code = command_line.command(arguments)
+    except SystemExit as ended:  # the parser's, after --help or a mistake
+        code = ended.code if isinstance(ended.code, int) else 0
+    if sys.stdout is not None:
+        sys.stdout.flush()
     return code
 
 
-def _command(argv: Sequence[str] | None) -> int:
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["report"]:  # stands alone, with options of its own
-        from proxy.reports import command
+def _open_standard_streams() -> None:
+    """Lead what is closed of them to nowhere: else a socket gets its number, and the event loop ends the process."""
+    for descriptor in _STANDARD_STREAMS:
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+    if sys.stderr is None:  # `print` would take stdout for it
+        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
 
-        return command.main(arguments[1:])
-    if arguments[:1] == ["simulate"]:
-        from proxy.simulation import command as simulation
 
-        return simulation.main(arguments[1:])
-    options = _parser().parse_args(arguments)
+def _answers_arrive() -> bool:
+    """Try it with an empty line: the stream does not tell what a write before has come to."""
     try:
-        code: int = options.command(options)
-    except SettingsError as error:
-        print(error, file=sys.stderr)
-        return EXIT_MISTAKE
-    return code
+        print(flush=True)
+    except OSError:
+        return False
+    return True
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="tidegate",
-        description="Moves events from Kafka to RabbitMQ no faster than what stands behind RabbitMQ can take, "
-        "important event types first.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"tidegate {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    run = commands.add_parser("run", help="move events until told to stop (SIGTERM, Ctrl-C)")
-    run.set_defaults(command=_run)
-    check = commands.add_parser("check", help="say what is wrong with the settings, or what they mean")
-    check.add_argument("--json", action="store_true", help="print the resolved settings as JSON (secrets left out)")
-    check.set_defaults(command=_check)
-    health = commands.add_parser("health", help="ask a running Tidegate on this host whether it is alive")
-    health.set_defaults(command=_health)
-    for command in (run, check, health):
-        command.add_argument("-c", "--config", type=Path, required=True, metavar="FILE", help="the settings (YAML)")
-    commands.add_parser("report", help="analyse metric logs in batch with Spark; see `tidegate report --help`")
-    commands.add_parser(
-        "simulate", help="try policies in scenarios, under virtual time; see `tidegate simulate --help`"
-    )
-    return parser
+def _refuse_to_answer(why: str) -> int:
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"tidegate: can't write to standard output: {why}\n")
+    return EXIT_UNEXPECTED
 
 
-def _check(options: argparse.Namespace) -> int:
-    from proxy.access.commands import run_command
-
-    def run(command: Sequence[str], seconds: float) -> bytes:
-        return asyncio.run(run_command(command, seconds))
-
-    settings = config.load(options.config, os.environ, config.Inspection(time.time(), run))
-    print(config.as_json(settings) if options.json else config.describe(settings))
-    for warning in config.warnings(settings):
-        print(f"warning: {warning}", file=sys.stderr)
-    return 0
-
-
-def _health(options: argparse.Namespace) -> int:
-    import urllib.error
-    import urllib.request
-
-    listen = config.load(options.config, os.environ).admin.listen
-    if listen is None:
-        print("admin.listen is null: there is nothing to ask", file=sys.stderr)
-        return EXIT_MISTAKE
-    host, _, port = listen.rpartition(":")
-    host = "127.0.0.1" if host in {"0.0.0.0", "[::]"} else host  # noqa: S104 - asks, does not listen
-    try:
-        with urllib.request.urlopen(f"http://{host}:{port}/health", timeout=2) as answer:
-            print(answer.read().decode())
-    except (urllib.error.URLError, OSError) as error:
-        print(f"no answer from {host}:{port}: {error}", file=sys.stderr)
-        return EXIT_UNEXPECTED
-    return 0
-
-
-def _run(options: argparse.Namespace) -> int:
-    settings = config.load(options.config, os.environ, config.Inspection(time.time()))
-    _log_to_stderr()
-    say = structlog.get_logger("tidegate")
-    for warning in config.warnings(settings):
-        say.warning("settings", note=warning)
-    from proxy.event_loop import PreciseLoop
-
-    gc.set_threshold(*_GC_THRESHOLDS)
-    try:
-        with asyncio.Runner(loop_factory=PreciseLoop) as runner:
-            code = runner.run(_serve(settings))
-    except* TidegateError as group:  # what waiting could mend was waited for; what is left only the user can mend
-        for name, why in sorted({(_name(error), str(error)) for error in _leaves(group)}):
-            say.error(name, why=why)
-        code = EXIT_MISTAKE
-    return code
-
-
-async def _serve(settings: Settings) -> int:
-    from proxy.app import serve
-
-    gc.freeze()  # what is loaded by now stays: a full collection would walk over it, for 16 ms in one step
-
-    loop = asyncio.get_running_loop()
-
-    def register(stop: Callable[[], None]) -> None:
-        """Have the first signal call `stop`, and the second one end the process."""
-
-        def on_first(number: int) -> None:
-            for again in _SIGNALS:
-                loop.add_signal_handler(again, _end_at_once, again)
-            structlog.get_logger("tidegate").info(
-                "signal", number=number, effect="orderly stop; a second one ends at once"
-            )
-            stop()
-
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, on_first, number)
-
-    await serve(settings, register)
-    return 0
-
-
-def _end_at_once(number: int) -> None:
-    """Leave without another word: whatever is not committed is read again, as after any crash."""
-    os._exit(_SIGNALLED + number)
-
-
-def _name(error: BaseException) -> str:
-    return "login_refused" if isinstance(error, RefusedLoginError) else "settings_refused"
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
-    leaves: list[BaseException] = []
-    for error in group.exceptions:
-        leaves += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
-    return leaves
-
-
-def _log_to_stderr() -> None:
-    """Log for people on a terminal, JSON lines for machines elsewhere."""
-    renderer = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+def _end_before_start(number: int, _frame: FrameType | None) -> None:
+    """End at once and in order: nothing is connected, read or sent yet."""
+    wall = time.time()
+    stamp = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(wall))}.{int(wall % 1 * 1e6):06d}Z"
+    words = {"number": number, "effect": "ends before its start", "event": "signal", "level": "info"}
+    line = (json.dumps(words | {"timestamp": stamp}) + "\n").encode()
+    with contextlib.suppress(OSError):
+        room = select.poll()
+        room.register(2, select.POLLOUT)
+        if room.poll(0):  # there is room for a short line: nobody who does not read keeps it from ending
+            os.write(2, line)
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import structlog
@@ -33,6 +34,7 @@ from proxy.settings import EventType, Settings
 from proxy.steering.depths import Depths
 from proxy.steering.group_backlog import Backlogs
 from proxy.steering.insights import Insights
+from proxy.steering.letter_queues import letter_queues
 from proxy.steering.other_replicas import Lead, OtherReplicas
 from proxy.steering.policies import Policies
 from proxy.steering.wanted import WantedConsumers
@@ -95,12 +97,8 @@ class App:
         grace = min(limits.drain_deadline, settings.log.session_timeout / 2)
         self.assignment = Assignment(lease, settled, lambda: grace, account)
         queues = sorted({queue for route in settings.routes.values() for queue in route.queue_names})
-        self.depths = Depths(
-            monitor,
-            queues,
-            settings.broker.depth_interval,
-            settings.broker.depth_polls,
-        )
+        timing = settings.broker.depth_interval, settings.broker.depth_polls
+        self.depths = Depths(monitor, queues, *timing, letter_queues(settings))
         self._others = OtherReplicas(log, self._lead)
         management = settings.broker.management
         self._insights = (
@@ -249,10 +247,12 @@ class App:
             self.control.turn()
 
 
-async def serve(settings: Settings, stopping: Callable[[Callable[[], None]], None]) -> None:
-    """Run one Tidegate process on Kafka and RabbitMQ until `stopping`'s callback is called.
+async def serve(
+    settings: Settings, stopping: Callable[[Callable[[], None]], None], further: Callable[[], Iterable[Metric]]
+) -> None:
+    """Run one Tidegate process on Kafka and RabbitMQ until `stopping`'s callback, the orderly stop, is called.
 
-    `stopping` is handed the function that begins the orderly stop.
+    `further` is what /metrics shows besides what is known here.
     """
     from proxy.kafka_log import KafkaLog
     from proxy.rabbitmq import RabbitBroker
@@ -274,9 +274,8 @@ async def serve(settings: Settings, stopping: Callable[[Callable[[], None]], Non
     )
     stopping(app.stop)
 
-    def families() -> Iterator[Metric]:
-        yield from app.status.families()
-        yield from access_families([log_login, broker.access])
+    def families() -> Iterable[Metric]:
+        return chain(app.status.families(), access_families([log_login, broker.access]), further())
 
     admin = Admin(settings.admin, status=app.status.ready, families=families, scaling=app.wanted.told)
     async with asyncio.TaskGroup() as side_tasks:

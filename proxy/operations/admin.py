@@ -1,19 +1,27 @@
 """HTTP for probes and dashboards: /health (alive), /ready (moving data), /metrics (Prometheus text), /scaling (JSON).
 
-Serves what `app` hands in; a port that is taken is said once and never stops the data.
+Serves what `app` hands in; a port that is taken is said once and tried again, and nothing here ever stops the data.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import structlog
-from aiohttp import web
+from aiohttp import http_exceptions, web
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from proxy.operations.visitors import Visitors
 from proxy.settings import AdminSettings
+
+RETRY_SECONDS = 1.0
+"""Between two attempts at a port that can't be had, and between two looks for connections that say nothing."""
+WAITING = 64
+"""Connections that the system holds until they are taken."""
+_http_log = logging.getLogger("tidegate.admin.http")
 
 _say = structlog.get_logger("tidegate.admin")
 
@@ -51,7 +59,19 @@ class Admin:
         """Serve until cancelled."""
         if self._listen is None:
             return
-        host, _, port = self._listen.rpartition(":")
+        why = None
+        while True:
+            try:
+                await self._serve(self._listen)
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with probes, data flows on
+                again = (error.strerror if isinstance(error, OSError) else None) or repr(error)
+                if again != why:
+                    effect = "no probes, data flows on; tried again every second"
+                    _say.warning("admin_unavailable", listen=self._listen, why=again, effect=effect)
+                why = again
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _serve(self, listen: str) -> None:
         site_app = web.Application()
         site_app.add_routes(
             [
@@ -61,20 +81,24 @@ class Admin:
                 web.get("/scaling", self._wanted),
             ]
         )
-        runner = web.AppRunner(site_app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+        host, _, port = listen.rpartition(":")
+        runner = web.AppRunner(site_app, access_log=None, handle_signals=False, shutdown_timeout=1.0, logger=_http_log)
         await runner.setup()
+        server = None
         try:
-            site = web.TCPSite(runner, host.strip("[]"), int(port))
-            await site.start()
-            self.port = runner.addresses[0][1]
+            assert runner.server is not None
+            loop = asyncio.get_running_loop()
+            visitors = Visitors(runner.server, loop.time)
+            server = await loop.create_server(visitors, host.strip("[]") or None, int(port), backlog=WAITING)
+            self.port = server.sockets[0].getsockname()[1]
             _say.info("admin_listening", host=host, port=self.port)
-            await asyncio.Event().wait()
-        except OSError as error:
-            _say.warning(
-                "admin_unavailable", listen=self._listen, why=error.strerror, effect="no probes, data flows on"
-            )
+            while True:
+                await asyncio.sleep(RETRY_SECONDS)
+                visitors.end_silent()
         finally:
             self.port = None
+            if server is not None:
+                server.close()
             await runner.cleanup()
 
     async def _health(self, _request: web.Request) -> web.Response:
@@ -90,3 +114,11 @@ class Admin:
     async def _metrics(self, _request: web.Request) -> web.Response:
         body = generate_latest(self._registry)
         return web.Response(body=body, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+
+def _is_our_fault(record: logging.LogRecord) -> bool:
+    """Return whether the HTTP server tells of something else than what is no HTTP, as any stranger may send it."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], http_exceptions.HttpProcessingError)
+
+
+_http_log.addFilter(_is_our_fault)

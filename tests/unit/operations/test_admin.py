@@ -72,13 +72,79 @@ async def test_metrics_are_asked_anew_and_escaped_when_they_are_scraped() -> Non
         assert 'tidegate_lag_events{type="a\\"\\\\\\n"} 7.0\n' in await answer.text()
 
 
-async def test_it_ends_with_a_warning_and_no_error_when_the_port_is_taken() -> None:
+async def test_it_listens_as_soon_as_it_can_when_the_port_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proxy.operations.admin.RETRY_SECONDS", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as taken, capture_logs() as said:
         made = admin(f"127.0.0.1:{taken.getsockname()[1]}")
+        running = asyncio.create_task(made.run())
         async with asyncio.timeout(5):
-            await made.run()
-    assert [(entry["event"], entry["log_level"]) for entry in said] == [("admin_unavailable", "warning")]
-    assert made.port is None
+            while not said:  # noqa: ASYNC110 -- seen by looking
+                await asyncio.sleep(0.001)
+        await asyncio.sleep(0.05)
+        assert made.port is None
+        taken.close()
+        async with asyncio.timeout(5):
+            while made.port is None:  # noqa: ASYNC110 -- seen by looking
+                await asyncio.sleep(0.001)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert [(entry["event"], entry["log_level"]) for entry in said] == [
+        ("admin_unavailable", "warning"),  # once, however often it was tried
+        ("admin_listening", "info"),
+    ]
+
+
+async def test_data_is_left_alone_when_listening_fails_as_nobody_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise IndexError("as uvloop does without descriptors")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_server", fail)
+    with capture_logs() as said:
+        running = asyncio.create_task(admin("127.0.0.1:0").run())
+        async with asyncio.timeout(5):
+            while not said:  # noqa: ASYNC110 -- seen by looking
+                await asyncio.sleep(0.001)
+        assert not running.done()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert said[0]["event"] == "admin_unavailable"
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\x00" * 50 + b"\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"a" * 500,
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\n\r\n",
+        b"POST /health HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+        b"POST /health HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
+    ],
+    ids=["nuls", "tls", "http2", "long", "length", "chunk"],
+)
+async def test_nothing_is_logged_and_it_serves_on_when_no_http_is_sent(
+    garbage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(admin("127.0.0.1:0")) as address:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
+        writer.write(garbage)
+        async with asyncio.timeout(5):
+            await reader.read(1)
+        writer.close()
+        async with aiohttp.ClientSession() as client, client.get(f"{address}/health") as answer:
+            assert answer.status == 200
+    assert caplog.records == []
+
+
+async def test_it_is_logged_when_an_answer_fails(caplog: pytest.LogCaptureFixture) -> None:
+    made = Admin(AdminSettings(listen="127.0.0.1:0"), status=dict, families=families)
+    async with (
+        serving(made) as address,
+        aiohttp.ClientSession() as client,
+        client.get(f"{address}/ready") as answer,
+    ):
+        assert answer.status == 500
+    assert [record.name for record in caplog.records] == ["tidegate.admin.http"]
 
 
 async def test_nothing_listens_when_no_address_is_given() -> None:

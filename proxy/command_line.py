@@ -1,0 +1,199 @@
+"""The command line: `tidegate run | check | report | simulate | health`; signals, event loop, exit codes.
+
+`__main__` calls it, when it has seen to what can't wait for all that is loaded here.
+
+Exit codes: 0 done, 1 something nobody expected, 2 a mistake the user can mend (one clear message), 128 + n ended at
+once by the second signal n. Results go to stdout, logs to stderr.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from proxy import __version__, config
+from proxy.errors import RefusedLoginError, SettingsError, TidegateError
+from proxy.settings import Settings
+
+if TYPE_CHECKING:
+    from proxy.operations.log_lines import LogLines
+
+EXIT_UNEXPECTED = 1
+EXIT_MISTAKE = 2
+_SIGNALLED = 128
+
+_GC_THRESHOLDS = (100_000, 50, 100)
+"""Events are tuples without cycles, by the thousand: collecting as often as shipped costs a third of reading them."""
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+_EPILOG = """
+examples:
+  tidegate check -c tidegate.yaml        say everything that is wrong with the settings, or what they mean
+  tidegate run -c tidegate.yaml          move events until SIGTERM; a second signal stops at once
+  tidegate report /var/lib/tidegate --out report
+                                         tables, pictures and a page from the metric logs (needs tidegate[reports])
+  tidegate simulate flash-campaign       the same bridge against a model of the broker, in seconds
+
+exit codes: 0 done, 1 unexpected failure, 2 a mistake in settings or arguments, or a login that is refused;
+  128 + n ended by signal n: at once by the second one of `run`
+"""
+
+
+def command(arguments: Sequence[str]) -> int:
+    """Run one command; return the exit code. Raises `SystemExit` as argparse does."""
+    if arguments[:1] == ["report"]:  # stands alone, with options of its own
+        from proxy.reports import command as report
+
+        return report.main(arguments[1:])
+    if arguments[:1] == ["simulate"]:
+        from proxy.simulation import command as simulation
+
+        return simulation.main(arguments[1:])
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.command(options)
+    except SettingsError as error:
+        _tell(str(error))
+        return EXIT_MISTAKE
+    return code
+
+
+def _tell(words: str) -> None:
+    """Print to stderr; the exit code tells the rest to whoever can't be told there."""
+    with contextlib.suppress(OSError):
+        print(words, file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tidegate",
+        description="Moves events from Kafka to RabbitMQ no faster than what stands behind RabbitMQ can take, "
+        "important event types first.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"tidegate {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="move events until told to stop (SIGTERM, Ctrl-C)")
+    run.set_defaults(command=_run)
+    check = commands.add_parser("check", help="say what is wrong with the settings, or what they mean")
+    check.add_argument("--json", action="store_true", help="print the resolved settings as JSON (secrets left out)")
+    check.set_defaults(command=_check)
+    health = commands.add_parser("health", help="ask a running Tidegate on this host whether it is alive")
+    health.set_defaults(command=_health)
+    for command in (run, check, health):
+        command.add_argument("-c", "--config", type=Path, required=True, metavar="FILE", help="the settings (YAML)")
+    commands.add_parser("report", help="analyse metric logs in batch with Spark; see `tidegate report --help`")
+    commands.add_parser(
+        "simulate", help="try policies in scenarios, under virtual time; see `tidegate simulate --help`"
+    )
+    return parser
+
+
+def _check(options: argparse.Namespace) -> int:
+    from proxy.access.commands import run_command
+
+    def run(command: Sequence[str], seconds: float) -> bytes:
+        return asyncio.run(run_command(command, seconds))
+
+    settings = config.load(options.config, os.environ, config.Inspection(time.time(), run))
+    print(config.as_json(settings) if options.json else config.describe(settings))
+    for warning in config.warnings(settings):
+        _tell(f"warning: {warning}")
+    return 0
+
+
+def _health(options: argparse.Namespace) -> int:
+    import urllib.error
+    import urllib.request
+
+    listen = config.load(options.config, os.environ).admin.listen
+    if listen is None:
+        _tell("admin.listen is null: there is nothing to ask")
+        return EXIT_MISTAKE
+    host, _, port = listen.rpartition(":")
+    host = "127.0.0.1" if host in {"0.0.0.0", "[::]"} else host  # noqa: S104 - asks, does not listen
+    try:
+        with urllib.request.urlopen(f"http://{host}:{port}/health", timeout=2) as answer:
+            print(answer.read().decode())
+    except (urllib.error.URLError, OSError) as error:
+        _tell(f"no answer from {host}:{port}: {error}")
+        return EXIT_UNEXPECTED
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    from proxy.operations.log_lines import log_to_stderr, traced
+
+    settings = config.load(options.config, os.environ, config.Inspection(time.time()))
+    lines = log_to_stderr()
+    say = structlog.get_logger("tidegate")
+    for warning in config.warnings(settings):
+        say.warning("settings", note=warning)
+    from proxy.event_loop import PreciseLoop
+
+    gc.set_threshold(*_GC_THRESHOLDS)
+    code = 0
+    try:
+        with asyncio.Runner(loop_factory=PreciseLoop) as runner:
+            runner.run(_serve(settings, lines))
+    except* TidegateError as group:  # what waiting could mend was waited for; what is left only the user can mend
+        for name, why in sorted({(_name(error), str(error)) for error in _leaves(group)}):
+            say.error(name, why=why)
+        code = code or EXIT_MISTAKE
+    except* Exception as group:  # noqa: BLE001 - said in one line, as all of the log
+        say.error("ended_unexpectedly", trace=traced(group))
+        code = EXIT_UNEXPECTED
+    finally:
+        lines.close()
+    return code
+
+
+async def _serve(settings: Settings, lines: "LogLines") -> None:
+    from proxy.app import serve
+
+    gc.freeze()  # what is loaded by now stays: a full collection would walk over it, for 16 ms in one step
+
+    loop = asyncio.get_running_loop()
+
+    def register(stop: Callable[[], None]) -> None:
+        """Have the first signal call `stop`, and the second one end the process."""
+
+        def on_first(number: int) -> None:
+            for again in _SIGNALS:
+                loop.add_signal_handler(again, _end_at_once, again)
+            structlog.get_logger("tidegate").info(
+                "signal", number=number, effect="orderly stop; a second one ends at once"
+            )
+            stop()
+
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, on_first, number)
+
+    await serve(settings, register, lines.families)
+
+
+def _end_at_once(number: int) -> None:
+    """Leave without another word: whatever is not committed is read again, as after any crash."""
+    os._exit(_SIGNALLED + number)
+
+
+def _name(error: BaseException) -> str:
+    return "login_refused" if isinstance(error, RefusedLoginError) else "settings_refused"
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    leaves: list[BaseException] = []
+    for error in group.exceptions:
+        leaves += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return leaves

@@ -1,0 +1,80 @@
+"""Whatever queues show, somebody counts, states follow one another in their times, and the right one rules."""
+
+from math import inf
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.congestion.group import LEAVES_AFTER, RESTS_FOR, STUCK_FOR, Group, Rules, Tether
+from proxy.congestion.receiver import View
+
+HIGHEST = 0.5
+NAMES = ("one", "two", "three")
+NEXT = {
+    Tether.ACTIVE: (Tether.LINGER, STUCK_FOR),
+    Tether.LINGER: (Tether.RESTING, STUCK_FOR),
+    Tether.RESTING: (Tether.ACTIVE, RESTS_FOR),
+}
+delays = st.sampled_from([0.0, 0.05, 0.2, 0.44, 1.0, inf, None])
+steps = st.lists(
+    st.tuples(st.floats(0.05, 6.0), st.tuples(*[st.tuples(delays, st.integers(0, 2)) for _ in NAMES])), max_size=40
+)
+
+
+def view(name: str, delay: float | None, consumers: int) -> View:
+    return View(
+        name=name,
+        is_known=delay is not None,
+        estimate=None,
+        delay=delay,
+        limits=(HIGHEST, 0.08),
+        share=1.0,
+        held=inf,
+        feeds=(True, True),
+        ready=10,
+        consumers=consumers,
+        is_left=False,
+        unacked=None,
+        unacked_growing=False,
+        knows_others=True,
+        empty_for=None,
+        empty_since_last=0.0,
+    )
+
+
+@given(strategy=st.sampled_from(["min", "max", "tagged"]), untether=st.booleans(), steps=steps)
+@settings(max_examples=300, deadline=None)
+def test_somebody_counts_and_nobody_rests_or_returns_too_soon_when_anything_is_seen(
+    strategy: str,
+    untether: bool,
+    steps: list[tuple[float, tuple[tuple[float | None, int], ...]]],
+) -> None:
+    tags = frozenset({"one", "two"})
+    group = Group(Rules(strategy, untether=untether, tags=tags), HIGHEST)
+    now, seen = 0.0, dict.fromkeys(NAMES, -inf)
+    states: dict[str, tuple[Tether, float]] = {}
+    for seconds, told in steps:
+        now += seconds
+        views = [view(name, *one) for name, one in zip(NAMES, told, strict=True)]
+        counted = group.count(now, views)
+        assert counted.views
+        delays = [-1.0 if one.delay is None else one.delay for one in counted.views]
+        ruling = group.ruling(counted.views, 0).delay
+        assert (-1.0 if ruling is None else ruling) == (min(delays) if strategy == "max" else max(delays))
+        for one in views:
+            seen[one.name] = now if one.consumers else seen[one.name]
+            state = counted.states[one.name]
+            assert (state is Tether.ABSENT) is (now - seen[one.name] > LEAVES_AFTER)
+            if state is Tether.ABSENT:
+                states.pop(one.name, None)  # what it goes on from is its own affair
+                continue
+            before, since = states.get(one.name, (state, now))
+            if state is not before:
+                follower, least = NEXT[before]
+                assert state is follower
+                assert untether
+                assert now - since >= least - 1e-6
+                since = now
+            states[one.name] = state, since
+        if strategy == "tagged":
+            assert {one.name for one in counted.views} <= tags

@@ -1,0 +1,63 @@
+"""The connections of the admin port are bounded in number and in time."""
+
+import asyncio
+from unittest import mock
+
+import pytest
+
+from proxy.operations.visitors import SILENT_SECONDS, VISITORS, Visitors
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class House:
+    """Visitors, and the connections that come."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.visitors = Visitors(lambda: mock.create_autospec(asyncio.Protocol, instance=True), self.clock)
+
+    def come(self) -> tuple[asyncio.Protocol, mock.Mock]:
+        """Return one connection's protocol and its transport."""
+        transport = mock.create_autospec(asyncio.Transport, instance=True)
+        protocol = self.visitors()
+        protocol.connection_made(transport)
+        self.clock.now += 0.001
+        return protocol, transport
+
+
+@pytest.fixture
+def house() -> House:
+    return House()
+
+
+def test_whoever_was_silent_longest_makes_room_when_all_places_are_taken(house: House) -> None:
+    guests = [house.come() for _ in range(VISITORS)]
+    guests[0][0].data_received(b"GET")
+    house.come()
+    assert [transport.abort.called for _, transport in guests[:3]] == [False, True, False]
+
+
+def test_places_are_free_again_when_connections_have_left(house: House) -> None:
+    guests = [house.come() for _ in range(VISITORS)]
+    for protocol, _ in guests[:5]:
+        protocol.connection_lost(None)
+    more = [house.come() for _ in range(5)]
+    assert not any(transport.abort.called for _, transport in guests + more)
+
+
+def test_one_is_ended_when_it_says_nothing_for_long(house: House) -> None:
+    silent, talking = house.come(), house.come()
+    house.clock.now += SILENT_SECONDS / 2
+    talking[0].data_received(b"GET")
+    house.clock.now = SILENT_SECONDS + 0.01
+    house.visitors.end_silent()
+    assert (silent[1].abort.called, talking[1].abort.called) == (True, False)
