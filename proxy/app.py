@@ -34,6 +34,7 @@ from proxy.settings import EventType, Settings
 from proxy.steering.depths import Depths
 from proxy.steering.group_backlog import Backlogs
 from proxy.steering.insights import Insights
+from proxy.steering.letter_queues import letter_queues
 from proxy.steering.other_replicas import Lead, OtherReplicas
 from proxy.steering.policies import Policies
 from proxy.steering.wanted import WantedConsumers
@@ -96,12 +97,8 @@ class App:
         grace = min(limits.drain_deadline, settings.log.session_timeout / 2)
         self.assignment = Assignment(lease, settled, lambda: grace, account)
         queues = sorted({queue for route in settings.routes.values() for queue in route.queue_names})
-        self.depths = Depths(
-            monitor,
-            queues,
-            settings.broker.depth_interval,
-            settings.broker.depth_polls,
-        )
+        timing = settings.broker.depth_interval, settings.broker.depth_polls
+        self.depths = Depths(monitor, queues, *timing, letter_queues(settings))
         self._others = OtherReplicas(log, self._lead)
         management = settings.broker.management
         self._insights = (

@@ -3,30 +3,26 @@
 The partition's watermark waits for the dead letter's confirm, so an event is never committed unless it is either
 delivered or kept where an operator finds it.
 
-A dead letter that is refused (no permission, no such queue) is no reason to give up: its destination can come back as
-well as anything else. It waits, one is tried now and then in place of all, and the log of the process says so once.
+A dead letter that is not taken (no permission, no such queue, no room) is no reason to give up: its destination can
+come back as well as anything else, and so can the event's own. So the event goes back to its flow and is tried again by
+its own route, unless its partition has gone on past it; then the letter waits. One letter is tried now and then in
+place of all. See docs/design/0022-letters-that-cannot-go.md.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
-import structlog
-
 from proxy.bridge.broker import Address, Batch, Lane
 from proxy.bridge.flow import LONGEST_PAUSE, PartitionFlow
+from proxy.bridge.letter import Letter, count, letter_of, part, size
+from proxy.bridge.letter_outage import LetterOutage
 from proxy.bridge.letter_slots import LetterSlots
 from proxy.model import Event, Outcome, Reason
 from proxy.settings import EventType, RoutingKey
 
-MOST_OPEN = 200
-"""While so many dead letters of a type are unconfirmed, the type sends nothing else."""
 REFUSED_PAUSE = 2.0
 """Seconds between two attempts at a destination that refuses. Larger: it is found later when it is back."""
-SAY_INTERVAL = 60.0
-"""Seconds between two lines in the process log about dead letters of one type for one reason; all are counted."""
-
-_say = structlog.get_logger("tidegate.listener")
 
 
 class DeadLetters:
@@ -38,6 +34,7 @@ class DeadLetters:
         rank: int,
         lane: Lane,
         slots: LetterSlots,
+        held: LetterSlots,
         *,
         on_outcome: Callable[[PartitionFlow, Batch, int, int, Outcome, Reason], None],
         on_done: Callable[[PartitionFlow, int, Sequence[Event], Reason], None],
@@ -49,6 +46,8 @@ class DeadLetters:
         self._rank = rank
         self._lane = lane
         self._slots = slots
+        self._held = held
+        self.outage = LetterOutage(event_type)
         self._out = 0
         self._out_bytes = 0
         """Of those handed to the lane and without an outcome."""
@@ -61,9 +60,8 @@ class DeadLetters:
         self._waiting: deque[tuple[PartitionFlow, Batch]] = deque()
         self._sending: list[Batch] = []
         self._open = 0
+        self._open_bytes = 0
         self._not_before = 0.0
-        self._is_refused = False
-        self._silent_until: dict[Reason, float] = {}
 
     def add(self, flow: PartitionFlow, first: int, events: Sequence[Event], reason: Reason, detail: str) -> None:
         """Take over undeliverable events of contiguous sequence numbers; without a destination the type must stop."""
@@ -71,7 +69,7 @@ class DeadLetters:
         if destination is None:
             self._on_impossible(flow, events[0], reason, detail)
             return
-        self._tell_of(flow, events[0], reason, detail)
+        self.outage.tell_of(flow, events[0], reason, detail)
         address = Address(
             destination.exchange,
             RoutingKey(constant=destination.routing_key),
@@ -79,9 +77,10 @@ class DeadLetters:
             notes=(("tidegate-type", self._type.name), ("tidegate-reason", reason.value), ("tidegate-detail", detail)),
             lenient=True,
         )
-        self._open += len(events)
-        letter = _DeadLetter(self, flow, reason)
-        self._waiting.append((flow, Batch(flow.partition, events, first, address, self._rank, letter)))
+        letter = Letter(flow, reason, self.on_outcome)
+        batch = Batch(flow.partition, events, first, address, self._rank, letter)
+        self._count(1, [batch])
+        self._waiting.append((flow, batch))
         self._changed.set()
 
     @property
@@ -91,8 +90,13 @@ class DeadLetters:
 
     @property
     def is_full(self) -> bool:
-        """Whether the type must wait for its dead letters."""
-        return self._open >= MOST_OPEN
+        """Whether the type must wait for its dead letters: no more of them may lie in memory."""
+        return min(self._held.room(self._open, self._open_bytes)) <= 0
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether something waits because the destination takes nothing."""
+        return self.outage.is_on and (self._open > 0 or self.outage.lasts)
 
     @property
     def waiting(self) -> tuple[int, int]:
@@ -133,15 +137,20 @@ class DeadLetters:
         picked = self._pick()
         if not picked:
             return
+        for batch in picked:
+            letter_of(batch).flow.letters_due += len(batch.events)
         try:
-            await admit(_count(picked), _size(picked))
+            await admit(count(picked), size(picked))
         except BaseException:
-            self._waiting.extendleft((_letter_of(batch).flow, batch) for batch in reversed(picked))
+            self._waiting.extendleft((letter_of(batch).flow, batch) for batch in reversed(picked))
             raise
-        batches = [batch for batch in picked if not _letter_of(batch).flow.closing]
-        self._open -= _count(picked) - _count(batches)
+        finally:
+            for batch in picked:
+                letter_of(batch).flow.letters_due -= len(batch.events)
+        batches = [batch for batch in picked if not letter_of(batch).flow.closing]
+        self._count(-1, [batch for batch in picked if batch not in batches])
         for batch in batches:
-            _letter_of(batch).flow.letters_out += len(batch.events)
+            letter_of(batch).flow.letters_out += len(batch.events)
         self._take(batches)
         self._sending = batches
         try:
@@ -150,146 +159,126 @@ class DeadLetters:
             self._sending = []
             for batch in batches:
                 if batch.done < len(batch.events):
-                    _letter_of(batch).flow.letters_out -= len(batch.events) - batch.done
+                    letter_of(batch).flow.letters_out -= len(batch.events) - batch.done
                     self._give(batch, batch.done, len(batch.events))
                     self._again(batch, batch.done, len(batch.events))
 
     def _forget_given_up(self) -> None:
         """Drop the letters of flows that were let go: the log has their events."""
-        given_up = sum(len(batch.events) for flow, batch in self._waiting if flow.closing)
+        given_up = [batch for flow, batch in self._waiting if flow.closing]
         if given_up:
-            self._open -= given_up
+            self._count(-1, given_up)
             self._waiting = deque(one for one in self._waiting if not one[0].closing)
             self._wake()
+        if not self._open and not self.outage.lasts:
+            self.outage.end("none waits any more")
 
     def _pick(self) -> list[Batch]:
         """Take from the front what the type's share of the lane has room for."""
-        events, size = self._slots.room(self._out, self._out_bytes)
-        if self._is_refused and self._waiting:
+        events, room = self._slots.room(self._out, self._out_bytes)
+        if self.outage.is_on and self._waiting:
             self._not_before = asyncio.get_running_loop().time() + REFUSED_PAUSE
             events = min(events, 1)
         picked: list[Batch] = []
         alone = not self._out
         while self._waiting and events:
             flow, batch = self._waiting[0]
-            count = 0
+            end = 0
             for event in batch.events[:events]:
-                if event.size > size and not alone:
+                if event.size > room and not alone:
                     break
                 alone = False
-                size -= event.size
-                count += 1
-            if not count:
+                room -= event.size
+                end += 1
+            if not end:
                 break
             self._waiting.popleft()
-            picked.append(_part(batch, 0, count))
-            events -= count
-            if count < len(batch.events):
-                self._waiting.appendleft((flow, _part(batch, count, len(batch.events))))
+            picked.append(part(batch, 0, end))
+            events -= end
+            if end < len(batch.events):
+                self._waiting.appendleft((flow, part(batch, end, len(batch.events))))
         return picked
 
     def _take(self, batches: Sequence[Batch]) -> None:
-        count, size = _count(batches), _size(batches)
-        self._out += count
-        self._out_bytes += size
-        self._slots.take(count, size)
+        events, octets = count(batches), size(batches)
+        self._out += events
+        self._out_bytes += octets
+        self._slots.take(events, octets)
 
     def _give(self, batch: Batch, start: int, end: int) -> None:
-        size = sum(event.size for event in batch.events[start:end])
+        octets = sum(event.size for event in batch.events[start:end])
         self._out -= end - start
-        self._out_bytes -= size
-        self._slots.give(end - start, size)
+        self._out_bytes -= octets
+        self._slots.give(end - start, octets)
         self._changed.set()
         self._wake()
 
     def withdraw(self, flow: PartitionFlow) -> None:
         """Write no more dead letters of the flow."""
-        self._lane.withdraw([batch for batch in self._sending if _letter_of(batch).flow is flow])
+        self.outage.on_left(flow)
+        self._forget_given_up()
+        self._lane.withdraw([batch for batch in self._sending if letter_of(batch).flow is flow])
+
+    def on_going_again(self, flow: PartitionFlow) -> None:
+        """Take note that events of the flow are confirmed again; the letters that still wait are tried as events."""
+        self._take_back(asyncio.get_running_loop().time(), flow)
+        flow.tries_anew = False
+        self.outage.on_left(flow)
+        if not self._open and not self.outage.lasts:
+            self.outage.end("the events were delivered by their own route")
 
     def on_outcome(self, batch: Batch, start: int, end: int, outcome: Outcome, detail: str) -> None:
         """Take the outcome of some dead letters."""
-        letter = _letter_of(batch)
+        letter = letter_of(batch)
         self._see(letter.flow, batch, start, end, outcome, letter.reason)
         letter.flow.letters_out -= end - start
         self._give(batch, start, end)
         if outcome is Outcome.CONFIRMED:
-            self._open -= end - start
-            if self._is_refused:
-                self._is_refused, self._not_before = False, 0.0
+            self._count(-1, [part(batch, start, end)])
+            if self.outage.is_on:
+                self.outage.end("a dead letter was taken")
+                self._not_before = 0.0
                 self._changed.set()
             first, events = batch.first + start, batch.events[start:end]
             self._on_done(letter.flow, first, events, letter.reason)
             letter.flow.park_done(first, events)
-        elif outcome is Outcome.UNDELIVERABLE:
-            if not self._is_refused:
-                self._is_refused = True
-                self._on_refused(letter.flow, batch.events[start], detail)
-            self._again(batch, start, end, REFUSED_PAUSE)
-        else:
+        elif outcome is Outcome.UNKNOWN:
             self._again(batch, start, end)
+        else:
+            why = detail or f"{outcome.value}: it has no room, or its queue is in trouble"
+            if self.outage.begin(letter.flow, batch.events[start], why):
+                self._on_refused(letter.flow, batch.events[start], why)
+            self._again(batch, start, end, REFUSED_PAUSE)
+            self._take_back(self._not_before)
 
-    def _tell_of(self, flow: PartitionFlow, event: Event, reason: Reason, detail: str) -> None:
-        """Say it now and then: a mistyped exchange turns every event into a dead letter, and nothing else would."""
-        now = asyncio.get_running_loop().time()
-        if reason is Reason.EXPIRED or now < self._silent_until.get(reason, now):
-            return  # to expire is what the settings ask for
-        self._silent_until[reason] = now + SAY_INTERVAL
-        _say.warning(
-            "event_undeliverable",
-            type=self._type.name,
-            partition=str(flow.partition),
-            position=event.position,
-            reason=reason.value,
-            detail=detail,
-            effect=f"a dead letter; more for this reason are counted, and said every {SAY_INTERVAL:g} s",
-        )
+    def _take_back(self, not_before: float, only: PartitionFlow | None = None) -> None:
+        """Give events back to their flows, to be tried again by their own route, where that may help.
+
+        A flow that has gone on past an event keeps its letter here: its order would be lost.
+        """
+        back: dict[PartitionFlow, list[Batch]] = {}
+        stay: deque[tuple[PartitionFlow, Batch]] = deque()
+        for flow, batch in self._waiting:
+            if flow.closing or (only is not None and flow is not only) or not letter_of(batch).may_turn_back:
+                stay.append((flow, batch))
+            else:
+                back.setdefault(flow, []).append(batch)
+        self._waiting = stay
+        for flow, batches in back.items():
+            self._count(-1, batches)
+            self.outage.on_trying(flow)
+            flow.take_back([(batch.first, batch.events) for batch in batches], not_before)
+        if back:
+            self._wake()
+
+    def _count(self, sign: int, batches: Sequence[Batch]) -> None:
+        """Count letters that are open now, or are no longer (-1)."""
+        events, octets = count(batches), size(batches)
+        self._open += sign * events
+        self._open_bytes += sign * octets
+        (self._held.take if sign > 0 else self._held.give)(events, octets)
 
     def _again(self, batch: Batch, start: int, end: int, pause: float = LONGEST_PAUSE) -> None:
-        self._waiting.append((_letter_of(batch).flow, _part(batch, start, end)))
+        self._waiting.append((letter_of(batch).flow, part(batch, start, end)))
         self._not_before = asyncio.get_running_loop().time() + pause
         self._changed.set()
-
-
-class _DeadLetter:
-    """The recipient of some dead letters of one flow for one reason."""
-
-    def __init__(self, letters: DeadLetters, flow: PartitionFlow, reason: Reason) -> None:
-        self.flow = flow
-        self.reason = reason
-        self._letters = letters
-
-    def may_send(self) -> bool:
-        """See `Recipient.may_send`."""
-        return self.flow.may_send()
-
-    def on_outcome(
-        self,
-        batch: Batch,
-        start: int,
-        end: int,
-        outcome: Outcome,
-        *,
-        seconds: float | None = None,  # noqa: ARG002 - a dead letter is no sample of its route's latency
-        reason: Reason | None = None,
-        detail: str = "",
-    ) -> None:
-        """See `Recipient.on_outcome`."""
-        self._letters.on_outcome(batch, start, end, outcome, detail or str(reason or ""))
-
-
-def _part(batch: Batch, start: int, end: int) -> Batch:
-    events = batch.events[start:end]
-    return Batch(batch.partition, events, batch.first + start, batch.address, batch.rank, batch.recipient)
-
-
-def _count(batches: Sequence[Batch]) -> int:
-    return sum(len(batch.events) for batch in batches)
-
-
-def _size(batches: Sequence[Batch]) -> int:
-    return sum(event.size for batch in batches for event in batch.events)
-
-
-def _letter_of(batch: Batch) -> _DeadLetter:
-    assert isinstance(batch.recipient, _DeadLetter)
-    return batch.recipient

@@ -7,16 +7,18 @@ has its outcome; then the unresolved go again, in order, before anything else. `
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from proxy.bridge.broker import Address, Batch
+from proxy.bridge.chunks import Chunk, joined
 from proxy.bridge.offsets import Watermark
 from proxy.model import Event, Order, Outcome, Partition, Position, Reason
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 0.5
 """Seconds before nacked events are sent again; doubles from the first to the longest while nothing gets through."""
+PASSING = frozenset({Reason.UNROUTABLE, Reason.REFUSED})
+"""Reasons that lie with the destination: the same event may be taken later."""
 
 
 class FlowHost(Protocol):
@@ -38,10 +40,18 @@ class FlowHost(Protocol):
         """Be told that the watermark of a flow has moved by so many events."""
         ...
 
-    def on_undeliverable(
+    def on_undeliverable(self, count: int) -> None:
+        """Count events that can't be delivered."""
+        ...
+
+    def dead_letter(
         self, flow: "PartitionFlow", first: int, events: Sequence[Event], reason: Reason, detail: str
     ) -> None:
-        """Take over events that can't be delivered; `flow.park_done` ends it."""
+        """Take over events that can't be delivered; `flow.park_done` or `flow.take_back` ends it."""
+        ...
+
+    def on_going_again(self, flow: "PartitionFlow") -> None:
+        """Be told that an event of a flow that tries anew was confirmed."""
         ...
 
     def withdraw(self, flow: "PartitionFlow") -> None:
@@ -55,18 +65,6 @@ class FlowHost(Protocol):
     def may_send(self) -> bool:
         """Return whether this replica may publish now."""
         ...
-
-
-@dataclass(slots=True)
-class _Chunk:
-    """Events of contiguous sequence numbers that wait to be sent, `events[start:]`."""
-
-    first: int
-    """Sequence number of `events[0]`."""
-    events: Sequence[Event]
-    start: int = 0
-    retry: bool = False
-    """They were written before, in vain."""
 
 
 class PartitionFlow:
@@ -86,8 +84,12 @@ class PartitionFlow:
         """Undeliverable events whose dead letter is not confirmed yet."""
         self.letters_out = 0
         """Dead letters handed to a lane without an outcome yet; `DeadLetters` counts them."""
+        self.letters_due = 0
+        """... and those about to be handed to it."""
         self.closing = False
         """It was let go: nothing more is sent."""
+        self.tries_anew = False
+        """Dead letters were refused, and since they were taken back nothing was confirmed."""
         self.not_before = 0.0
         """Time on the loop's clock before which nothing is sent."""
         self._order = order
@@ -95,20 +97,22 @@ class PartitionFlow:
         self._rank = rank
         self._cap = cap
         self._host = host
-        self._queue: deque[_Chunk] = deque()
+        self._queue: deque[Chunk] = deque()
         self._sent = 0
         """Every sequence number below has been handed on at least once."""
         self._highest = 0
         """One above the highest confirmed sequence number."""
-        self._failed: list[_Chunk] = []
+        self._failed: list[Chunk] = []
         self._holding = False
+        self._is_asking = False
+        """A dead letter is to show whether letters are taken by now; nothing is sent before its outcome."""
         self._pause = FIRST_PAUSE
 
     # -- in -----------------------------------------------------------------------------------------------------------
 
     def offer(self, events: Sequence[Event], size: int) -> None:
         """Take in the next records of the partition, `size` bytes in all."""
-        self._queue.append(_Chunk(self.watermark.receive(len(events)), events))
+        self._queue.append(Chunk(self.watermark.receive(len(events)), events))
         self.waiting += len(events)
         self.waiting_bytes += size
 
@@ -125,6 +129,8 @@ class PartitionFlow:
         if not self._queue or self.closing or self._holding or now < self.not_before:
             return 0
         if self._order is Order.STRICT and (self.out or self.parked):
+            return 0
+        if self._is_asking or (self.tries_anew and (self.letters_out or self.letters_due)):
             return 0
         front = self._queue[0]
         if front.first + front.start < self._sent:
@@ -177,7 +183,7 @@ class PartitionFlow:
         left = len(batch.events) - batch.done
         if left:
             self.out -= left
-            self._failed.append(_Chunk(batch.first, batch.events, batch.done, retry=batch.retry))
+            self._failed.append(Chunk(batch.first, batch.events, batch.done, retry=batch.retry))
             self._holding = self._order is not Order.NONE
         self._release_if_all_back()
 
@@ -208,9 +214,12 @@ class PartitionFlow:
             self._highest = max(self._highest, first + count)
             self._pause = FIRST_PAUSE
             self._host.on_confirmed(batch.events[start:end], seconds, overtaken)
+            if self.tries_anew:
+                self.tries_anew = self._is_asking = False
+                self._host.on_going_again(self)
         elif outcome is Outcome.UNDELIVERABLE:
-            self.parked += count
-            self._host.on_undeliverable(self, first, batch.events[start:end], reason or Reason.INTERNAL, detail)
+            self._host.on_undeliverable(count)
+            self._on_undeliverable(first, batch.events[start:end], reason or Reason.INTERNAL, detail)
         else:
             self._on_failed(batch, start, end, outcome, congestion=reason is None)
         self._release_if_all_back()
@@ -218,8 +227,55 @@ class PartitionFlow:
     def park_done(self, first: int, events: Sequence[Event]) -> None:
         """Take note that the dead letters of these undeliverable events are confirmed."""
         self.parked -= len(events)
+        self._is_asking = False
         self._resolve(first, first + len(events), events[-1].position)
         self._host.wake()
+
+    @property
+    def sent(self) -> int:
+        """Every sequence number below has been handed on at least once."""
+        return self._sent
+
+    def is_passed(self, sent: int) -> bool:
+        """Return whether an event was confirmed that was first sent when `sent` had been reached, or later."""
+        return self._highest > sent
+
+    def take_back(self, letters: Iterable[tuple[int, Sequence[Event]]], not_before: float) -> None:
+        """Send undeliverable events again by their own route, from `not_before` on: their dead letters were refused.
+
+        `letters` are first sequence numbers and events. As after a nack nothing else is sent before them. What
+        fails then for the same reasons stays here and goes again with them, but for one that is dead-lettered to see
+        whether letters are taken by now; so it goes on until an event is confirmed.
+        """
+        self._is_asking = False
+        for first, events in letters:
+            self.parked -= len(events)
+            self._failed.append(Chunk(first, events, retry=True))
+        self.tries_anew = not self.closing
+        self.not_before = max(self.not_before, not_before)
+        while self._queue and self._queue[0].first + self._queue[0].start < self._sent:
+            again = self._queue.popleft()  # it goes in with them, in order
+            self.waiting -= len(again.events) - again.start
+            self.waiting_bytes -= sum(event.size for event in again.events[again.start :])
+            self._failed.append(again)
+        self._hold()
+        self._release_if_all_back()
+
+    def _on_undeliverable(self, first: int, events: Sequence[Event], reason: Reason, detail: str) -> None:
+        if self.tries_anew and reason in PASSING:
+            if self._is_asking:
+                self._failed.append(Chunk(first, events, retry=True))
+                return
+            self._is_asking = True
+            self._hold()
+        self.parked += len(events)
+        self._host.dead_letter(self, first, events, reason, detail)
+
+    def _hold(self) -> None:
+        """Send nothing more until everything out has its outcome, if the order asks for it."""
+        if self._order is not Order.NONE and not self._holding:
+            self._holding = True
+            self._host.withdraw(self)
 
     def _resolve(self, start: int, end: int, position: Position) -> None:
         before = self.watermark.resolved
@@ -228,20 +284,18 @@ class PartitionFlow:
             self._host.on_resolved(self, self.watermark.resolved - before)
 
     def _on_failed(self, batch: Batch, start: int, end: int, outcome: Outcome, *, congestion: bool) -> None:
-        self._failed.append(_Chunk(batch.first + start, batch.events[start:end], retry=True))
+        self._failed.append(Chunk(batch.first + start, batch.events[start:end], retry=True))
         now = self._host.on_failed(outcome, end - start, congestion=congestion)
         if outcome is Outcome.NACKED and now >= self.not_before:
             self.not_before = now + self._pause
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
-        if self._order is not Order.NONE and not self._holding:
-            self._holding = True
-            self._host.withdraw(self)
+        self._hold()
 
     def _release_if_all_back(self) -> None:
         if self.closing:
             self._failed.clear()
         elif self._failed and (self._order is Order.NONE or not self.out):
-            for chunk in reversed(_joined(self._failed)):
+            for chunk in reversed(joined(self._failed)):
                 self._queue.appendleft(chunk)
                 self.waiting += len(chunk.events)
                 self.waiting_bytes += sum([event.size for event in chunk.events])
@@ -250,16 +304,3 @@ class PartitionFlow:
         if not self.out:
             self._holding = False
             self._host.wake()
-
-
-def _joined(chunks: Iterable[_Chunk]) -> list[_Chunk]:
-    """Return the chunks in order, neighbours joined: events nacked one by one go again in one batch."""
-    joined: list[_Chunk] = []
-    end, events = -1, list[Event]()
-    for chunk in sorted(chunks, key=lambda chunk: chunk.first + chunk.start):
-        if chunk.first + chunk.start != end or chunk.retry is not joined[-1].retry:
-            events = []
-            joined.append(_Chunk(chunk.first + chunk.start, events, retry=chunk.retry))
-        events += chunk.events[chunk.start :]
-        end = chunk.first + len(chunk.events)
-    return joined

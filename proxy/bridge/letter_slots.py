@@ -9,6 +9,10 @@ from dataclasses import dataclass
 LETTERS = 200
 LETTER_BYTES = 8 * 1024**2
 """Dead letters under way in all, and their bytes; beyond them every type may still have one."""
+HELD = 100_000
+HELD_BYTES = 64 * 1024**2
+"""Dead letters in memory, those that wait included, and their bytes: a type that has its half of what the others leave
+sends nothing before its letters go."""
 
 
 @dataclass(slots=True)

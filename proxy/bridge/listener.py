@@ -13,7 +13,7 @@ from proxy.bridge.event_log import EventLog
 from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.inbox import Budget, Inbox
 from proxy.bridge.lease import Lease
-from proxy.bridge.letter_slots import LetterSlots
+from proxy.bridge.letter_slots import HELD, HELD_BYTES, LetterSlots
 from proxy.bridge.observer import Observer
 from proxy.bridge.stake import Stake
 from proxy.bridge.throttle import Throttle
@@ -43,6 +43,7 @@ class Shared:
     account: Account
     observer: Observer
     letter_slots: LetterSlots = field(default_factory=LetterSlots)
+    letters_held: LetterSlots = field(default_factory=lambda: LetterSlots(HELD, HELD_BYTES))
 
 
 class Listener:
@@ -89,6 +90,7 @@ class Listener:
             rank,
             around.dead_letter_lane,
             around.letter_slots,
+            around.letters_held,
             on_outcome=around.observer.on_letter_outcome,
             on_done=self._on_letter_done,
             on_impossible=self._stop,
@@ -235,14 +237,21 @@ class Listener:
         """Count what a crash would have delivered again."""
         self._around.stake.add(flow, count)
 
-    def on_undeliverable(
+    def on_undeliverable(self, count: int) -> None:
+        """Count events that can't be delivered."""
+        self.counts.on_undeliverable(count)
+
+    def dead_letter(
         self, flow: PartitionFlow, first: int, events: Sequence[Event], reason: Reason, detail: str
     ) -> None:
         """Send events to the dead-letter destination, unless their partition is being given away: the log has them."""
-        self.counts.on_undeliverable(len(events))
         if not flow.closing:
             self.dead_letters.add(flow, first, events, reason, detail)
             self.wake()
+
+    def on_going_again(self, flow: PartitionFlow) -> None:
+        """Take back what waits as a dead letter of a flow whose events are confirmed again."""
+        self.dead_letters.on_going_again(flow)
 
     def withdraw(self, flow: PartitionFlow) -> None:
         """Write no more of what was handed on from the flow."""
@@ -262,14 +271,6 @@ class Listener:
         self._around.account.on_dead_lettered(flow, first, events, reason)
 
     def _on_letter_refused(self, flow: PartitionFlow, event: Event, why: str) -> None:
-        _say.error(
-            "dead_letter_refused",
-            type=self.event_type.name,
-            partition=str(flow.partition),
-            position=event.position,
-            why=why,
-            effect="it waits and is tried again; its partition goes on up to limits.uncommitted_events",
-        )
         self._around.account.on_letter_refused(self.event_type.name, flow.partition, event.position, why)
 
     def _stop(self, flow: PartitionFlow, event: Event, reason: Reason, detail: str) -> None:

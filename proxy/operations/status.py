@@ -59,6 +59,12 @@ class Status:
             "standing_partitions": len(standing),
             "standing": {str(at): standing[at].why for at in sorted(standing)[:_NAMED]},
             "stopped_types": [one.event_type.name for one in listeners if one.is_stopped],
+            "waiting_types": {
+                one.event_type.name: f"{one.dead_letters.outage.destination} takes no dead letters: "
+                f"{one.dead_letters.outage.why}"
+                for one in listeners
+                if one.dead_letters.is_stuck
+            },
         }
 
     def families(self) -> Iterable[Family]:

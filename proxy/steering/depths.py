@@ -8,6 +8,7 @@ import structlog
 
 from proxy.bridge.broker import DepthMonitor, QueueKind, QueueState
 from proxy.errors import BrokerError
+from proxy.steering.letter_queues import LetterQueues
 from proxy.steering.rota import Rota
 
 _say = structlog.get_logger("tidegate.depths")
@@ -38,9 +39,17 @@ class Seen:
 class Depths:
     """Polls the monitor and remembers its last answers: queues in use every `interval` seconds, idle ones in turn."""
 
-    def __init__(self, monitor: DepthMonitor, queues: Collection[str], interval: float, polls: float = POLLS) -> None:
+    def __init__(
+        self,
+        monitor: DepthMonitor,
+        queues: Collection[str],
+        interval: float,
+        polls: float = POLLS,
+        letter_queues: Collection[str] = (),
+    ) -> None:
         self._monitor = monitor
         self._queues = queues
+        self._letter_queues = LetterQueues(letter_queues)
         self._interval = interval
         self._rota = Rota(queues, interval, polls)
         self._seen: dict[str, tuple[QueueState | None, float]] = {}
@@ -76,7 +85,7 @@ class Depths:
 
     async def run(self) -> None:
         """Poll until cancelled."""
-        if not self._queues:
+        if not self._queues and not self._letter_queues.are_any:
             return
         now = asyncio.get_running_loop().time
         try:
@@ -89,11 +98,12 @@ class Depths:
             await self._monitor.close()
 
     async def _poll(self, began: float) -> bool:
-        asked = self._rota.due(began)
-        if not asked:
+        asked = list(self._rota.due(began))
+        for_letters = self._letter_queues.due(began)
+        if not asked and not for_letters:
             return True
         try:
-            states = await self._monitor.poll(asked)
+            states = await self._monitor.poll(list(dict.fromkeys([*asked, *for_letters])))
         except BrokerError as error:
             if not self.is_blind:
                 _say.warning("monitor_blind", why=str(error), effect="queue depths are unknown; data flows on")
@@ -103,6 +113,9 @@ class Depths:
         for queue in asked:
             if queue in states and not self._doubts(queue, states[queue], now):
                 self._see(queue, states[queue], now)
+        for queue in for_letters:
+            if queue in states:
+                self._letter_queues.see(queue, states[queue], now)
         if self.is_blind:
             _say.info("monitor_sees_again")
         self.is_blind = False

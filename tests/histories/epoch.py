@@ -31,6 +31,8 @@ class _Received:
     state: State
     moment: int
     """When it came into the state, counted."""
+    written: int
+    """When it was first written."""
 
 
 @dataclass(slots=True, eq=False)
@@ -60,6 +62,7 @@ class Epoch:
     """Records that are out and the moment of their write, in its order."""
     _out_ids: dict[int, int] = field(default_factory=dict)
     _parked: set[int] = field(default_factory=set)
+    _letters_refused: int = 0
 
     def receive(self, facts: Iterator[Fact]) -> None:
         """Note records handed to the bridge."""
@@ -77,7 +80,12 @@ class Epoch:
     def write(self, sequence: int, fact: Fact, facts: Facts, first: int) -> Iterator[str]:
         """Note a write; yield what is wrong with it. `first` is where the log begins now."""
         record = self._records.get(sequence)
-        if record is not None and record.state is not State.FAILED:
+        if record is not None and record.state is State.PARKED and sequence in self._parked:
+            self._parked.discard(sequence)
+            since = max(record.moment, self._letters_refused)
+            if any(one.state is State.CONFIRMED and one.written > since for one in self._records.values()):
+                yield f"{fact} is taken back from the dead letters although its partition has gone on past it"
+        elif record is not None and record.state is not State.FAILED:
             yield f"{fact} is written again although it is {record.state.name.lower()}"
         if record is None and not self.rewound and sequence - self.committed >= self.cap:
             yield f"{fact} is written {sequence - self.committed + 1} ahead of the commit, the cap is {self.cap}"
@@ -86,7 +94,7 @@ class Epoch:
         if self.order is Order.STRICT and (self._out or self._parked):
             yield f"{fact} is written while another of its partition is unresolved, and its order is strict"
         moment = next(_moments)
-        self._records[sequence] = _Received(State.OUT, moment)
+        self._records[sequence] = _Received(State.OUT, moment, moment if record is None else record.written)
         self._out[sequence] = moment
         self._out_ids[fact.id] = self._out_ids.get(fact.id, 0) + 1
 
@@ -109,8 +117,12 @@ class Epoch:
             self.failures += 1
         if record is not None and record.state is State.CONFIRMED:
             return f"{fact} ends as {outcome.value} although it was confirmed"
-        self._records[sequence] = _Received(state, moment)
+        self._records[sequence] = _Received(state, moment, moment if record is None else record.written)
         return None
+
+    def refuse_letter(self) -> None:
+        """Note that a dead letter was not taken: what is parked may be sent again as it was."""
+        self._letters_refused = next(_moments)
 
     def end_letter(self, sequence: int) -> None:
         """Note that a dead letter is confirmed."""

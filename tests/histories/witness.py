@@ -329,6 +329,10 @@ class Witness:
             return
         self._move(batch.partition)
         self._free(told, LETTERS, batch.events[start:end], end - start)
+        if outcome in {Outcome.NACKED, Outcome.UNDELIVERABLE}:
+            for (name, partition), other in self.epochs.items():
+                if name == replica and partition.topic == batch.partition.topic:
+                    other.refuse_letter()
         if outcome is not Outcome.CONFIRMED or told.is_recorded:
             return
         told.letters[reason] += end - start

@@ -170,8 +170,8 @@ MUTATIONS = (
     Mutation(
         "retry out of order",
         FLOW,
-        "            for chunk in reversed(_joined(self._failed)):\n",
-        "            for chunk in _joined(self._failed):\n",
+        "            for chunk in reversed(joined(self._failed)):\n",
+        "            for chunk in joined(self._failed):\n",
     ),
     Mutation(
         "nothing held after a nack",
@@ -224,9 +224,16 @@ MUTATIONS = (
     Mutation(
         "dead letter unconfirmed before commit",
         LETTERS,
-        "        self._waiting.append((flow, Batch(flow.partition, events, first, address, self._rank, letter)))\n",
-        "        self._waiting.append((flow, Batch(flow.partition, events, first, address, self._rank, letter)))\n"
+        "        self._waiting.append((flow, batch))\n        self._changed.set()\n",
+        "        self._waiting.append((flow, batch))\n        self._changed.set()\n"
         "        flow.park_done(first, events)\n",
+    ),
+    Mutation(
+        "an event goes by its own route again although its partition went on past it",
+        FLOW,
+        "        return self._highest > sent\n",
+        "        return False\n",
+        tests=(IN_LISTENER,),
     ),
     Mutation(
         "lost dead letter taken as done",
@@ -588,14 +595,14 @@ MUTATIONS = (
     Mutation(
         "slots of dead letters are not given back",
         LETTERS,
-        "        self._slots.give(end - start, size)\n",
+        "        self._slots.give(end - start, octets)\n",
         "",
         tests=(IN_LISTENER,),
     ),
     Mutation(
         "dead letters of flows that were let go stay open",
         LETTERS,
-        "            self._open -= given_up\n",
+        "            self._count(-1, given_up)\n",
         "",
     ),
     Mutation(

@@ -239,7 +239,13 @@ class CountingHost:
     def on_resolved(self, _flow: PartitionFlow, count: int) -> None:
         self.resolved += count
 
-    def on_undeliverable(
+    def on_undeliverable(self, _count: int) -> None:
+        """Nobody counts."""
+
+    def on_going_again(self, flow: PartitionFlow) -> None:
+        """Nothing of it waits."""
+
+    def dead_letter(
         self, flow: PartitionFlow, first: int, lost: Sequence[Event], _reason: Reason, _detail: str
     ) -> None:
         self.parked.append((flow, first, lost))

@@ -103,6 +103,7 @@ def test_every_topic_with_an_event_type_is_read_when_the_process_runs() -> None:
             "standing_partitions": 0,
             "standing": {},
             "stopped_types": [],
+            "waiting_types": {},
         }
         process.lane.finish()
 

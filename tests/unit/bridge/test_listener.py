@@ -81,19 +81,21 @@ def test_an_idle_replica_keeps_its_lease_when_it_has_nothing_to_commit() -> None
 def test_an_undeliverable_event_is_committed_only_after_its_dead_letter_is_confirmed() -> None:
     async def story(world: World) -> None:
         await world.feed(*events(0, 2))
-        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.TOO_LARGE)
         await asyncio.sleep(2)
         assert [one.position for one in world.dead_lane.written] == ["p0", "p1"]
         notes = dict(world.dead_lane.batches[0].address.notes)
-        assert notes["tidegate-reason"] == "unroutable"
+        assert notes["tidegate-reason"] == "too_large"
         assert world.log.committed == {}
         world.dead_lane.finish(Outcome.NACKED)
-        await asyncio.sleep(2)
+        await asyncio.sleep(2.5)
         assert world.log.committed == {}
+        world.dead_lane.finish()
+        await asyncio.sleep(0.1)
         world.dead_lane.finish()
         await asyncio.sleep(1)
         assert world.log.committed == {PARTITION: "p1"}
-        assert world.tally.dead_lettered == {"unroutable": 2}
+        assert world.tally.dead_lettered == {"too_large": 2}
 
     lived(story)
 
@@ -333,8 +335,9 @@ def test_latencies_and_errors_reach_the_collector_but_not_those_without_congesti
     lived(story)
 
 
-def test_the_type_waits_for_its_dead_letters_when_two_hundred_are_open() -> None:
+def test_the_type_waits_for_its_dead_letters_when_no_more_may_lie_in_memory() -> None:
     async def story(world: World) -> None:
+        world.listener._around.letters_held.max_events = 400
         await world.feed(*events(0, 200))
         world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
         await world.feed(*events(200, 203))
@@ -343,6 +346,85 @@ def test_the_type_waits_for_its_dead_letters_when_two_hundred_are_open() -> None
         world.dead_lane.finish()
         await asyncio.sleep(0.1)
         assert len(world.written) == 203
+
+    lived(story)
+
+
+def test_good_events_go_on_up_to_the_cap_when_no_dead_letter_is_taken() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 300))
+        for batch in world.lane.batches:
+            batch.recipient.on_outcome(batch, 0, batch.done, Outcome.UNDELIVERABLE, reason=Reason.TOO_LARGE)
+        world.lane.batches.clear()
+        await asyncio.sleep(0.1)
+        world.dead_lane.finish(Outcome.NACKED)
+        await world.feed(*events(300, 600))
+        world.lane.finish()
+        assert len(world.written) == 500
+        assert world.listener.dead_letters.is_stuck
+        await world.feed()
+        assert world.log.committed == {}
+
+    lived(story, limits=Limits(uncommitted_events=500))
+
+
+@pytest.mark.parametrize("order", list(Order))
+@pytest.mark.parametrize("refusal", [Outcome.UNDELIVERABLE, Outcome.NACKED])
+def test_events_go_by_their_own_route_again_when_it_is_back_and_no_dead_letter_is_taken(
+    order: Order, refusal: Outcome
+) -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 5))
+        for _ in range(40):  # both destinations are away
+            world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+            await asyncio.sleep(0.1)
+            world.dead_lane.finish(refusal)
+            await asyncio.sleep(0.1)
+        assert world.listener.dead_letters.is_stuck
+        world.lane.written.clear()
+        await world.feed(*events(5, 8))
+        for _ in range(50):
+            world.lane.finish()
+            world.dead_lane.finish(refusal)
+            await asyncio.sleep(0.1)
+        assert world.written == [f"p{number}" for number in range(8)]
+        assert world.log.committed == {PARTITION: "p7"}
+        assert not world.listener.dead_letters.is_stuck
+        assert world.tally.dead_lettered == {}
+        assert [incident["name"] for incident in world.incidents] == ["dead_letter_refused"]
+
+    lived(story, order=order)
+
+
+def test_an_event_stays_a_dead_letter_when_its_partition_has_gone_on_past_it() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 1))
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await world.feed(*events(1, 4))
+        world.lane.finish()
+        for _ in range(4):
+            world.dead_lane.finish(Outcome.UNDELIVERABLE, reason=Reason.REFUSED)
+            await asyncio.sleep(2.5)
+        assert world.written == ["p0", "p1", "p2", "p3"]
+        world.dead_lane.finish()
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p3"}
+
+    lived(story)
+
+
+def test_what_can_not_be_dead_lettered_is_said_with_its_destination_and_that_it_is_over() -> None:
+    async def story(world: World) -> None:
+        with capture_logs() as logs:
+            await world.feed(*events(0, 1))
+            world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.TOO_LARGE)
+            for outcome in (Outcome.NACKED, Outcome.NACKED, Outcome.CONFIRMED):
+                await asyncio.sleep(2.5)
+                world.dead_lane.finish(outcome)
+        said = [one for one in logs if one["event"].startswith("dead_letter")]
+        assert [one["event"] for one in said] == ["dead_letter_refused", "dead_letters_flow"]
+        assert {one["destination"] for one in said} == {"queue 'dead'"}
+        assert "make room" in said[0]["remedy"]
 
     lived(story)
 
@@ -405,7 +487,7 @@ def test_dead_letters_are_sent_again_and_everything_flows_on_when_they_are_nacke
 def test_dead_letters_wait_and_are_said_once_when_their_destination_refuses_them() -> None:
     async def story(world: World) -> None:
         await world.feed(*events(0, 3))
-        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.TOO_LARGE)
         await asyncio.sleep(0.1)
         for _ in range(3):
             world.dead_lane.finish(Outcome.UNDELIVERABLE, reason=Reason.REFUSED)
@@ -421,7 +503,7 @@ def test_dead_letters_wait_and_are_said_once_when_their_destination_refuses_them
 def test_all_dead_letters_leave_at_once_when_their_destination_takes_one_again() -> None:
     async def story(world: World) -> None:
         await world.feed(*events(0, 4))
-        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.TOO_LARGE)
         await asyncio.sleep(0.1)
         world.dead_lane.finish(Outcome.UNDELIVERABLE, reason=Reason.REFUSED)
         await asyncio.sleep(2.5)

@@ -225,3 +225,22 @@ def test_a_stream_is_named_once_and_steers_nothing() -> None:
             assert (depths.of("a") is None, "a" not in depths.known()) == 2 * (kind is QueueKind.STREAM,)
 
     assert watched(story) == ["queue_is_stream:a", "queue_is_stream:a"]
+
+
+def test_a_missing_dead_letter_queue_is_said_at_the_start_and_when_it_is_there() -> None:
+    async def live() -> None:
+        monitor = ScriptedMonitor({"dead": None, "graveyard": QueueState(3, 0)})
+        running = asyncio.create_task(Depths(monitor, [], 0.1, letter_queues={"dead", "graveyard"}).run())
+        await asyncio.sleep(20)
+        monitor.states = {"dead": QueueState(0, 0), "graveyard": QueueState(3, 0)}
+        await asyncio.sleep(10)
+        assert monitor.polls <= 8
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    with capture_logs() as said:
+        virtual_time.run(live())
+    assert [(entry["event"], entry["queue"]) for entry in said] == [
+        ("dead_letter_queue_missing", "dead"),
+        ("dead_letter_queue_found", "dead"),
+    ]
