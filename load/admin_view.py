@@ -29,12 +29,34 @@ class Held(NamedTuple):
 
 def held(port: int) -> Held:
     """Return what the Tidegate at this admin port holds."""
+    text = _metrics(port)
+    return Held(_gauge(text, "tidegate_tasks"), _gauge(text, "tidegate_memory_blocks"))
+
+
+def lag(port: int) -> int:
+    """Return how many events its partitions have before them; 0 while it does not answer."""
+    return sum(
+        int(float(value)) for value in re.findall(r"^tidegate_lag_events\{\S+ (\S+)", _metrics(port), re.MULTILINE)
+    )
+
+
+def wanted(port: int, route: str) -> int | None:
+    """Return how many consumers of a route it wants; None if it does not know or answer."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/scaling", timeout=ASK_SECONDS) as answer:
+            told = json.load(answer)["routes"].get(route, {}).get("wanted_consumers")
+    except (OSError, http.client.HTTPException):
+        return None
+    return None if told is None else int(told)
+
+
+def _metrics(port: int) -> str:
+    """Return what it tells Prometheus; nothing while it does not answer."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=ASK_SECONDS) as answer:
-            text = answer.read().decode()
+            return str(answer.read().decode())
     except (OSError, http.client.HTTPException):
-        return Held(None, None)
-    return Held(_gauge(text, "tidegate_tasks"), _gauge(text, "tidegate_memory_blocks"))
+        return ""
 
 
 def _gauge(text: str, name: str) -> int | None:

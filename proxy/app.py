@@ -251,10 +251,7 @@ class App:
 async def serve(
     settings: Settings, stopping: Callable[[Callable[[], None]], None], further: Callable[[], Iterable[Metric]]
 ) -> None:
-    """Run one Tidegate process on Kafka and RabbitMQ until `stopping`'s callback, the orderly stop, is called.
-
-    `further` is what /metrics shows besides what is known here.
-    """
+    """Run one Tidegate process until `stopping`'s callback, the orderly stop, is called; `further` adds to /metrics."""
     from proxy.kafka_log import KafkaLog
     from proxy.rabbitmq import RabbitBroker
     from proxy.recording import MetricLog

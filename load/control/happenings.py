@@ -73,7 +73,7 @@ class Happenings:
         self.foreign: dict[str, int] = dict.fromkeys(self.scenario.queues, 0)
         """Published by others so far."""
         self.foreign_rate: dict[str, float] = dict.fromkeys(self.scenario.queues, 0.0)
-        self.scalings: list[float] = []
+        self.scalings: list[tuple[float, int]] = []
         self._down = False
         self._took: dict[str, float] = {}
         """Seconds that events really lasted, where they take the time they need."""
@@ -198,14 +198,22 @@ class Happenings:
                     say(f"  the consumers of {name} are not back yet: {error}")
 
     async def _autoscale(self, name: str, rule: Autoscale, least: int) -> None:
-        """Want one more consumer for so many ready messages; get them after the delay, lose them as late."""
+        """Want consumers by the rule; get them after the delay, lose them as late."""
         services, loop = self.services[name], asyncio.get_running_loop()
         while True:
             await asyncio.sleep(rule.interval)
-            wanted = -(-await services.ready() // rule.per_consumer)
-            loop.call_later(rule.delay, self._scale, services, min(max(wanted, least), rule.most))
+            wanted = await self._wanted(name, services, rule)
+            if wanted is not None:
+                loop.call_later(rule.delay, self._scale, services, min(max(wanted, least), rule.most))
+
+    async def _wanted(self, name: str, services: Services, rule: Autoscale) -> int | None:
+        """Return how many consumers the rule wants; None if it knows nothing."""
+        if rule.by == "wanted":
+            return await self.replicas.wanted(self.scenario.route_to(name))
+        waiting = await services.ready() if rule.by == "ready" else await self.replicas.lag()
+        return -(-waiting // rule.per_consumer)
 
     def _scale(self, services: Services, count: int) -> None:
         if services.is_connected and services.consumers not in {0, count}:
             services.set_consumers(count)
-            self.scalings.append(time.monotonic() - self.start)
+            self.scalings.append((time.monotonic() - self.start, count))

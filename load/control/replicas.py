@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import yaml
 
-from load.admin_view import owned
+from load.admin_view import lag, owned, wanted
 from load.metric_tail import MetricTail
 from load.stack import Stack, ports
 from load.worker import Worker, WorkerError
@@ -114,6 +114,19 @@ class Replicas:
                 words = next(worker.last_words() for worker in self._workers if worker is not None)
                 raise WorkerError(f"Tidegate owns too few partitions after {READY_SECONDS:.0f} s\n{words}")
             await asyncio.sleep(POLL_SECONDS)
+
+    async def lag(self) -> int:
+        """Return how many events wait in the log."""
+        return sum(await asyncio.gather(*(asyncio.to_thread(lag, port) for port in self._living)))
+
+    async def wanted(self, route: str) -> int | None:
+        """Return how many consumers the replicas want for a route, the most of them; None if nobody knows."""
+        told = await asyncio.gather(*(asyncio.to_thread(wanted, port, route) for port in self._living))
+        return max((count for count in told if count is not None), default=None)
+
+    @property
+    def _living(self) -> list[int]:
+        return [port for port, worker in zip(self._admin, self._workers, strict=True) if worker is not None]
 
     async def end(self, number: int, *, kill: bool = False) -> None:
         """End a replica, in order or at once; nothing happens if it has ended."""

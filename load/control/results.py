@@ -8,7 +8,7 @@ from load.tables import aligned
 from proxy.simulation.figures import Judged
 
 SHARES = ("goodput", "share", "use", "_ratio", "balance")
-COUNTS = ("lost", "duplicates", "cuts", "told", "scalings")
+COUNTS = ("lost", "duplicates", "cuts", "told", "scalings", "consumers_most")
 BUSY = 2.0
 """Load average per core that no run of a scenario makes alone."""
 ALWAYS = ("queue_delay_p50", "queue_delay_p99", "nack_ratio", "use")

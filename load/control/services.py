@@ -81,7 +81,7 @@ class Services(Deliveries):
     @property
     def capacity(self) -> float:
         """Events a second that all consumers do together on average."""
-        return self._pace * self._wanted
+        return self._pace * min(self._wanted, self._queue.knee or self._wanted)
 
     @property
     def consumers(self) -> int:
@@ -126,6 +126,15 @@ class Services(Deliveries):
             self.send(commands.Basic.Cancel(consumer_tag=str(number), nowait=True))
             self._let_go(number, give_back=True)
         self._wanted = count
+        if self._queue.knee is not None:
+            self._slow_down()
+
+    def _slow_down(self) -> None:
+        """Let each take its share of what stands behind them, once that is full."""
+        pace, now = self.capacity / max(1, self._wanted), time.monotonic()
+        for number, hand in self._hands.items():
+            hand.change(1 / pace if pace else None, now)
+            self._move(number, now)
 
     @property
     def given_back(self) -> AbstractSet[Mark]:

@@ -1,8 +1,8 @@
 """How many consumers a route wants, from what the last changes in their number really brought: pure.
 
 Two things can't be known beforehand: what one more consumer brings, and whether what stands behind them is full. So no
-more than twice of what was measured is wanted at once, then it is measured again; and where more consumers took no more
-(the knee: a saturated database behind them), no more are wanted than would take as much. See
+more than half as many again as were measured are wanted at once, then these are measured; and where more consumers took
+no more (the knee: a saturated database behind them), no more are wanted than would take as much. See
 docs/design/0021-wanted-consumers.md.
 """
 
@@ -13,14 +13,14 @@ SETTLE = 3.0
 """Seconds after a change of their number in which consumers are not measured: they connect and fill their prefetch."""
 MEASURE = 4.0
 """Seconds with enough to do after which it is known what a number of consumers takes."""
-GROWTH = 2.0
+MEASURE_AGAIN = 10.0
+"""The same where more have not helped before: one more or less is to be told from chance."""
+GROWTH = 1.5
 """So many times the consumers that were measured are wanted at most."""
-HELPS = 0.25
-"""More consumers help if they bring more than this share of what as many brought before."""
-HELPS_FULLY = 0.8
-"""If they bring less than this share, the knee may be near ..."""
-CAREFUL_GROWTH = 1.25
-"""... and only so many times as many are wanted next."""
+HELPS = 0.8
+"""More consumers help if they bring at least this share of what as many brought before. Else the knee is passed ..."""
+HARDLY_HELPS = 0.25
+"""... for sure below this share; between the two it may be that each brings a little less."""
 APART = 1.2
 """Numbers of consumers of which one is not so many times the other can't be told apart: rates differ by chance, too."""
 SPARE = 0.8
@@ -28,7 +28,10 @@ SPARE = 0.8
 CALM = 60.0
 """... and that was so for as many seconds."""
 KNEE_SECONDS = 1_800.0
-"""After so many it is tried again whether more consumers help."""
+"""After so many it is tried again whether more consumers help, one unit at a time until they do."""
+SOFT_KNEE_SECONDS = 60.0
+"""The same where they helped a little; then one more must bring at least half of what it should."""
+HELPS_AGAIN = 0.5
 USUAL = 2.0
 """Seconds of the demand that may wait in the log without being a backlog."""
 
@@ -82,6 +85,8 @@ class Scaling:
         self._count: int | None = None
         self._since = 0.0
         """When the number of consumers was first seen."""
+        self._is_judged = False
+        """Whether so many help is known."""
         self._at: float | None = None
         self._measure = _Measure()
         self._known: dict[int, float] = {}
@@ -91,8 +96,9 @@ class Scaling:
         self._most_of_less = 0
         """Of what would have been enough since then."""
         self._knee: int | None = None
-        self._knee_at = -inf
-        self._growth = GROWTH
+        self._knee_until = inf
+        self._in_vain: int | None = None
+        """So many did not help."""
 
     def look(self, sight: Sight) -> Wanted:
         """Take in what is seen now, every second or so; return what is wanted."""
@@ -108,34 +114,42 @@ class Scaling:
     def _measure_at(self, sight: Sight, count: int, taken: float) -> None:
         last, self._at = self._at, sight.at
         if count != self._count:
-            self._count, self._since = count, sight.at
+            self._count, self._since, self._is_judged = count, sight.at, False
             self._measure = _Measure()
         if last is None or not count or not sight.is_capacity or sight.at - self._since < SETTLE:
             return
         self._measure.seconds += sight.at - last
         self._measure.events += taken * (sight.at - last)
-        if self._measure.seconds >= MEASURE:
+        if self._measure.seconds >= (MEASURE if self._in_vain is None else MEASURE_AGAIN):
             self._known[count] = self._measure.rate
             self._measure = _Measure()
-            self._judge(sight.at, count)
+            if not self._is_judged:
+                self._is_judged = True
+                self._judge(sight.at, count)
 
     def _judge(self, now: float, count: int) -> None:
         """Find the knee: whether these consumers take more than clearly fewer of them did."""
-        fewer = max((one for one in self._known if one * APART <= count), default=None)
+        if self._in_vain is not None and count < self._in_vain:
+            return
+        apart, enough = (APART, HELPS) if self._in_vain is None else (1.0, HELPS_AGAIN)
+        fewer = max((one for one in self._known if one < count and one * apart <= count), default=None)
         if fewer is None:
             return
         helped = (self._known[count] / self._known[fewer] - 1) / (count / fewer - 1)
-        self._growth = GROWTH if helped >= HELPS_FULLY else CAREFUL_GROWTH
-        if helped < HELPS:
-            quickest = max(rate / one for one, rate in self._known.items())
-            self._knee, self._knee_at = max(1, ceil(self._known[count] / quickest - 0.1)), now
+        if helped >= enough:
+            self._in_vain = None
+            return
+        self._in_vain = count
+        quickest = max(rate / one for one, rate in self._known.items())
+        self._knee = max(1, ceil(self._known[count] / quickest - 0.1))
+        self._knee_until = now + (KNEE_SECONDS if helped < HARDLY_HELPS else SOFT_KNEE_SECONDS)
 
     # -- deciding -----------------------------------------------------------------------------------------------------
 
     def _decide(self, now: float, count: int, needed: float) -> Wanted:
-        if self._knee is not None and now - self._knee_at > KNEE_SECONDS:
-            self._knee, self._growth = None, GROWTH
-            self._known = {one: rate for one, rate in self._known.items() if one == count}
+        if self._knee is not None and now > self._knee_until:
+            self._knee = None
+            self._known = {one: rate for one, rate in self._known.items() if one < (self._in_vain or 0)}
         if not count:
             return self._answer(self._unit if needed else 0, f"nobody takes them, {needed:,.0f} a second should be")
         each = self._each(count)
@@ -160,7 +174,9 @@ class Scaling:
         return self._known[nearest] / nearest
 
     def _rise(self, count: int, enough: int, words: str) -> Wanted:
-        most = ceil(self._growth * max((one for one in self._known if one <= count), default=count))
+        measured = max((one for one in self._known if one <= count), default=count)
+        growth = GROWTH if self._in_vain is None else 1.0
+        most = max(int(growth * measured), measured + self._unit)
         if enough > most:
             words += f"; more than {most} are wanted once it is known what these bring"
         return self._answer(max(min(enough, most), min(self._wanted or 0, enough)), words)

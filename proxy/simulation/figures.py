@@ -26,9 +26,13 @@ MEANINGS = {
     "told.CAUSE": "verdicts with that cause",
     "balance": "events confirmed by the slowest replica for each of the quickest, of those that read the same",
     "scalings": "changes of the number of consumers by autoscale",
+    "consumers_most": "consumers that autoscale had at most",
+    "X.late_until": "second of the run at which an event was last begun later than 5 s after it was due; 0 if none was",
 }
 """X is a class or a stream. A figure of no sample is 0 or, where less is better, none."""
 
+LATE = 5.0
+"""Seconds after which an event is late."""
 ADDED_WITHIN = 10.0
 NEAR = 0.1
 SHORT = 0.2
@@ -109,9 +113,17 @@ class Figures:
             case "cuts":
                 return sum(told.congested is True and since <= told.at <= until for told in trace.told)
             case "scalings":
-                return sum(since <= at <= until for at in trace.scalings)
+                return sum(since <= at <= until for at, _ in trace.scalings)
+            case "consumers_most":
+                begun_with = max(queue.consumers for queue in self._scenario.queues.values())
+                return max([begun_with, *(count for at, count in trace.scalings if since <= at <= until)])
             case "balance":
                 return self._balance(since, until)
+            case _:
+                return self._publications(figure, since, until)
+
+    def _publications(self, figure: str, since: float, until: float) -> float | None:
+        trace = self._trace
         sent = sum(counts.between(since, until) for counts in trace.sent.values())
         refused = sum(counts.between(since, until) for counts in trace.refused.values())
         if figure == "nack_ratio":
@@ -123,6 +135,8 @@ class Figures:
         trace = self._trace
         if figure.startswith("bridge"):
             return self._bridge(name, figure.removeprefix("bridge_"), since, until)
+        if figure == "late_until":
+            return max((_late_until(trace.consumed[stream]) for stream in streams), default=0.0)
         if figure.startswith("consumed"):
             every = chain.from_iterable(_within(trace.consumed[stream], since, until) for stream in streams)
             return _part(every, figure.removeprefix("consumed_"))
@@ -250,3 +264,7 @@ def _part(values: Iterable[float], part: str) -> float | None:
         return None
     share = {"p50": 0.5, "p99": 0.99, "max": 1.0}[part]
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def _late_until(times: Times) -> float:
+    return max((at for at, seconds in zip(times.at, times.seconds, strict=True) if seconds > LATE), default=0.0)

@@ -184,6 +184,11 @@ class MemoryCluster:
         """Return the consumer group, new if it is unknown."""
         return self._groups.setdefault(name, Group(self))
 
+    def lag(self, group: str) -> int:
+        """Return how many offsets a group has before it in all partitions."""
+        committed = self.group(group).committed
+        return sum(track.end - (committed[at].offset if at in committed else 0) for at, track in self.tracks.items())
+
     def partitions(self, topics: Collection[str]) -> list[Partition]:
         """Return all partitions of the topics, sorted."""
         return sorted(partition for partition in self.tracks if partition.topic in topics)

@@ -40,6 +40,7 @@ class Consumers:
         self.rate_each = queue.capacity / queue.consumers
         """Events a second that one of them does; 0: they stall with what they hold."""
         self.count = 0
+        self._knee = queue.knee or inf
         self._prefetch = queue.prefetch_each or inf
         self._chance = chance
         self._service: Service = queue.service
@@ -55,7 +56,7 @@ class Consumers:
     @property
     def capacity(self) -> float:
         """Events a second that all do together."""
-        return self.rate_each * self.count
+        return self.rate_each * min(self.count, self._knee)
 
     @property
     def held(self) -> int:
@@ -124,10 +125,10 @@ class Consumers:
             heappush(self.ends, (now + self._seconds(), number))
 
     def _seconds(self) -> float:
-        mean = 1 / self.rate_each
+        mean = max(1.0, self.count / self._knee) / self.rate_each
         if self._service == "uniform":
             return mean * (0.5 + self._chance.random())
-        return self._chance.expovariate(self.rate_each) if self._service == "exponential" else mean
+        return self._chance.expovariate(1 / mean) if self._service == "exponential" else mean
 
 
 class ModelQueue:

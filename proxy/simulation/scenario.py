@@ -49,10 +49,12 @@ def _replicas(value: object) -> object:
 
 
 class Autoscale(Part):
-    """Consumers added and removed by backlog, as a horizontal autoscaler does: each as quick as those there were."""
+    """Consumers added and removed as a horizontal autoscaler does it: each as quick as those there were."""
 
-    per_consumer: Annotated[Count, Field(le=1_000_000)]
-    """Ready messages for which one more consumer is wanted."""
+    by: Literal["ready", "lag", "wanted"] = "ready"
+    """What it goes by: messages that are ready in the queue, events that wait in the log, or what Tidegate wants."""
+    per_consumer: Annotated[Count, Field(le=1_000_000)] = 100
+    """Ready messages, or events in the log, for which one consumer is wanted."""
     most: Annotated[Count, Field(le=1_000)]
     """Consumers at most; at least there are those the queue began with."""
     delay: Annotated[Seconds, Field(ge=0, le=600)] = 30.0
@@ -68,6 +70,8 @@ class Queue(Part):
     """Events a second that all its consumers do together."""
     consumers: Annotated[Count, Field(le=1_000)] = 4
     """They share the capacity evenly; each works on one event at a time."""
+    knee: Annotated[Count, Field(le=1_000)] | None = None
+    """More consumers than these do no more together: what stands behind them is full. null: nothing is."""
     prefetch: Annotated[
         Annotated[Seconds, Field(ge=0.001, le=60)] | None, BeforeValidator(_unlimited), Allowed(PREFETCH_FORM)
     ] = 0.05
@@ -263,6 +267,10 @@ class Scenario(Part):
     def route_of(self, stream: str) -> str:
         """Return the route of a stream."""
         return self.streams[stream].route or next(iter(self.routes))
+
+    def route_to(self, queue: str) -> str:
+        """Return the first route that leads to a queue."""
+        return next(name for name, route in self.routes.items() if queue in route.queues)
 
     def queue_of(self, happening: Happening) -> str:
         """Return the queue to which something happens."""

@@ -7,7 +7,16 @@ from proxy.config.words import nearest
 from proxy.settings import DEFAULT_CLASSES
 from proxy.simulation.scenario import Scenario
 
-OF_CLASS = ("consumed_p50", "consumed_p99", "consumed_max", "bridge_p50", "bridge_p99", "goodput", "share")
+OF_CLASS = (
+    "consumed_p50",
+    "consumed_p99",
+    "consumed_max",
+    "bridge_p50",
+    "bridge_p99",
+    "goodput",
+    "share",
+    "late_until",
+)
 OF_ALL = (
     "use",
     "queue_delay_p50",
@@ -20,6 +29,7 @@ OF_ALL = (
     "cuts",
     "balance",
     "scalings",
+    "consumers_most",
 )
 OF_QUEUE = ("use", "queue_delay_p50", "queue_delay_p99", "queue_delay_max")
 AFTER = ("added_after", "settled_after", "stopped_after")

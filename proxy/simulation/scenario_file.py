@@ -72,6 +72,8 @@ def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hos
         routes[name] = {"exchange": name, "policy": route.policy or policy}
         if route.watched:
             routes[name] |= _judged(scenario, route)
+        if routes[name]["policy"] == "class_budget" and any(_follows_wishes(scenario, queue) for queue in route.queues):
+            routes[name]["scaling"] = {}
     types = {}
     for name, stream in scenario.streams.items():
         if not reads or stream.priority in reads:
@@ -95,6 +97,11 @@ def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hos
         for route in routes.values():
             route["in_flight_bytes"] = "20MiB"
     return _merged(given, scenario.settings)
+
+
+def _follows_wishes(scenario: Scenario, queue: str) -> bool:
+    rule = scenario.queues[queue].autoscale
+    return rule is not None and rule.by == "wanted"
 
 
 def _judged(scenario: Scenario, route: RouteIn) -> dict[str, Any]:

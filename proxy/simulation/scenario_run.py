@@ -244,17 +244,31 @@ class _Run:
         queue.foreign = 0.0
 
     async def _autoscale(self, name: str, rule: Autoscale) -> None:
-        """Want one more consumer for so many ready messages; get them after the delay, lose them as late."""
+        """Want consumers by the rule; get them after the delay, lose them as late."""
         queue, loop = self._broker.queues[name], asyncio.get_running_loop()
         while True:
             await asyncio.sleep(rule.interval)
             queue.advance(loop.time())
-            wanted = -(-queue.ready // rule.per_consumer)
-            count = min(max(wanted, queue.consumers.begun_with), rule.most)
-            loop.call_later(rule.delay, self._scale, queue, count)
+            wanted = self._wanted(name, queue, rule)
+            if wanted is not None:
+                count = min(max(wanted, queue.consumers.begun_with), rule.most)
+                loop.call_later(rule.delay, self._scale, queue, count)
+
+    def _wanted(self, name: str, queue: ModelQueue, rule: Autoscale) -> int | None:
+        """Return how many consumers the rule wants; None if it knows nothing."""
+        if rule.by == "wanted":
+            route = self._scenario.route_to(name)
+            told = [
+                demand.wanted.consumers
+                for replica in self._replicas
+                if replica is not None and (demand := replica.app.wanted.last.get(route)) is not None
+            ]
+            return max((count for count in told if count is not None), default=None)
+        waiting = queue.ready if rule.by == "ready" else self._cluster.lag(self._scenario.name)
+        return -(-waiting // rule.per_consumer)
 
     def _scale(self, queue: ModelQueue, count: int) -> None:
         now = asyncio.get_running_loop().time()
         if queue.consumers.count not in {0, count}:
             queue.set_consumers(count, now)
-            self.trace.scalings.append(now - SETTLE)
+            self.trace.scalings.append((now - SETTLE, count))
