@@ -10,6 +10,8 @@ Path = tuple[str | int, ...]
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _QUOTED_CHARACTERS = 80
+SHOWN = 200
+"""Most mistakes that are listed; of the others only their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +110,14 @@ class Mistakes:
         self._found[self._files[file], line, text] = None
 
     def listed(self) -> list[str]:
-        """Return one line per mistake, in the order of the files and their lines."""
-        return [text for _, _, text in sorted(self._found)]
+        """Return one line per mistake, in the order of the files and their lines; the first `SHOWN` of them."""
+        found = sorted(self._found)
+        lines = [text for _, _, text in found[:SHOWN]]
+        if len(found) > SHOWN:
+            number, line, _ = found[SHOWN]
+            file = next(name for name, begun in self._files.items() if begun == number)
+            lines.append(printable(f"{file}:{line}: and {len(found) - SHOWN} more mistakes from here on"))
+        return lines
 
 
 def listing(names: Iterable[str] | Mapping[str, object], limit: int = 20) -> str:

@@ -22,6 +22,7 @@ _CONSTRUCTED: dict[str, Callable[[str], Scalar]] = {
     "int": int,
     "float": float,
 }
+_COLLECTIONS: dict[type[yaml.Node], str] = {yaml.MappingNode: f"{_TAG}map", yaml.SequenceNode: f"{_TAG}seq"}
 _NO_UNICODE = "are no Unicode; allowed: what UTF-8 can carry"
 
 
@@ -139,6 +140,9 @@ class _Expansion:
 
     def item(self, node: yaml.Node, line: int, path: Path) -> Item:
         self._enter()
+        if node.tag != _COLLECTIONS.get(type(node), node.tag):
+            place = Item(None, self._file, line, path)
+            self._mistakes.add(place, "has a tag; allowed: plain mappings and lists")
         value: Scalar | dict[str, Item] | list[Item] = None
         shown = ""
         if isinstance(node, yaml.MappingNode):

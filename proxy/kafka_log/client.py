@@ -19,6 +19,7 @@ from proxy.kafka_log.coordination import Coordination
 from proxy.kafka_log.login import Credentials, SecuredConnection, refusal
 from proxy.kafka_log.network import ASK_ANOTHER, Network
 from proxy.kafka_log.slices import Slices
+from proxy.kafka_log.words import unreached
 from proxy.settings import LogSettings
 
 _say = structlog.get_logger("tidegate.kafka")
@@ -104,14 +105,17 @@ def teach_manners() -> None:
         library.setLevel(logging.CRITICAL + 1)
 
 
-async def persist(connect: Callable[[], Awaitable[_T]], reach: Reach) -> _T:
-    """Call `connect` until it succeeds, however long that takes; return what it does."""
+async def persist(connect: Callable[[], Awaitable[_T]], reach: Reach, protocol: str) -> _T:
+    """Call `connect` until it succeeds, however long that takes; return what it does.
+
+    `protocol`, that of `log.security`, is for the words about a failure.
+    """
     pause = FIRST_PAUSE
     while True:
         try:
             made = await connect()
         except (OSError, errors.KafkaError) as error:
-            reach.lost("start", str(error) or type(error).__name__)
+            reach.lost("start", unreached(error, protocol))
         else:
             reach.found("start")
             return made

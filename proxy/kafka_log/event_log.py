@@ -182,6 +182,10 @@ class KafkaLog:
             return {}
         return await self._positions.lags(done)
 
+    def doubts_topics(self) -> bool:
+        """Return whether a topic was dropped, or the group left some of the last commit out."""
+        return bool(self._dropped or self._refused) or self._positions.is_left_out
+
     def standing(self) -> Mapping[Partition, Standing]:
         """Return the partitions that have stood still for seconds, as of the last poll."""
         return {} if self._stopped or self._stalls is None else self._stalls.standing
@@ -236,16 +240,16 @@ class KafkaLog:
 
     async def _connect(self) -> None:
         settings, limits = self._settings, self._limits
-        credentials = Credentials(self._access or log_access(settings.security))
+        credentials, protocol = Credentials(self._access or log_access(settings.security)), settings.security.protocol
         login = options(settings, credentials, request_seconds=limits.connect_deadline)
-        host = await persist(lambda: log_in(settings, login), self._reach)
+        host = await persist(lambda: log_in(settings, login), self._reach, protocol)
         nodes = Nodes(asyncio.get_running_loop().time)
         seconds = min(settings.answer_deadline, limits.commit_deadline / _REQUESTS_PER_DEADLINE)
         self._client = Network(**options(settings, credentials, request_seconds=seconds, first=host))
         self._client.nodes = nodes
-        await persist(self._client.bootstrap, self._reach)
+        await persist(self._client.bootstrap, self._reach, protocol)
         self._consumer = new_consumer(settings, limits, nodes, credentials, self._assignor, first=host)
-        await persist(self._consumer.start, self._reach)
+        await persist(self._consumer.start, self._reach, protocol)
 
     async def _join_with(self, topics: frozenset[str]) -> None:
         await self._positions.end()

@@ -27,6 +27,7 @@ from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
 from aiokafka.protocol.metadata import MetadataRequest
 
 from proxy.kafka_log.nodes import CONNECT, Nodes
+from proxy.kafka_log.words import failure
 
 ASK_ANOTHER = 1.0
 """Seconds after which another node is asked, too; and between two questions to one that holds back a join."""
@@ -90,7 +91,7 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         except (errors.RequestTimedOutError, errors.KafkaConnectionError) as error:
             if isinstance(request, FetchRequest) and isinstance(error, errors.RequestTimedOutError):
                 self._stretch[node_id] = min(self._stretch.get(node_id, 0) + 1, _STRETCHES)
-            self._failed(node_id, kind, f"{kind}: {_text(error)}")
+            self._failed(node_id, kind, f"{kind}: {failure(error)}")
             raise
         if isinstance(request, FetchRequest):
             self._stretch.pop(node_id, None)
@@ -188,7 +189,7 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
             async with asyncio.timeout(seconds):
                 connection = await self._open(broker, seconds)
         except (OSError, errors.KafkaError) as error:
-            self._failed(node_id, CONNECT, _text(error) or f"no connection within {seconds:g} s")
+            self._failed(node_id, CONNECT, failure(error))
             self.force_metadata_update()
             return None
         connection.patience = lambda request: self._patience(node_id, request)
@@ -251,9 +252,3 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         """Return where the node is said to be."""
         broker = self.cluster.broker_metadata(node_id)
         return f"{broker.host}:{broker.port}" if broker is not None else "an unknown host"
-
-
-def _text(error: BaseException) -> str:
-    if isinstance(error, errors.RequestTimedOutError):
-        return "no answer in time"
-    return str(error) or type(error).__name__

@@ -15,6 +15,7 @@ from aiokafka import TopicPartition, errors
 from proxy.errors import LogError
 from proxy.kafka_log.client import Reach
 from proxy.kafka_log.events import events
+from proxy.kafka_log.words import misfit
 from proxy.model import Event, Partition
 from proxy.positions.share import Share, Shares
 
@@ -102,7 +103,7 @@ class Reader:
             case errors.GroupAuthorizationFailedError():
                 await self._rejoin("this login may not use the consumer group", shares)
             case _ if isinstance(error, _MISCONFIGURED):
-                raise LogError(f"the log refuses the consumer group; see log.group and log.session_timeout: {error}")
+                raise LogError(misfit(error)) from error
             case _:
                 await self._rejoin(str(error), shares)
 

@@ -13,9 +13,10 @@ from aiormq.exceptions import AMQPChannelError
 from proxy.access import Access, broker_access, management_access
 from proxy.publish_lane import PublishLane
 from proxy.rabbitmq.connection import RabbitConnector
-from proxy.rabbitmq.login import Login, Logins, speaking
+from proxy.rabbitmq.login import Login, Logins
 from proxy.rabbitmq.management import RabbitManagement
 from proxy.rabbitmq.monitor import RabbitMonitor
+from proxy.rabbitmq.words import speaking
 from proxy.settings import BrokerSettings, Limits, Route
 
 MOST_CONNECTIONS = 16

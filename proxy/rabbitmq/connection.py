@@ -23,7 +23,8 @@ from pamqp.heartbeat import Heartbeat
 
 from proxy.errors import BrokerError
 from proxy.publish_lane.wire import Sent, WireEvents
-from proxy.rabbitmq.login import Login, Logins, cause, speaking
+from proxy.rabbitmq.login import Login, Logins
+from proxy.rabbitmq.words import cause, speaking
 
 _FRAMES_WAITING = 256
 """Frames read but not yet looked at, per channel."""

@@ -5,11 +5,9 @@ reconnect behind its back. A new token is sent on every living connection.
 """
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import math
-import ssl
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,11 +24,10 @@ from yarl import URL
 
 from proxy.access import LOOK_SECONDS, Access, broker_access
 from proxy.errors import BrokerError, RefusedLoginError, SecretError
+from proxy.rabbitmq.words import speaking, tls_failure
 from proxy.settings import BrokerSettings
 from proxy.settings.parts import split_host
 
-_CAUSES = 16
-"""Errors behind an error that are looked at."""
 CLOSE_DEADLINE = 2.0
 """Seconds a connection may take to close in order; then it is cut."""
 UPDATE_SECONDS = 5.0
@@ -39,28 +36,6 @@ FRAME_BYTES = 129 * 1024**2
 """The longest frame taken from a broker that sets no bound: the largest event that the settings allow, come back."""
 
 _say = structlog.get_logger("tidegate.broker")
-
-
-def cause(error: BaseException | None) -> str:
-    """Return in a few words why a connection ended or was refused."""
-    if error is None or isinstance(error, (asyncio.CancelledError, StopAsyncIteration)):
-        return "connection closed"
-    return " ".join(str(argument) for argument in error.args) or type(error).__name__
-
-
-@contextlib.contextmanager
-def speaking(host: str) -> Iterator[None]:
-    """Turn what the client raises into `BrokerError`; it cancels itself when a connection ends, which is no cancel."""
-    try:
-        yield
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        raise BrokerError(f"{host}: {cause(error)}") from error
-    except (AMQPError, OSError, RuntimeError, EOFError, StopAsyncIteration) as error:
-        # The last one is what the client raises when the end of the connection came before the frame it awaits.
-        raise BrokerError(f"{host}: {cause(error)}") from error
 
 
 class _BoundedReader:
@@ -78,7 +53,10 @@ class _BoundedReader:
     async def readexactly(self, size: int) -> bytes:
         """Read as `asyncio.StreamReader` does. Raises `OSError` if it is more than a frame may have."""
         if size > self.longest:
-            raise OSError(f"a frame of {size} bytes, at most {self.longest} are agreed")
+            raise OSError(
+                f"a frame of {size} bytes, at most {self.longest} are agreed; is it RabbitMQ's port for AMQP? See "
+                "broker.hosts and broker.tls"
+            )
         data = await self._read(size)
         self.heard = self._now()
         return data
@@ -245,7 +223,7 @@ class Logins:
                 "missing, not permitted, or full"
             ) from error
         except (AMQPError, OSError) as error:
-            tls = _tls_failure(error)
+            tls = tls_failure(error)
             if tls is None:
                 raise
             raise self._refusal(f"{host}: TLS fails; see broker.tls: {tls}") from error
@@ -272,19 +250,6 @@ class Logins:
                 )
         else:
             self._refused_tokens.clear()
-
-
-def _tls_failure(error: BaseException | None) -> str | None:
-    """Return what OpenSSL says if a connection failed over a certificate, theirs or ours."""
-    for _ in range(_CAUSES):  # the client raises errors that are in the end their own cause
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return f"its certificate is not trusted: {error.verify_message}"
-        if isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or ""):
-            return f"it refuses our certificate, or that we show none: {error.reason}"
-        if error is None:
-            break
-        error = error.__cause__ or error.__context__
-    return None
 
 
 async def _close(connection: aio_pika.Connection, transport: _Cuttable, *, gracefully: bool) -> None:

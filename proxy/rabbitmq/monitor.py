@@ -18,8 +18,9 @@ from pamqp.constants import FRAME_END_CHAR, FRAME_METHOD
 
 from proxy.bridge.broker import QueueKind, QueueState
 from proxy.errors import BrokerError, RefusedLoginError
-from proxy.rabbitmq.login import Login, Logins, cause, speaking
+from proxy.rabbitmq.login import Login, Logins
 from proxy.rabbitmq.queue_kind import ask_kind, kind_in
+from proxy.rabbitmq.words import cause, speaking
 
 POLL_DEADLINE = 1.0
 """Seconds for one poll, connecting included."""

@@ -106,6 +106,7 @@ class ScriptedLog:
         self.told: dict[Partition, Extent] = {}
         """How far it has come in everything, and where that ends."""
         self.stood: dict[Partition, Standing] = {}
+        self.has_doubts = False
         self.asked_for_progress = 0
         self.start_delay = 0.0
         self.stop_delay = 0.0
@@ -168,6 +169,9 @@ class ScriptedLog:
         self._fail()
         await asyncio.sleep(self.lag_delay)
         return {} if self.lag is None else dict.fromkeys(done, self.lag)
+
+    def doubts_topics(self) -> bool:
+        return self.has_doubts
 
     def standing(self) -> Mapping[Partition, Standing]:
         return self.stood

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from proxy.config.items import SHOWN
 from tests.support.settings_files import HEAD, HEAD_LINES, ONE_TYPE, Files
 
 
@@ -239,6 +240,9 @@ def test_a_mistake_is_named_with_its_place_and_remedy_when_the_head_is_wrong(
             "tidegate.yaml:1: a: can't be read as int; quote a text, write a number with fewer digits",
         ),
         ("a: !x 1", "tidegate.yaml:1: a: has a tag; allowed: plain texts, numbers"),
+        ("a: !x {b: 1}", "tidegate.yaml:1: a: has a tag; allowed: plain mappings and lists"),
+        ("a: !x [b]", "tidegate.yaml:1: a: has a tag; allowed: plain mappings and lists"),
+        ("!x {a: 1}", "tidegate.yaml:1: has a tag; allowed: plain mappings and lists"),
         ("a: {<<: 5}", "tidegate.yaml:1: a: `<<` merges mappings; allowed: *anchor or a list of them"),
         ("[1, 2]", "tidegate.yaml:1: the file must be a mapping"),
         ("[" * 40, "tidegate.yaml:1: not valid YAML: nested deeper than 32 levels"),
@@ -336,3 +340,11 @@ def test_at_least_one_class_and_route_are_asked_for_when_there_is_none(files: Fi
         "tidegate.yaml:3: routes: at least one is needed",
         "tidegate.yaml:4: classes: at least one is needed",
     ]
+
+
+def test_the_first_mistakes_are_listed_and_the_others_counted_when_there_are_very_many(files: Files) -> None:
+    text = HEAD + ONE_TYPE + "".join(f"key-{number}: 1\n" for number in range(2_000))
+    found = files.mistakes(text)
+    assert len(found) == SHOWN + 1
+    assert found[0].startswith(f"tidegate.yaml:{HEAD_LINES + 2}: key-0: no such setting")
+    assert found[-1] == f"tidegate.yaml:{HEAD_LINES + 2 + SHOWN}: and {2_000 - SHOWN} more mistakes from here on"

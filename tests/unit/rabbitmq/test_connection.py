@@ -16,7 +16,8 @@ from yarl import URL
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.publish_lane.frames import PIECE_BYTES
 from proxy.rabbitmq.connection import _HEARTBEAT, RabbitConnector, RabbitWire
-from proxy.rabbitmq.login import Login, Logins, speaking
+from proxy.rabbitmq.login import Login, Logins
+from proxy.rabbitmq.words import speaking
 from proxy.settings import BrokerSettings, BrokerTls
 from tests.support.amqp_server import AmqpServer
 
