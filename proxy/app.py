@@ -112,7 +112,6 @@ class App:
         )
         last_verdict = self.recorder.verdicts.last_of_budgets.get
         self.wanted = WantedConsumers(settings, last_verdict, backlogs, self.recorder.on_wanted)
-        self.status = Status(self.assignment, lanes, self.depths, self.recorder, log.standing, self.wanted.last)
         self._pump = Pump(log, self.assignment)
         self._committer = Committer(log, self.assignment, lease, stake, limits.commit_interval, account)
         self._catalog = Catalog(
@@ -122,6 +121,8 @@ class App:
             self._open_listener,
             settings.log.topic_check_interval,
         )
+        standing, demands = log.standing, self.wanted.last
+        self.status = Status(self.assignment, lanes, self.depths, self.recorder, standing, demands, self._catalog)
 
     def stop(self) -> None:
         """Ask `run` to end in order: stop polling, await what is sent, commit what is confirmed."""
@@ -166,8 +167,7 @@ class App:
         _say.info("stopping", open_events=sum(flow.out for flow in flows), effect="awaiting confirms, then committing")
         self._pump.stop()
         self.assignment.close()
-        limits = self._settings.limits
-        drained = await self.assignment.drain(flows, limits.drain_deadline)
+        unconfirmed = await self.assignment.drain(flows, self._settings.limits.drain_deadline)
         await asyncio.wait([pump], timeout=LOG_STOP_DEADLINE)
         await self._committer.commit()
         marks = [flow.watermark for flow in self.assignment.flows()]
@@ -177,7 +177,8 @@ class App:
         self.recorder.on_stop(unresolved)
         if uncommitted:
             _say.warning("final_commit_failed", events=uncommitted, effect="duplicates")
-        _say.info("stopped", drained=drained, left_in_log=unresolved)
+        left = self.recorder.left_in_log
+        _say.info("stopped", drained=not unconfirmed, unconfirmed=unconfirmed, left_in_log=left)
 
     async def _leave_log(self) -> None:
         """Leave the group, whatever ended the run; one that is abandoned notices only after a session timeout."""

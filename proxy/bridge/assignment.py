@@ -1,6 +1,7 @@
 """Which partitions this replica owns, and what of them is done: the bridge's side of every rebalance."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Collection, Mapping
 
 from proxy.bridge.account import Account
@@ -86,18 +87,17 @@ class Assignment:
         """Begin nothing from partitions that are assigned from now on."""
         self._is_closed = True
 
-    async def drain(self, flows: Collection[PartitionFlow], grace: float) -> bool:
+    async def drain(self, flows: Collection[PartitionFlow], grace: float) -> int:
         """Stop sending from the flows and wait up to `grace` seconds for the outcomes of what is written.
 
-        Dead letters are awaited like events. Returns whether every outcome came.
+        Dead letters are awaited like events. Returns how many events and letters have no outcome then, or an unknown
+        one: the broker may have them.
         """
         for flow in flows:
             self.listeners[flow.partition.topic].let_go([flow])
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 while any(flow.out or flow.letters_out for flow in flows):
                     self._settled.clear()
                     await self._settled.wait()
-        except TimeoutError:
-            return False
-        return True
+        return sum(flow.out + flow.letters_out + flow.doubtful for flow in flows)

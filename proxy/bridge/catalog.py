@@ -12,7 +12,7 @@ from proxy.settings import EventType
 _say = structlog.get_logger("tidegate.catalog")
 
 RETRY = 1.0
-"""Seconds before a survey that failed is tried again."""
+"""Seconds before a survey that failed is tried again, and between two looks while the log doubts its topics."""
 ABSENT = 5.0
 """Seconds at most before a topic that was read, and is missing or refused now, is looked for again."""
 
@@ -50,7 +50,21 @@ class Catalog:
             except LogError:
                 await asyncio.sleep(RETRY)
             else:
-                await asyncio.sleep(self._pause)
+                await self._rest()
+
+    async def _rest(self) -> None:
+        """Wait until the next look is due; after a second at most if the log doubts its topics."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + self._pause
+        while (left := until - clock()) > 0:
+            await asyncio.sleep(min(RETRY, left))
+            if self._log.doubts_topics():
+                return
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """What is read now: neither missing nor refused, as far as the last look and the log know."""
+        return self._subscribed
 
     async def look(self) -> None:
         """Survey the log once and subscribe to what changed. Raises `LogError` if the log does not answer."""

@@ -153,6 +153,10 @@ class EventLog(Protocol):
         """
         ...
 
+    def doubts_topics(self) -> bool:
+        """Return whether something says that a topic read is gone or refused since the last survey. Asks nobody."""
+        ...
+
     def standing(self) -> Mapping[Partition, Standing]:
         """Return the partitions of this replica that are to be read and have stood still for seconds, with the reason.
 

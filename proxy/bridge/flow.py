@@ -7,10 +7,10 @@ has its outcome; then the unresolved go again, in order, before anything else. `
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from proxy.bridge.broker import Address, Batch
 from proxy.bridge.chunks import Chunk, joined
+from proxy.bridge.flow_host import FlowHost
 from proxy.bridge.offsets import Watermark
 from proxy.model import Event, Order, Outcome, Partition, Position, Reason
 
@@ -19,52 +19,6 @@ LONGEST_PAUSE = 0.5
 """Seconds before nacked events are sent again; doubles from the first to the longest while nothing gets through."""
 PASSING = frozenset({Reason.UNROUTABLE, Reason.REFUSED})
 """Reasons that lie with the destination: the same event may be taken later."""
-
-
-class FlowHost(Protocol):
-    """The listener, as its flows see it."""
-
-    def on_outcome(self, flow: "PartitionFlow", batch: Batch, start: int, end: int, outcome: Outcome) -> None:
-        """See an outcome before the flow acts on it."""
-        ...
-
-    def on_confirmed(self, events: Sequence[Event], seconds: float | None, overtaken: int) -> None:
-        """Count confirmed events, `overtaken` of them delivered after a later event of their partition."""
-        ...
-
-    def on_failed(self, outcome: Outcome, count: int, *, congestion: bool) -> float:
-        """Count events to be sent again; return the time on the loop's clock."""
-        ...
-
-    def on_resolved(self, flow: "PartitionFlow", count: int) -> None:
-        """Be told that the watermark of a flow has moved by so many events."""
-        ...
-
-    def on_undeliverable(self, count: int) -> None:
-        """Count events that can't be delivered."""
-        ...
-
-    def dead_letter(
-        self, flow: "PartitionFlow", first: int, events: Sequence[Event], reason: Reason, detail: str
-    ) -> None:
-        """Take over events that can't be delivered; `flow.park_done` or `flow.take_back` ends it."""
-        ...
-
-    def on_going_again(self, flow: "PartitionFlow") -> None:
-        """Be told that an event of a flow that tries anew was confirmed."""
-        ...
-
-    def withdraw(self, flow: "PartitionFlow") -> None:
-        """Write no more of what was handed on from the flow."""
-        ...
-
-    def wake(self) -> None:
-        """Look again for something to send."""
-        ...
-
-    def may_send(self) -> bool:
-        """Return whether this replica may publish now."""
-        ...
 
 
 class PartitionFlow:
@@ -86,6 +40,8 @@ class PartitionFlow:
         """Dead letters handed to a lane without an outcome yet; `DeadLetters` counts them."""
         self.letters_due = 0
         """... and those about to be handed to it."""
+        self.doubtful = 0
+        """Events with an unknown outcome since it was let go: the broker may have them."""
         self.closing = False
         """It was let go: nothing more is sent."""
         self.tries_anew = False
@@ -286,6 +242,7 @@ class PartitionFlow:
     def _on_failed(self, batch: Batch, start: int, end: int, outcome: Outcome, *, congestion: bool) -> None:
         self._failed.append(Chunk(batch.first + start, batch.events[start:end], retry=True))
         now = self._host.on_failed(outcome, end - start, congestion=congestion)
+        self.doubtful += (end - start) * (self.closing and outcome is Outcome.UNKNOWN)
         if outcome is Outcome.NACKED and now >= self.not_before:
             self.not_before = now + self._pause
             self._pause = min(2 * self._pause, LONGEST_PAUSE)

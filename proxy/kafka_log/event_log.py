@@ -182,6 +182,10 @@ class KafkaLog:
             return {}
         return await self._positions.lags(done)
 
+    def doubts_topics(self) -> bool:
+        """Return whether a topic was dropped, or the group left some of the last commit out."""
+        return bool(self._dropped or self._refused) or self._positions.is_left_out
+
     def standing(self) -> Mapping[Partition, Standing]:
         """Return the partitions that have stood still for seconds, as of the last poll."""
         return {} if self._stopped or self._stalls is None else self._stalls.standing

@@ -11,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.awaited import awaited
 from proxy.bridge.broker import Lane, LaneState
+from proxy.bridge.catalog import Catalog
 from proxy.bridge.event_log import Standing
 from proxy.congestion.group import Tether
 from proxy.model import Partition
@@ -34,6 +35,7 @@ class Status:
         recorder: Recorder,
         standing: Callable[[], Mapping[Partition, Standing]],
         demands: Mapping[str, RouteDemand],
+        catalog: Catalog,
     ) -> None:
         self._assignment = assignment
         self._lanes = lanes
@@ -41,20 +43,26 @@ class Status:
         self._recorder = recorder
         self._standing = standing
         self._demands = demands
+        self._catalog = catalog
 
     def ready(self) -> dict[str, Any]:
-        """Return the body of /ready; `ready` is true when every route is connected and event types are read.
+        """Return the body of /ready; `ready` is true when every route is connected and some event type is read.
 
-        A partition that stands still for a reason of the log's is named with it; only if all do, `ready` is false.
+        Read is a type that has not stopped, and whose topic exists and may be read; that this replica owns none of its
+        partitions is no fault. A partition that stands still for a reason of the log's is named with it; only if all
+        do, `ready` is false.
         """
         listeners = self._assignment.listeners.values()
         is_connected = all(lane.state in {LaneState.OPEN, LaneState.BLOCKED} for lane in self._lanes.values())
+        topics = self._catalog.topics
+        is_reading = any(one.event_type.topic in topics and not one.is_stopped for one in listeners)
         partitions = len(self._assignment.flows())
         standing = self._standing()
         return {
-            "ready": is_connected and bool(listeners) and not 0 < partitions <= len(standing),
+            "ready": is_connected and is_reading and not 0 < partitions <= len(standing),
             "routes": {name: lane.state.value for name, lane in self._lanes.items()},
             "event_types": len(listeners),
+            "unread_types": sorted(one.event_type.name for one in listeners if one.event_type.topic not in topics),
             "partitions": partitions,
             "standing_partitions": len(standing),
             "standing": {str(at): standing[at].why for at in sorted(standing)[:_NAMED]},

@@ -72,6 +72,12 @@ class Epoch:
         self.shares = shares
         self._membership = membership
         self._repeat_at = None
+        self._leaves_out = False
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether the group did not take all of the last commit: what it belongs to may be gone."""
+        return self._leaves_out and bool(self.shares)
 
     async def end(self) -> None:
         """End the epoch: nothing is owned from now on; return after the final commit, or its failure."""

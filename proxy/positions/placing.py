@@ -46,6 +46,8 @@ class Placing:
         self._group = group
         self._owner = owner
         self._looks = Looks()
+        self._ids: dict[Partition, str] = {}
+        """Of the logs that this process has begun to read, also those that are gone by now."""
         self._begun: set[str] = set()
         """Topics that the group has begun to read, as far as this replica knows: also those that are gone by now."""
         match settings.start:
@@ -181,6 +183,10 @@ class Placing:
         self, share: Share, offset: int, committed: Committed | None, end: int | None, *, is_pinned: bool
     ) -> None:
         known = committed.offset if committed is not None and committed.topic_id in {"", share.topic_id} else None
+        before = self._ids.get(share.partition)
+        if committed is None and before and share.topic_id and before != share.topic_id:
+            self._say_restarted(share, first=offset, end=end)
+        self._ids[share.partition] = share.topic_id
         self._owner.on_begun(share.partition, Beginning(share.topic_id, offset, known, end))
         self._begun.add(share.partition.topic)
         share.began = share.done = offset
@@ -222,9 +228,14 @@ class Placing:
         self._restart(share, share.next, first, end)
 
     def _restart(self, share: Share, wanted: int, first: int, end: int) -> None:
-        where = {"partition": str(share.partition), "wanted": wanted, "first": first, "end": end}
-        _say.error("log_restarted", effect="read from its beginning", topic_id=share.topic_id or None, **where)
+        self._say_restarted(share, wanted=wanted, first=first, end=end)
+        self._ids[share.partition] = share.topic_id
         if share.began is not None:
             # Positions of the log that was deleted must move nothing in the one that took its name.
             share.is_paused = share.partition in self._owner.on_assigned([share.partition])
         self._begin_at(share, first, None, end, is_pinned=False)
+
+    @staticmethod
+    def _say_restarted(share: Share, **where: int | None) -> None:
+        at, topic_id = str(share.partition), share.topic_id or None
+        _say.error("log_restarted", effect="read from its beginning", topic_id=topic_id, partition=at, **where)

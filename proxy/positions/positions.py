@@ -48,6 +48,11 @@ class Positions:
         """What is owned now; nothing between two epochs."""
         return self._epoch.shares
 
+    @property
+    def is_left_out(self) -> bool:
+        """Whether the group did not take all of the last commit: a topic may be gone."""
+        return self._epoch.is_left_out
+
     def begin(self, partitions: Collection[Partition], membership: Membership) -> None:
         """Begin an epoch: the group has given these partitions to this member."""
         self._epoch.begin(partitions, membership)

@@ -64,6 +64,12 @@ class Recorder:
         own = self._of_types[event_type.name] = Tally()
         return Tallies(own, self._of_classes[event_type.priority], self._of_routes[event_type.route])
 
+    @property
+    def left_in_log(self) -> int | None:
+        """Events in the log not yet done with, of all classes, as last recorded; None if not known."""
+        known = [lag for lag in self.lags.values() if lag is not None]
+        return sum(known) if len(known) == len(self.lags) else None
+
     # -- the process --------------------------------------------------------------------------------------------------
 
     def on_start(self, version: str) -> None:

@@ -107,6 +107,10 @@ class MemoryLog:
         """Count from what is done, or from where the epoch began."""
         return await self.positions.lags(done)
 
+    def doubts_topics(self) -> bool:
+        """Return whether the group left some of the last commit out."""
+        return self.positions.is_left_out
+
     def standing(self) -> Mapping[Partition, Standing]:
         """Return none: what keeps a partition from being read here keeps all, and polls say it."""
         return {}

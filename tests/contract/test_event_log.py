@@ -263,12 +263,14 @@ class EventLogContract:
         log, owner = await join(topics=frozenset({topic, other}), metadata_age=30.0)
         await receive(log, owner, 10)
         assert set(await log.commit(owner.finish())) == {Partition(topic, 0), Partition(other, 0)}
+        assert not log.doubts_topics()
         await world.delete(other)
 
         async def is_left_out() -> bool:
             return set(await log.commit(owner.finish())) == {Partition(topic, 0)}
 
         await until(is_left_out)
+        assert log.doubts_topics()
 
     async def test_topics_are_added_and_taken_away_when_the_subscription_changes(
         self, world: World, topic: str, join: Join

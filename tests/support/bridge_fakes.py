@@ -106,6 +106,7 @@ class ScriptedLog:
         self.told: dict[Partition, Extent] = {}
         """How far it has come in everything, and where that ends."""
         self.stood: dict[Partition, Standing] = {}
+        self.has_doubts = False
         self.asked_for_progress = 0
         self.start_delay = 0.0
         self.stop_delay = 0.0
@@ -169,6 +170,9 @@ class ScriptedLog:
         await asyncio.sleep(self.lag_delay)
         return {} if self.lag is None else dict.fromkeys(done, self.lag)
 
+    def doubts_topics(self) -> bool:
+        return self.has_doubts
+
     def standing(self) -> Mapping[Partition, Standing]:
         return self.stood
 
@@ -200,9 +204,13 @@ class ScriptedMonitor:
         self.failure: BrokerError | None = None
         self.left_out: Collection[str] = ()
         """Queues not come to."""
+        self.whys: dict[str, str] = {}
         self.delay = 0.001
         self.polls = 0
         self.is_closed = False
+
+    def why(self, queue: str) -> str:
+        return self.whys.get(queue, "")
 
     async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
         await asyncio.sleep(self.delay)

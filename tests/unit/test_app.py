@@ -12,7 +12,7 @@ from proxy.bridge.broker import QueueState
 from proxy.bridge.event_log import Extent, Survey
 from proxy.congestion.detector import Verdict
 from proxy.errors import LogError, RefusedLoginError
-from proxy.model import Partition
+from proxy.model import Outcome, Partition
 from proxy.settings import (
     BrokerSettings,
     EventType,
@@ -102,6 +102,7 @@ def test_every_topic_with_an_event_type_is_read_when_the_process_runs() -> None:
             "partitions": 1,
             "standing_partitions": 0,
             "standing": {},
+            "unread_types": [],
             "stopped_types": [],
             "waiting_types": {},
         }
@@ -170,12 +171,35 @@ def test_the_stop_ends_at_its_deadline_when_a_confirm_never_comes() -> None:
     async def story(process: Process) -> None:
         await process.feed(PARTITION, 0, 3)
         process.log.stop_delay = 1000.0
+        process.log.lag = 20_000
         began = asyncio.get_running_loop().time()
         process.app.stop()
-        await process.running
+        with capture_logs() as said:
+            await process.running
+        [stopped] = [line for line in said if line["event"] == "stopped"]
+        assert (stopped["drained"], stopped["unconfirmed"], stopped["left_in_log"]) == (False, 3, 20_000)
         assert 20 <= asyncio.get_running_loop().time() - began <= 26
         assert process.of("stop")[0]["unresolved"] == 3
         assert process.log.committed == {}
+
+    ran(story)
+
+
+@pytest.mark.parametrize(("outcome", "unconfirmed"), [(Outcome.UNKNOWN, 3), (Outcome.NACKED, 0)])
+def test_a_stop_says_how_many_events_the_broker_may_have_when_a_connection_is_given_up_meanwhile(
+    outcome: Outcome, unconfirmed: int
+) -> None:
+    async def story(process: Process) -> None:
+        await process.feed(PARTITION, 0, 3)
+        process.log.lag = None
+        process.app.stop()
+        await asyncio.sleep(1)
+        process.lane.finish(outcome)
+        with capture_logs() as said:
+            await process.running
+        [stopped] = [line for line in said if line["event"] == "stopped"]
+        assert (stopped["drained"], stopped["unconfirmed"]) == (not unconfirmed, unconfirmed)
+        assert stopped["left_in_log"] is None  # the log did not tell
 
     ran(story)
 

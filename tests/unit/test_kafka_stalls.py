@@ -103,12 +103,15 @@ def test_the_partitions_are_looked_at_once_a_second_when_there_are_many_polls() 
 
 @pytest.mark.parametrize(("standing", "is_ready"), [(0, True), (1, True), (2, False)])
 def test_readiness_names_what_stands_still_and_ends_when_all_do(standing: int, is_ready: bool) -> None:
-    listener = SimpleNamespace(is_stopped=False)
+    listener = SimpleNamespace(
+        is_stopped=False, event_type=SimpleNamespace(topic="orders"), dead_letters=SimpleNamespace(is_stuck=False)
+    )
     assignment: Any = SimpleNamespace(listeners={"orders": listener}, flows=lambda: [None, None])
     lanes: Any = {"main": SimpleNamespace(state=LaneState.OPEN)}
     stood = {Partition("orders", number): SILENT for number in range(standing)}
     nothing: Any = None
-    ready = Status(assignment, lanes, nothing, nothing, lambda: stood, {}).ready()
+    catalog: Any = SimpleNamespace(topics=frozenset({"orders"}))
+    ready = Status(assignment, lanes, nothing, nothing, lambda: stood, {}, catalog).ready()
     assert ready["ready"] is is_ready
     assert ready["standing_partitions"] == standing
     assert ready["standing"] == {f"orders-{number}": SILENT.why for number in range(standing)}

@@ -130,6 +130,19 @@ async def test_a_new_epoch_begins_when_the_id_changed_although_the_offset_is_the
     assert len(log.epochs) == 1
 
 
+async def test_it_is_said_that_a_log_began_anew_when_the_group_was_without_its_topic_in_between() -> None:
+    log = Log(first=0, end=90)
+    chosen = LogSettings.model_validate({"hosts": ["h:1"], "group": "g"})
+    placing = Placing(chosen, log, log, log, log)  # type: ignore[arg-type]
+    with capture_logs() as said:
+        for log.ids in ({"orders": "one"}, {"orders": "one"}, {"orders": "two"}, {"orders": "two"}):
+            shares = {
+                AT: Share(AT, is_paused=False)
+            }  # a new epoch; Kafka forgets what was committed in a topic deleted
+            assert await placing.attend(lambda shares=shares: shares)  # type: ignore[misc]
+    assert [(entry["event"], entry["topic_id"]) for entry in said] == [("log_restarted", "two")]
+
+
 async def test_a_truncation_is_none_when_the_topic_was_made_anew() -> None:
     log = Log(first=70, end=100)
     log.ids = {"orders": "two"}

@@ -87,6 +87,19 @@ def test_a_topic_is_looked_for_soon_when_it_was_read_and_has_vanished() -> None:
     read(story)
 
 
+def test_the_topics_are_looked_at_within_a_second_when_the_log_doubts_them() -> None:
+    async def story(it: Read) -> None:
+        it.log.surveyed = surveyed("orders")
+        looking = asyncio.create_task(it.catalog.run())
+        await asyncio.sleep(1)
+        it.log.surveyed, it.log.has_doubts = surveyed(missing="orders"), True
+        await asyncio.sleep(1.1)
+        assert it.log.subscribed == it.catalog.topics == frozenset()
+        looking.cancel()
+
+    read(story)
+
+
 def test_a_topic_keeps_its_one_listener_when_it_vanishes_and_comes_back() -> None:
     async def story(it: Read) -> None:
         await it.sees(surveyed("orders", "news"))

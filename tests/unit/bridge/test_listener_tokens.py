@@ -171,7 +171,7 @@ def test_a_stop_is_over_at_once_when_the_type_waits_for_tokens(*, capped: bool) 
         began = asyncio.get_running_loop().time()
         world.pump.stop()
         world.assignment.close()
-        assert await world.assignment.drain(world.assignment.flows(), 20.0)
+        assert await world.assignment.drain(world.assignment.flows(), 20.0) == 0
         assert asyncio.get_running_loop().time() == began
         world.end_listener()
         await asyncio.sleep(0)

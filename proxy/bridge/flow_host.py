@@ -1,0 +1,56 @@
+"""What a flow asks of its listener."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from proxy.bridge.broker import Batch
+from proxy.model import Event, Outcome, Reason
+
+if TYPE_CHECKING:
+    from proxy.bridge.flow import PartitionFlow
+
+
+class FlowHost(Protocol):
+    """The listener, as its flows see it."""
+
+    def on_outcome(self, flow: "PartitionFlow", batch: Batch, start: int, end: int, outcome: Outcome) -> None:
+        """See an outcome before the flow acts on it."""
+        ...
+
+    def on_confirmed(self, events: Sequence[Event], seconds: float | None, overtaken: int) -> None:
+        """Count confirmed events, `overtaken` of them delivered after a later event of their partition."""
+        ...
+
+    def on_failed(self, outcome: Outcome, count: int, *, congestion: bool) -> float:
+        """Count events to be sent again; return the time on the loop's clock."""
+        ...
+
+    def on_resolved(self, flow: "PartitionFlow", count: int) -> None:
+        """Be told that the watermark of a flow has moved by so many events."""
+        ...
+
+    def on_undeliverable(self, count: int) -> None:
+        """Count events that can't be delivered."""
+        ...
+
+    def dead_letter(
+        self, flow: "PartitionFlow", first: int, events: Sequence[Event], reason: Reason, detail: str
+    ) -> None:
+        """Take over events that can't be delivered; `flow.park_done` or `flow.take_back` ends it."""
+        ...
+
+    def on_going_again(self, flow: "PartitionFlow") -> None:
+        """Be told that an event of a flow that tries anew was confirmed."""
+        ...
+
+    def withdraw(self, flow: "PartitionFlow") -> None:
+        """Write no more of what was handed on from the flow."""
+        ...
+
+    def wake(self) -> None:
+        """Look again for something to send."""
+        ...
+
+    def may_send(self) -> bool:
+        """Return whether this replica may publish now."""
+        ...

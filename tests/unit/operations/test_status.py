@@ -1,0 +1,51 @@
+"""When a process calls itself ready."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from proxy.bridge.broker import LaneState
+from proxy.operations.status import Status
+
+
+def listener(name: str, *, is_stopped: bool = False, is_stuck: bool = False) -> Any:
+    outage = SimpleNamespace(destination="queue 'dead'", why="nacked")
+    return SimpleNamespace(
+        event_type=SimpleNamespace(name=name, topic=f"topic.{name}"),
+        is_stopped=is_stopped,
+        dead_letters=SimpleNamespace(is_stuck=is_stuck, outage=outage),
+    )
+
+
+def ready(*listeners: Any, topics: frozenset[str], partitions: int = 0) -> dict[str, Any]:
+    assignment: Any = SimpleNamespace(
+        listeners={one.event_type.topic: one for one in listeners}, flows=lambda: [None] * partitions
+    )
+    lanes: Any = {"main": SimpleNamespace(state=LaneState.OPEN)}
+    catalog: Any = SimpleNamespace(topics=topics)
+    nothing: Any = None
+    return Status(assignment, lanes, nothing, nothing, dict, {}, catalog).ready()
+
+
+def test_it_is_ready_when_other_replicas_own_all_partitions() -> None:
+    assert ready(listener("a"), topics=frozenset({"topic.a"}))["ready"]
+
+
+@pytest.mark.parametrize("topics", [frozenset[str](), frozenset({"topic.other"})])
+def test_it_is_not_ready_when_every_topic_is_gone_or_refused(topics: frozenset[str]) -> None:
+    told = ready(listener("a"), topics=topics)
+    assert not told["ready"]
+    assert told["unread_types"] == ["a"]
+
+
+def test_it_is_not_ready_when_the_only_type_that_could_be_read_has_stopped() -> None:
+    told = ready(listener("a", is_stopped=True), listener("b"), topics=frozenset({"topic.a"}), partitions=2)
+    assert not told["ready"]
+    assert (told["stopped_types"], told["unread_types"]) == (["a"], ["b"])
+
+
+def test_a_type_is_named_with_the_cause_when_its_dead_letters_are_not_taken() -> None:
+    told = ready(listener("a", is_stuck=True), topics=frozenset({"topic.a"}), partitions=2)
+    assert told["ready"]
+    assert told["waiting_types"] == {"a": "queue 'dead' takes no dead letters: nacked"}
