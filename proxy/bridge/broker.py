@@ -179,6 +179,10 @@ class DepthMonitor(Protocol):
         """
         ...
 
+    def why(self, queue: str) -> str:
+        """Return what the broker said of a queue of which the last poll told None; "" if it just does not exist."""
+        ...
+
     async def close(self) -> None:
         """Close the connection. Idempotent, bounded."""
         ...

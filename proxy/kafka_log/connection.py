@@ -9,14 +9,26 @@ from aiokafka.conn import AIOKafkaConnection, CloseReason
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
 """A connection on which nothing is under way but a join is known to be dead after 8 s."""
+MOST_MUTED = 30.0
+"""Seconds at most that a node is believed to pass over a connection for its quota. Kafka's default windows make 11."""
 
 
 class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is untyped
-    """One that gives each request its own time, and takes a closed transport for a lost connection."""
+    """One that gives each request its own time, and takes a closed transport for a lost connection.
+
+    A node with a quota answers at once, tells in its answer how long it then reads nothing from the connection, and
+    keeps to that: time that counts for no request.
+    """
 
     patience: Callable[[Any], float] | None = None
     """Seconds for a request beyond those before it; None: as constructed, which bounds the login."""
+    muted_until = 0.0
+    """Time on the loop's clock before which the node reads nothing here, as it has told."""
     _due = 0.0
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._waits: set[asyncio.Timeout] = set()
 
     async def connect(self) -> Any:
         """Connect and log in; the kernel notices a peer that is gone without a word."""
@@ -34,10 +46,13 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
         self._give_up_what_is_lost()
         if self.patience is not None:
             now = self._loop.time()
-            self._due = max(now, self._due if self._requests else now) + self.patience(request)
-            self._request_timeout = self._due - now
+            self._due = max(now, self.muted_until, self._due if self._requests else now) + self.patience(request)
+            self._request_timeout = self._due - now + MOST_MUTED
         answer = super().send(request, expect_response)
-        return self._answer_or_close(answer) if self.patience is None else answer
+        if self.patience is None:
+            return self._answer_or_close(answer)
+        self._request_timeout = self._due - now
+        return self._answer_in_time(answer, self._due)
 
     async def _answer_or_close(self, answer: Awaitable[Any]) -> Any:
         """Close the connection if the answer is awaited no more: the library forgets the one it starts with."""
@@ -46,6 +61,26 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
         except asyncio.CancelledError:
             self.close()
             raise
+
+    async def _answer_in_time(self, answer: Awaitable[Any], due: float) -> Any:
+        """Raise `TimeoutError` if nothing has come when it is due, or later by what the node is mute meanwhile."""
+        async with asyncio.timeout_at(due) as wait:
+            self._waits.add(wait)
+            try:
+                response = await answer
+            finally:
+                self._waits.discard(wait)
+        if (muted := min(getattr(response, "throttle_time_ms", 0) / 1000, MOST_MUTED)) > 0:
+            self._mute(muted)
+        return response
+
+    def _mute(self, seconds: float) -> None:
+        self.muted_until = max(self.muted_until, self._loop.time() + seconds)
+        self._due += seconds
+        for wait in self._waits:
+            when = wait.when()
+            if when is not None and not wait.expired():
+                wait.reschedule(when + seconds)
 
     def _send_sasl_token(self, payload: bytes, expect_response: bool = True) -> Any:
         self._give_up_what_is_lost()

@@ -82,6 +82,9 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
     async def send(self, node_id: Any, request: Any, *, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> Any:
         """Send a request to a node and return its answer. Raises `KafkaError`."""
         kind = type(request).__name__.removesuffix("Request")
+        if isinstance(request, FetchRequest) and (connection := self._conns.get((node_id, group))) is not None:
+            # A node that has us wait for a quota would read it no sooner, and nothing that is sent behind it.
+            await asyncio.sleep(max(0.0, connection.muted_until - self._loop.time()))
         try:
             if isinstance(request, JoinGroupRequest | SyncGroupRequest):
                 async with self._watched(node_id, group):
@@ -97,6 +100,8 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
             self._stretch.pop(node_id, None)
             self.on_fetched(node_id, response)
         self.nodes.answered(node_id, self.host(node_id), kind)
+        if muted := getattr(response, "throttle_time_ms", 0):
+            self.nodes.throttles(node_id, self.host(node_id), muted / 1000)
         return response
 
     async def ask_any(self, request: Any) -> Any:

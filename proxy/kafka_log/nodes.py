@@ -38,6 +38,8 @@ class Nodes:
         self._failing: dict[object, _Failing] = {}
         self._late: dict[object, float] = {}
         """Until when a node that was slow once is not asked first."""
+        self._throttled: dict[object, float] = {}
+        """Until when a node has told to wait for a quota."""
         self._asked: dict[object, int] = {}
         self._turns = 0
 
@@ -57,14 +59,29 @@ class Nodes:
 
     def answered(self, node: object, host: str, kind: str) -> None:
         """Note that a request of this kind was answered; said if that was the last thing missing."""
+        now = self._clock()
+        if now - self._throttled.get(node, now) > REMEMBERED:
+            del self._throttled[node]
+            _say.info("node_throttles_no_more", node=f"{node} at {host}")
         failing = self._failing.get(node)
         if failing is None:
             return
-        now = self._clock()
         failing.kinds.pop(kind, None)
         if all(now - at > REMEMBERED for at, _ in failing.kinds.values()):
             del self._failing[node]
             _say.info("node_available", node=f"{node} at {host}", after_s=round(now - failing.since, 1))
+
+    def throttles(self, node: object, host: str, seconds: float) -> None:
+        """Note that the node has us wait for a quota; said once, until it has not done so for a while."""
+        if node not in self._throttled:
+            _say.warning(
+                "node_throttles",
+                node=f"{node} at {host}",
+                first_s=round(seconds, 3),
+                effect="what it leads is read no faster than its quota for this login and client id allows",
+                remedy="raise consumer_byte_rate or request_percentage of the quota if lag grows",
+            )
+        self._throttled[node] = max(self._throttled.get(node, 0.0), self._clock() + seconds)
 
     def late(self, node: object) -> None:
         """Note that another node is asked because this one takes its time."""

@@ -50,6 +50,8 @@ class RabbitMonitor:
         self._closing: asyncio.Future[Any] | None = None
         """Done when the channel is closed. Asked for once: the client makes a new observer for every question."""
         self._missing: dict[str, float] = {}
+        self._whys: dict[str, str] = {}
+        """Of those missing that are not just absent."""
         self._kinds: dict[str, QueueKind] = {}
         self._kind_due: dict[str, float] = {}
         """When a queue of unknown kind may be asked for it again."""
@@ -72,6 +74,7 @@ class RabbitMonitor:
                     states.update(found)
                     for queue in found:
                         self._missing.pop(queue, None)
+                        self._whys.pop(queue, None)
                     if len(found) < len(asked):
                         states[asked[len(found)]] = None
                         self._missing[asked[len(found)]] = now + MISSING_INTERVAL
@@ -117,6 +120,10 @@ class RabbitMonitor:
         await self._end(gracefully=False)
         return None
 
+    def why(self, queue: str) -> str:
+        """See `DepthMonitor.why`."""
+        return self._whys.get(queue, "")
+
     async def close(self) -> None:
         """Close the connection."""
         await self._end(gracefully=True)
@@ -145,9 +152,11 @@ class RabbitMonitor:
         for queue in queues:
             answer = await _first(channel.rpc_frames, closing)
             if answer is None:
-                self._channel = None
-                if not isinstance(closing.exception(), AMQPChannelError):
+                self._channel, error = None, closing.exception()
+                if not isinstance(error, AMQPChannelError):
                     raise BrokerError(f"{login.host}: the monitor's connection was lost")
+                said = cause(error)
+                self._whys[queue] = "" if " no queue " in said else said
                 break
             states[queue] = QueueState(answer.message_count or 0, answer.consumer_count or 0, self._kinds.get(queue))
         return states

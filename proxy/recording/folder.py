@@ -30,6 +30,10 @@ class MetricFolder:
     def __init__(self, path: Path, settings: MetricLogSettings, wall: Callable[[], float], instance: str) -> None:
         self.path = path
         self.dropped = 0
+        self.lost_records = 0
+        """Written, and gone with their file since somebody removed it while it was open."""
+        self.taken: Path | None = None
+        """An open file that was removed or renamed, until somebody speaks of it and sets this back."""
         self._wall = wall
         self._instance = re.sub(r"[^A-Za-z0-9._-]", "_", instance)[:100]
         self._total_bytes = settings.total_bytes
@@ -39,12 +43,13 @@ class MetricFolder:
         self._fd: int | None = None
         self._file = path
         self._size = 0
+        self._records = 0
+        """In the open file."""
         self._opened_at = 0.0
         self._leftovers_due = True
 
     def append(self, lines: deque[bytes], now: float) -> None:
         """Write the lines and take each off the front once it is written whole, so that a retry repeats none."""
-        self._abandon_if_removed()
         while lines:
             fd = self._open(now) if self._fd is None else self._fd
             data = b"".join(_fitting(lines, self._file_bytes - self._size))
@@ -92,21 +97,25 @@ class MetricFolder:
         while lines and written >= len(lines[0]):
             written -= len(lines[0])
             self._size += len(lines.popleft())
+            self._records += 1
         if written and self._fd is not None:
             try:
                 os.ftruncate(self._fd, self._size)
             except OSError:
                 self.rotate()  # the torn line stays at the end of its file, where the report counts it
 
-    def _abandon_if_removed(self) -> None:
-        """Somebody may have removed the file or the folder; a file without a name would take the records with it."""
+    def abandon_if_taken(self) -> None:
+        """Leave the open file if it was removed or renamed: without its name it would take the records with it."""
         if self._fd is None:
             return
         try:
             same = os.path.samestat(self._file.stat(), os.fstat(self._fd))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             same = False
         if not same:
+            self.taken = self._file
+            if not os.fstat(self._fd).st_nlink:
+                self.lost_records += self._records
             self.rotate()
 
     def _open(self, now: float) -> int:
@@ -123,7 +132,7 @@ class MetricFolder:
             # without the lock, another process took the new file for a dead one's; a finished one of that name would
             # pass for this one's compressed copy
             if _lock(fd, path) and not _finished(path).exists():
-                self._fd, self._file, self._size, self._opened_at = fd, path, 0, now
+                self._fd, self._file, self._size, self._records, self._opened_at = fd, path, 0, 0, now
                 return fd
             os.close(fd)
 

@@ -76,8 +76,8 @@ class MetricLog:
 
     @property
     def dropped_records(self) -> int:
-        """Records lost since the start: no room in the buffer, or not expressible as JSON."""
-        return self._overflowed + self._unwritable
+        """Records lost since the start: no room in the buffer, not expressible as JSON, or removed with their file."""
+        return self._overflowed + self._unwritable + (0 if self._folder is None else self._folder.lost_records)
 
     @property
     def dropped_files(self) -> int:
@@ -133,6 +133,8 @@ class MetricLog:
     def _drain(self, now: float) -> None:
         assert self._folder is not None
         with self._telling_of_failure():
+            self._folder.abandon_if_taken()
+            self._tell_of_taken()
             self._folder.rotate_if_old(now)
             while self._waiting or self._lines or self._unsaid_losses():
                 self._make_lines()
@@ -159,6 +161,20 @@ class MetricLog:
             if self.failing:
                 _say.info("metric_log_available", dropped_records=self.dropped_records)
             self.failing = False
+
+    def _tell_of_taken(self) -> None:
+        """Say that somebody removed or renamed the open file."""
+        assert self._folder is not None
+        file, self._folder.taken = self._folder.taken, None
+        if file is not None:
+            _say.warning(
+                "metric_log_file_taken",
+                file=str(file),
+                dropped_records=self.dropped_records,
+                effect="somebody removed or renamed it while it was open: what was removed is lost and counted, what "
+                "was renamed is finished by nobody; a new file is begun",
+                remedy="move or remove only files that end in .gz",
+            )
 
     def _fail(self, error: Exception) -> None:
         assert self._folder is not None

@@ -24,6 +24,11 @@ POLLS = 1_000
 """Questions a second in all, unless told otherwise."""
 
 
+_REMEDY = (
+    "give up what locks it (it may be exclusive to a connection), start its node, or grant the right to look at it"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What is known of a queue, and how old that is."""
@@ -115,7 +120,8 @@ class Depths:
                 self._see(queue, states[queue], now)
         for queue in for_letters:
             if queue in states:
-                self._letter_queues.see(queue, states[queue], now)
+                is_there = states[queue] is not None or bool(self._monitor.why(queue))
+                self._letter_queues.see(queue, now, is_there=is_there)
         if self.is_blind:
             _say.info("monitor_sees_again")
         self.is_blind = False
@@ -133,11 +139,13 @@ class Depths:
     def _see(self, queue: str, state: QueueState | None, now: float) -> None:
         known, (before, _) = queue in self._seen, self._seen.get(queue, (None, 0.0))
         if state is None and (not known or before is not None):
+            why = self._monitor.why(queue)
             _say.warning(
-                "queue_missing",
+                "queue_refused" if why else "queue_missing",
                 queue=queue,
                 effect="a route of class_budget that names it is blind: none of its rates grows",
-                remedy="create it, or take it out of the route's queues",
+                remedy=f"{_REMEDY if why else 'create it'}, or take it out of the route's queues",
+                **({"why": why} if why else {}),
             )
         if _is_stream(state) and not _is_stream(before):
             _say.error(

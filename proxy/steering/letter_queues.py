@@ -7,7 +7,6 @@ from collections.abc import Collection
 
 import structlog
 
-from proxy.bridge.broker import QueueState
 from proxy.settings import Settings
 
 _say = structlog.get_logger("tidegate.depths")
@@ -40,10 +39,10 @@ class LetterQueues:
         """Return those to be asked for now."""
         return [queue for queue, at in self._due.items() if at <= now]
 
-    def see(self, queue: str, state: QueueState | None, now: float) -> None:
-        """Take an answer; None: it does not exist."""
-        self._due[queue] = now + (MISSING_INTERVAL if state is None else INTERVAL)
-        if state is None and queue not in self._missing:
+    def see(self, queue: str, now: float, *, is_there: bool) -> None:
+        """Take an answer."""
+        self._due[queue] = now + (INTERVAL if is_there else MISSING_INTERVAL)
+        if not is_there and queue not in self._missing:
             self._missing.add(queue)
             _say.warning(
                 "dead_letter_queue_missing",
@@ -52,6 +51,6 @@ class LetterQueues:
                 "beyond it",
                 remedy="create the queue, or name another in dead_letter",
             )
-        elif state is not None and queue in self._missing:
+        elif is_there and queue in self._missing:
             self._missing.discard(queue)
             _say.info("dead_letter_queue_found", queue=queue)

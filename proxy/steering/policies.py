@@ -17,6 +17,7 @@ from proxy.steering.gate import Gate
 from proxy.steering.insights import Insights
 from proxy.steering.queue_news import QueueNews
 from proxy.steering.route_control import ControlledRoute, Observer, RouteControl
+from proxy.steering.route_news import RouteNews
 
 _GOLDEN = 0.6180339887
 
@@ -115,5 +116,5 @@ class Policies:
             statistics=self._loop.statistics[name],
             queues=route.queue_names,
             others=lambda queue: others(name, queue),
-            observers=[*observers, QueueNews().on_verdict],
+            observers=[*observers, QueueNews().on_verdict, RouteNews().on_verdict],
         )

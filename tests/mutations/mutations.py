@@ -720,7 +720,7 @@ MUTATIONS = (
     Mutation(
         "a request is due before the one ahead of it",
         KAFKA_CONNECTION,
-        "max(now, self._due if self._requests else now)",
+        "max(now, self.muted_until, self._due if self._requests else now)",
         "now",
         tests=(f"{IN_NETWORK}::test_a_question_behind_a_slow_fetch_waits_for_it_when_they_share_a_connection",),
     ),

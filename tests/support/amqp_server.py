@@ -30,6 +30,8 @@ class AmqpServer:
         """How a consumer is refused; None: it is let in."""
         self.depths: dict[str, tuple[int, int]] = {}
         """What a passive declare tells: messages and consumers; others do not exist."""
+        self.closes: dict[str, commands.Channel.Close] = {}
+        """How a passive declare of these is refused."""
         self.is_mute_to_consumers = False
         self.hangs_up_on_consumers = False
         self.accepted = 0
@@ -110,7 +112,9 @@ class AmqpServer:
                     self.say(commands.Basic.Ack(self._tags[channel]), channel)
 
     def _tell_depth(self, channel: int, queue: str) -> None:
-        if queue in self.depths:
+        if queue in self.closes:
+            self.say(self.closes[queue], channel)
+        elif queue in self.depths:
             self.say(commands.Queue.DeclareOk(queue, *self.depths[queue]), channel)
         else:
             self.say(commands.Channel.Close(404, f"NOT_FOUND - no queue '{queue}'", 50, 10), channel)

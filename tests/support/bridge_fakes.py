@@ -204,9 +204,13 @@ class ScriptedMonitor:
         self.failure: BrokerError | None = None
         self.left_out: Collection[str] = ()
         """Queues not come to."""
+        self.whys: dict[str, str] = {}
         self.delay = 0.001
         self.polls = 0
         self.is_closed = False
+
+    def why(self, queue: str) -> str:
+        return self.whys.get(queue, "")
 
     async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
         await asyncio.sleep(self.delay)

@@ -46,6 +46,8 @@ class ScriptedNode:
         self._connections: set[asyncio.StreamWriter] = set()
         self.delays: dict[str, float] = {}
         """Seconds it takes for an answer."""
+        self.mutes: dict[str, float] = {}
+        """Seconds for which it reads nothing more from a connection after such an answer, as a quota has it."""
         self.answers: dict[str, Answer] = {
             "ApiVersionRequest": lambda _: ApiVersionResponse_v0(
                 0, [(kind.API_KEY, kind.API_VERSION, kind.API_VERSION) for kind in KNOWN]
@@ -97,6 +99,7 @@ class ScriptedNode:
                     break
                 answer = _SIZE.pack(correlation) + response.encode()
                 writer.write(_SIZE.pack(len(answer)) + answer)
+                await asyncio.sleep(self.mutes.get(name, 0.0))
 
 
 class ScriptedKafka:

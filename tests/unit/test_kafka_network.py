@@ -120,6 +120,50 @@ async def test_a_silent_node_is_named_once_when_it_falls_silent_and_when_it_answ
         assert [named(said, event) for event in ("node_unavailable", "node_available")] == [["2"], ["2"]]
 
 
+async def test_a_node_that_throttles_is_waited_for_and_named_once_and_loses_no_connection() -> None:
+    async with scripted_kafka() as kafka, network(kafka) as client:
+        node = kafka.nodes[0]
+        node.answers["HeartbeatRequest"] = lambda _: HeartbeatResponse_v0(0)
+        node.answers["FetchRequest"] = lambda _: FetchResponse_v4(round(4_000 * ANSWER), [])
+        node.mutes["FetchRequest"] = 4 * ANSWER
+        await client.send(1, HEARTBEAT)
+        connections = node.asked["ApiVersionRequest"]
+        with capture_logs() as said:
+            for _ in range(2):
+                _, beat = await asyncio.gather(client.send(1, FETCH), client.send(1, HEARTBEAT))  # one sent before ...
+                assert beat.error_code == 0
+                later = asyncio.ensure_future(client.send(1, FETCH))
+                assert (await client.send(1, HEARTBEAT)).error_code == 0  # ... and one while it is mute
+                await later
+        assert node.asked["ApiVersionRequest"] == connections
+        assert [entry["event"] for entry in said] == ["node_throttles"]
+
+
+async def test_no_fetch_is_sent_to_a_node_before_its_throttle_is_over() -> None:
+    async with scripted_kafka() as kafka, network(kafka) as client:
+        node = kafka.nodes[0]
+        node.answers["HeartbeatRequest"] = lambda _: HeartbeatResponse_v0(0)
+        node.answers["FetchRequest"] = lambda _: FetchResponse_v4(500, [])
+        await client.send(1, FETCH)
+        waiting = asyncio.ensure_future(client.send(1, FETCH))
+        await client.send(1, HEARTBEAT)
+        assert node.asked["FetchRequest"] == 1
+        await waiting
+        assert node.asked["FetchRequest"] == 2
+
+
+def test_that_a_node_throttles_is_said_anew_only_when_it_had_ceased() -> None:
+    now = 0.0
+    nodes = Nodes(lambda: now)
+    with capture_logs() as said:
+        for now in (0.0, 1.0, 5.0, 5.0 + REMEMBERED, 8.1 + REMEMBERED, 9.0 + REMEMBERED):
+            nodes.answered(1, "h:1", "Fetch")
+            if now in {0.0, 1.0, 5.0, 9.0 + REMEMBERED}:
+                nodes.throttles(1, "h:1", 3.0)
+    names = [entry["event"] for entry in said]
+    assert names == ["node_throttles", "node_throttles_no_more", "node_throttles"]
+
+
 async def test_a_join_ends_when_its_coordinator_falls_silent_and_lasts_while_it_only_waits() -> None:
     async with scripted_kafka() as kafka, network(kafka) as client:
         joining = await held_join(kafka, client)

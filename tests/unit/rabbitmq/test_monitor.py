@@ -50,6 +50,23 @@ async def test_observers_stay_as_many_when_polled_a_thousand_times(server: AmqpS
     assert server.accepted == 1
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (405, "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue 'locked'"),
+        (403, "ACCESS_REFUSED - access to queue 'locked' refused"),
+        (404, "NOT_FOUND - home node 'rabbit@b' of durable queue 'locked' is down or inaccessible"),
+    ],
+)
+async def test_it_is_told_why_a_queue_can_not_be_looked_at_unless_it_just_does_not_exist(
+    server: AmqpServer, monitor: RabbitMonitor, code: int, said: str
+) -> None:
+    server.closes["locked"] = commands.Channel.Close(code, said, 50, 10)
+    assert await monitor.poll(["locked", "absent"]) == {"locked": None, "absent": None}
+    assert (monitor.why("locked"), monitor.why("absent"), monitor.why("q")) == (said, "", "")
+    del server.closes["locked"]
+
+
 @pytest.mark.parametrize("kind", list(QueueKind))
 async def test_the_kind_is_what_the_refusal_names_and_asked_for_once(
     server: AmqpServer, monitor: RabbitMonitor, kind: QueueKind

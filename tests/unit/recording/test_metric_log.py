@@ -425,6 +425,29 @@ async def test_new_records_go_to_a_new_file_when_the_folder_is_removed_under_it(
     assert numbers_in(folder) == [2]
 
 
+@pytest.mark.parametrize(("is_removed", "lost"), [(True, 2), (False, 0)])
+async def test_an_open_file_that_is_taken_away_is_said_and_what_is_lost_with_it_is_counted(
+    tmp_path: Path, is_removed: bool, lost: int
+) -> None:
+    folder = tmp_path / "metrics"
+    log = log_of(folder)
+    with capture_logs() as said:
+        async with running(log):
+            log.write(incident(1))
+            log.write(incident(2))
+            await until(lambda: numbers_in(folder) == [1, 2])
+            [file] = folder.iterdir()
+            file.unlink() if is_removed else file.rename(tmp_path / "elsewhere")
+            await until(lambda: bool(said))
+            log.write(incident(3))
+            await until(lambda: numbers_in(folder) == [3])
+        await log.close()
+    assert [line["event"] for line in said] == ["metric_log_file_taken"]
+    assert log.dropped_records == lost
+    drops = [record["records"] for record in records_in(folder) if record["kind"] == "drops"]
+    assert drops == ([lost] if lost else [])
+
+
 DYING = """
 import asyncio, os, signal, sys
 from proxy.recording import metric_log

@@ -152,6 +152,15 @@ def test_a_missing_queue_is_named_once_each_time_it_goes() -> None:
     assert watched(story) == ["queue_missing:a", "queue_missing:a"]
 
 
+def test_a_queue_that_is_locked_is_not_called_missing() -> None:
+    async def story(monitor: ScriptedMonitor, _: Depths) -> None:
+        monitor.whys = {"a": "RESOURCE_LOCKED - cannot obtain exclusive access"}
+        monitor.states = {"a": None, "b": None}
+        await asyncio.sleep(1)
+
+    assert watched(story) == ["queue_refused:a", "queue_missing:b"]
+
+
 def test_the_monitor_is_left_alone_when_no_queue_is_watched() -> None:
     async def live() -> int:
         monitor = ScriptedMonitor({})
