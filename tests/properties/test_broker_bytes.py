@@ -126,8 +126,8 @@ def test_a_frame_is_refused_before_it_is_gathered_when_it_is_longer_than_agreed(
 
 BLOCKED = b"\x00\x0a\x00\x3c"
 """Class and method of `connection.blocked`."""
-GIVEN_UP = 10.0
-"""Seconds, as `limits.connect_deadline`."""
+GIVEN_UP = 2.0
+"""Seconds after which a caller gives up here; `limits.connect_deadline` is longer."""
 
 
 @settings(max_examples=60, deadline=None)
