@@ -5,23 +5,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from proxy.settings.broker import (
-    BrokerSettings,
-    BrokerTls,
-    Cap,
-    DeadLetter,
-    Management,
-    Policy,
-    Route,
-    RoutingKey,
-    Scaling,
-)
+from proxy.settings.broker import BrokerSettings, BrokerTls, Management
 from proxy.settings.control import DEFAULT_CLASSES, ClassBudget, Detector, PriorityClass, Statistics, Throttling
 from proxy.settings.events import EventType, Traits, TypePattern
 from proxy.settings.files import AdminSettings, MetricLogSettings
 from proxy.settings.limits import Limits
 from proxy.settings.log import LogSecurity, LogSettings
 from proxy.settings.parts import Name, Part
+from proxy.settings.route import Cap, DeadLetter, Policy, Route, RoutingKey, Scaling
 from proxy.settings.secrets import Secret, Token
 
 

@@ -6,8 +6,8 @@ from typing import Annotated
 from pydantic import Field
 
 from proxy.model import Order
-from proxy.settings.broker import DeadLetter, RoutingKey
 from proxy.settings.parts import Allowed, Name, Part, Seconds
+from proxy.settings.route import DeadLetter, RoutingKey
 
 TopicName = Annotated[
     str,

@@ -189,6 +189,7 @@ class Leaving:
         self.closed = 0
         self.stop = stop
         self._client = SimpleNamespace(close=self._close)
+        self._coordinator = self._fetcher = None
 
     async def _close(self) -> None:
         self.closed += 1

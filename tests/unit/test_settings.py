@@ -1,6 +1,6 @@
 """What the settings classes take and give, without any file."""
 
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
@@ -130,3 +130,17 @@ def test_every_number_is_bounded_on_both_sides_when_it_is_a_setting() -> None:
         return found
 
     assert unbounded(Settings, "") == set()
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"policy": "static", "queues": ("q",)},
+        {"queues": ()},
+        {"queues": ({"name": "a"}, {"name": "b"})},
+    ],
+)
+def test_wanted_consumers_are_refused_when_nobody_could_tell_what_they_take(parts: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="scaling: "):
+        Route.model_validate({"exchange": "x", "scaling": {}, **parts})
+    assert Route.model_validate({"exchange": "x", "scaling": {}, "queues": ("a", "b")}).scaling is not None

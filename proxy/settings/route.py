@@ -1,0 +1,215 @@
+"""Routes into the broker: where events go, by which queues a route is judged, what holds them back."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from proxy.settings.parts import (
+    Allowed,
+    Bytes,
+    Count,
+    Number,
+    Part,
+    Seconds,
+    ShortText,
+    Text,
+    Whole,
+)
+
+Policy = Literal["static", "per_type", "class_budget"]
+"""Congestion control of a route: `class_budget` a rate per class, found from the queues' delay; `per_type` the seed's
+AIMD, a batch size per event type; `static` none (the windows remain)."""
+
+Strategy = Literal["min", "max", "tagged", "sum"]
+"""Which of several queues a route is judged by: the slowest, the quickest, the slowest with a tag, or all of them taken
+together as one."""
+QUEUE_FORM = "a queue's name, or {name: NAME, routing_keys: [KEY, ...] or event_types: [NAME, ...], tag: true}"
+
+
+class Cap(Part):
+    """What a route may publish at most, in whatever mood its consumers are: exactly one of events and bytes."""
+
+    events: Annotated[Number, Field(ge=0.1, le=10_000_000)] | None = None
+    """Events a second."""
+    bytes: Annotated[Bytes, Field(ge=1, le=1024**4)] | None = None
+    """Bytes (key, value, headers) a second."""
+    burst: Annotated[Seconds, Field(ge=0.01, le=60)] = 0.1
+    """So much of the rate may be saved up, and so much the highest class may overdraw it. Larger: burstier."""
+    strict: bool = False
+    """Bind the highest class, too, which otherwise passes at once and is only subtracted."""
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.events is None) == (self.bytes is None):
+            raise ValueError("give exactly one of events, bytes")
+        return self
+
+    @property
+    def rate(self) -> float:
+        """Tokens a second: events or bytes."""
+        return float(self.events if self.events is not None else self.bytes or 0)
+
+
+class Scaling(Part):
+    """Tell how many consumers are wanted, for whoever starts and ends them."""
+
+    consumers_per_process: Annotated[Count, Field(le=10_000)] = 1
+    """Consumers that come and go together; what is wanted is a multiple."""
+    work_off: Annotated[Seconds, Field(ge=1, le=86_400)] = 60.0
+    """In so many seconds a backlog should be worked off. Smaller: more consumers for a shorter time."""
+
+
+class RoutingKey(Part):
+    """What an event is routed by: exactly one of the three; a plain text is a constant."""
+
+    constant: Annotated[str, Field(max_length=255)] | None = None
+    header: Text | None = None
+    """Name of the log header whose value is the routing key; an event without it is undeliverable (`bad_property`)."""
+    key: Literal[True] | None = None
+    """The record's key, as UTF-8; an event without one is routed by the empty key."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _text_is_a_constant(cls, value: object) -> object:
+        return {"constant": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _is_exactly_one(self) -> Self:
+        if sum(choice is not None for choice in (self.constant, self.header, self.key)) != 1:
+            raise ValueError("give exactly one of constant, header, key (`key: true`)")
+        return self
+
+
+class JudgedQueue(Part):
+    """A queue with what leads to it; one that says nothing of that gets every event of the route."""
+
+    name: ShortText
+    routing_keys: Annotated[tuple[Annotated[str, Field(max_length=255)], ...], Field(max_length=1_000)] = ()
+    """Events with one of these keys, and no others, go there."""
+    event_types: Annotated[tuple[Text, ...], Field(max_length=10_000)] = ()
+    """Likewise, by the names of event types."""
+    tag: bool = False
+    """Counts under `strategy: tagged`."""
+
+    @model_validator(mode="after")
+    def _is_led_to_in_one_way(self) -> Self:
+        if self.routing_keys and self.event_types:
+            raise ValueError("give routing_keys or event_types, not both")
+        return self
+
+    def takes(self, event_type: str, routing_key: RoutingKey) -> bool | None:
+        """Return whether events of a type go there; None: their own keys decide, which nobody knows in advance."""
+        if self.event_types:
+            return event_type in self.event_types
+        if not self.routing_keys:
+            return True
+        return None if routing_key.constant is None else routing_key.constant in self.routing_keys
+
+
+FORMS = ("<text>", "<mapping>")
+"""What pydantic calls the two forms of a queue, in the path of a mistake."""
+
+
+def _form(value: object) -> str:
+    return FORMS[0] if isinstance(value, str) else FORMS[1]
+
+
+QueueEntry = Annotated[
+    Annotated[JudgedQueue, Tag("<mapping>")] | Annotated[ShortText, Tag("<text>")],
+    Discriminator(_form),
+    Allowed(QUEUE_FORM),
+]
+"""A queue of a route: its name, or more of it."""
+
+
+class Route(Part):
+    """One way into the broker, with a publishing connection and an in-flight window of its own."""
+
+    exchange: Annotated[str, Field(max_length=255)]
+    """`""` is the default exchange: the routing key names the queue."""
+    queues: Annotated[tuple[QueueEntry, ...], Field(max_length=1_000)] = ()
+    """The queues this route is judged by; AMQP can't list bindings."""
+    strategy: Strategy | None = None
+    """Which of the queues rules. None: `min` if all say what leads to them, else `sum`."""
+    group_min: Annotated[Whole, Field(ge=0, le=1_000)] = 0
+    """With fewer queues than this that have consumers, nothing is sent; with `min` and `tagged`."""
+    untether: bool = False
+    """Let a queue that is long stuck rest, instead of ruling for ever; with `min` and `tagged`."""
+    policy: Policy = "class_budget"
+    cap: Cap | None = None
+    """A hard limit beside the policy; None: none."""
+    scaling: Scaling | None = None
+    """Whether to tell how many consumers are wanted; None: not."""
+    in_flight_events: Annotated[Count, Field(le=100_000)] = 200
+    """Events sent and not yet confirmed. Larger: more throughput over long links, more latency when saturated."""
+    in_flight_bytes: Annotated[Bytes, Field(ge=1, le=16 * 1024**3)] = 8 * 1024**2
+    """... and their bytes."""
+    declare: bool = False
+    """Declare the exchange (topic, durable) and the queues (durable, bound with `#`) at start."""
+
+    @model_validator(mode="after")
+    def _each_queue_is_named_once(self) -> Self:
+        names = self.queue_names
+        twice = sorted({queue for queue in names if names.count(queue) > 1})
+        if twice:
+            raise ValueError(f"queues: {twice[0]} stands there twice; its messages would count twice")
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_scaled(self) -> Self:
+        if self.scaling is not None and (self.policy != "class_budget" or not self.queues):
+            raise ValueError(
+                "scaling: needs `policy: class_budget` and the route's queues: what is taken is seen there"
+            )
+        if self.scaling is not None and self.judged_by != "sum" and len(self.queues) > 1:
+            raise ValueError(
+                "scaling: counts the consumers of all queues together; give each queue a route, or `strategy: sum`"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_judged_so(self) -> Self:
+        if self.strategy == "tagged" and not any(queue.tag for queue in self.judged):
+            raise ValueError("strategy tagged: no queue has a tag; give one `tag: true`")
+        if self.judged_by not in {"min", "tagged"} and (self.group_min or self.untether):
+            raise ValueError("group_min and untether belong to strategy min or tagged")
+        if self.group_min > len(self.queues):
+            raise ValueError(f"group_min: {self.group_min} of {len(self.queues)} queues can never be there")
+        return self
+
+    @property
+    def judged(self) -> tuple[JudgedQueue, ...]:
+        """The queues, each with what leads to it."""
+        return tuple(JudgedQueue(name=queue) if isinstance(queue, str) else queue for queue in self.queues)
+
+    @property
+    def queue_names(self) -> tuple[str, ...]:
+        """The queues' names."""
+        return tuple(queue if isinstance(queue, str) else queue.name for queue in self.queues)
+
+    @property
+    def judged_by(self) -> Strategy:
+        """The strategy in force: without one, queues of which nobody said what leads to them are taken together."""
+        if self.strategy is not None:
+            return self.strategy
+        is_plain = any(isinstance(queue, str) for queue in self.queues)
+        return "sum" if is_plain and len(self.queues) > 1 else "min"
+
+    def way(self, event_type: str, routing_key: RoutingKey) -> tuple[str, ...]:
+        """Return the queues that events of a type go to; where only their keys decide, all that those may lead to."""
+        return tuple(queue.name for queue in self.judged if queue.takes(event_type, routing_key) is not False)
+
+    @model_validator(mode="after")
+    def _can_be_declared(self) -> Self:
+        if self.declare and any(queue.event_types for queue in self.judged):
+            raise ValueError("declare: bind by routing_keys; which events of a type come, no binding knows")
+        if self.declare and not self.exchange:
+            raise ValueError("the default exchange can't be declared; name an exchange or set `declare: false`")
+        return self
+
+
+class DeadLetter(Part):
+    """Where undeliverable events go, confirmed and persistent, with the reason in their headers."""
+
+    exchange: Annotated[str, Field(max_length=255)] = ""
+    routing_key: ShortText
