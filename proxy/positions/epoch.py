@@ -31,6 +31,8 @@ from proxy.positions.share import Share, Shares
 _say = structlog.get_logger("tidegate.positions")
 
 
+DOUBT = 15.0
+"""Seconds for which a topic is in doubt after a commit without it: brokers may still name what is gone."""
 REPEAT_AFTER = 5.0
 """Seconds after which what is done is committed once more, if an older commit may have come last by then."""
 
@@ -60,6 +62,7 @@ class Epoch:
         self._ending: Shares = {}
         self._repeat_at: float | None = None
         """When everything is to be committed once more."""
+        self._doubtful_until = float("-inf")
         self._leaves_out = False
         """The group did not take all of the last commit."""
         self.shares: Shares = {}
@@ -72,12 +75,15 @@ class Epoch:
         self.shares = shares
         self._membership = membership
         self._repeat_at = None
-        self._leaves_out = False
 
     @property
     def is_left_out(self) -> bool:
-        """Whether the group did not take all of the last commit: what it belongs to may be gone."""
-        return self._leaves_out and bool(self.shares)
+        """Whether the group has lately left something out of a commit: the topic may be gone.
+
+        For a while, owned or not: the group takes the partitions of a topic that is gone away, and brokers may name it
+        for some seconds more.
+        """
+        return asyncio.get_running_loop().time() < self._doubtful_until
 
     async def end(self) -> None:
         """End the epoch: nothing is owned from now on; return after the final commit, or its failure."""
@@ -176,3 +182,5 @@ class Epoch:
             effect = "not committed, tried again; once too much is uncommitted they stand still"
             _say.warning("commit_left_out", partitions=len(partitions), first=str(min(partitions)), effect=effect)
         self._leaves_out = bool(partitions)
+        if partitions:
+            self._doubtful_until = asyncio.get_running_loop().time() + DOUBT

@@ -50,7 +50,10 @@ class KafkaActions(FaultActions):
         await self._play(fault, Trick.PART, frozenset({Api.FETCH, Api.METADATA}), max(0.2, fault.amount))
 
     async def _late_answers(self, fault: Fault) -> None:
-        await self._play(fault, Trick.LATE, None, 0.3)
+        if fault.who % 3:
+            await self._play(fault, Trick.LATE, None, 0.3)
+        else:  # a quota: fetches alone are held back by it
+            await self._play(fault, Trick.THROTTLE, frozenset({Api.FETCH}), 0.3)
 
     async def _mute(self, fault: Fault) -> None:
         await self._play(fault, Trick.MUTE, None, 0.3 * fault.amount)

@@ -225,13 +225,14 @@ async def test_nothing_counts_as_committed_or_pinned_when_the_group_leaves_it_ou
     epoch, coordinator = _epoch(_Owner({}))
     coordinator.unknown = {AT}
     with capture_logs() as said:
+        assert not epoch.is_left_out
         assert await epoch.commit({AT: 109}) == {}
         assert epoch.is_left_out
         await epoch.pin(list(epoch.shares.values()))
         assert not epoch.shares[AT].is_pinned
         coordinator.unknown = set()
         assert await epoch.commit({AT: 109}) == {AT: 110}
-        assert not epoch.is_left_out
+        assert epoch.is_left_out  # for a while: the topic may be gone all the same
         await epoch.pin(list(epoch.shares.values()))
         assert epoch.shares[AT].is_pinned
     assert [entry["event"] for entry in said] == ["commit_left_out"]

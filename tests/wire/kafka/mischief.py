@@ -77,6 +77,8 @@ class Trick(StrEnum):
     """Less than a whole answer: batches that break off, brokers and topics that are not told of."""
     LATE = "late"
     """An answer `seconds` late; what follows on the connection waits for it."""
+    THROTTLE = "throttle"
+    """An answer that tells of a quota: nothing more is read from the connection for `seconds`."""
     MUTE = "mute"
     """The request is carried out and not answered, nor is anything that follows on the connection."""
     HANG_UP = "hang up"

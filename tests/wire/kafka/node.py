@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from math import inf
+from typing import Any
 
 from tests.wire.kafka.answers import Answers
 from tests.wire.kafka.cluster import ScriptedCluster
@@ -87,12 +88,22 @@ class Node:
                 while await reader.read(2**16):
                     pass
                 return
-            if (late := mischief.plays(Trick.LATE, api, self.number)) is not None:
-                await asyncio.sleep(late.seconds)
-            writer.write(written_answer(request, answer))
-            await writer.drain()
+            await self._say(writer, request, answer)
             if login.is_over:
                 return
+
+    async def _say(self, writer: asyncio.StreamWriter, request: Request, answer: dict[str, Any]) -> None:
+        """Write an answer, perhaps late; return when the next request may be read."""
+        mischief = self._cluster.mischief
+        if (late := mischief.plays(Trick.LATE, request.api, self.number)) is not None:
+            await asyncio.sleep(late.seconds)
+        throttle = mischief.plays(Trick.THROTTLE, request.api, self.number) if "throttle_ms" in answer else None
+        if throttle is not None:
+            answer = {**answer, "throttle_ms": round(1000 * throttle.seconds)}
+        writer.write(written_answer(request, answer))
+        await writer.drain()
+        if throttle is not None:
+            await asyncio.sleep(throttle.seconds)
 
 
 class _Login:
