@@ -34,7 +34,7 @@ COOL_SHARE = 0.98
 DRAINING = 1.0
 """Seconds of delay above the threshold at which a cut lands on nothing: the queue is only drained."""
 PROBE = 1.0
-"""Events a second that a cut leaves, so that a route without a depth notices when the broker takes events again."""
+"""Events a second that a cut, and a depth that is lost, leave: so a route that sees nothing does not stand for ever."""
 RESUME_SHARE = 0.25
 """Share of the last good rate to start with after a stop."""
 LONGEST_TICK = 1.0
@@ -76,7 +76,7 @@ class Level:
     bound: float = inf
     """Events a second to which it may grow, as long as nothing would tell of a backlog."""
     held: float = inf
-    """Events a second at most while the depth is not known."""
+    """Events a second at most while the depth is not known; `PROBE` may always go."""
     has_allowance: bool = False
     """Something else bounds what the top level sends between two looks (`allowance`): it needs no rate when cool."""
 
@@ -128,7 +128,7 @@ class Aimd:
         self._resume(level)
         if self.rate == inf and not level.is_hot:
             return False
-        self.rate = min(self.rate, level.held)
+        self.rate = min(self.rate, max(level.held, PROBE))
         if level.is_hot:
             return self._on_hot(level)
         if self._is_top and level.has_allowance and level.sees and level.is_cool:

@@ -367,6 +367,7 @@ MUTATIONS = (
         PATIENCE,
         "            return self.deadline\n",
         "            return 1_000 * self.deadline\n",
+        tests=("tests/unit/publish_lane/test_lane.py",),
     ),
     Mutation(
         "quarantine never ends",
@@ -382,9 +383,9 @@ MUTATIONS = (
     ),
     Mutation(
         "lags wrong",
-        RECORDER,
-        "        done = {flow.partition: flow.watermark.position for flow in assignment.flows()}\n",
-        "        done = {flow.partition: None for flow in assignment.flows()}\n",
+        POSITIONS,
+        "        return {at: max(0, end - heads[at]) for at, end in ends.items()}\n",
+        "        return {at: max(0, end - heads[at]) + 1 for at, end in ends.items()}\n",
     ),
     Mutation(
         "resent counted twice",
@@ -446,6 +447,7 @@ MUTATIONS = (
         BOOKS,
         "        while epoch.letters and epoch.letters[0][0] <= resolved:\n",
         "        while epoch.letters:\n",
+        tests=("tests/unit/recording/test_books.py",),
     ),
     Mutation(
         "delivered events are booked again with every commit",

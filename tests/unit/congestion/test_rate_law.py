@@ -47,6 +47,12 @@ def test_it_does_not_grow_when_nobody_waited_for_it() -> None:
     assert after(law(), replace(CALM, is_used=False), 0.0, 10.0) == 50
 
 
+@pytest.mark.parametrize("held", [0.0, 40.0])
+def test_something_still_goes_when_the_depth_is_lost_while_next_to_nothing_was_taken(held: float) -> None:
+    blind = replace(CALM, sees=False, held=held)
+    assert after(law(), blind, 0.0, 10.0) == max(PROBE, held)
+
+
 def test_it_does_not_grow_when_something_needed_is_unknown() -> None:
     assert after(law(), replace(CALM, sees=False), 0.0, 10.0) == 50
 
