@@ -288,6 +288,7 @@ MUTATIONS = (
         ASSIGNMENT,
         "            self.listeners[flow.partition.topic].let_go([flow])\n",
         "            pass\n",
+        tests=("tests/unit/bridge/test_assignment.py", "tests/unit/bridge/test_listener.py"),
     ),
     Mutation(
         "pause lost on rebalance",
