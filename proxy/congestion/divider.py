@@ -7,13 +7,11 @@ that a tier's limit binds it and everything below, and nothing above. A token is
 byte.
 """
 
-from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from math import ceil, floor, inf
 
-PERIOD = 0.01
-"""Seconds between two refills."""
+from proxy.congestion.pools import PERIOD, Pool, Ticket, Tier, Trickle
+
 LONGEST_STALL = 60.0
 """Seconds of refills that one call makes up for while requests wait; a process frozen for longer loses the rest."""
 _DUST = 1e-9
@@ -22,54 +20,6 @@ _DUST = 1e-9
 
 class FullError(Exception):
     """As many requests wait as may."""
-
-
-@dataclass(slots=True, eq=False)
-class Ticket:
-    """One request for tokens."""
-
-    tier: int
-    size: float
-    reserve: float = 0.0
-    """Tokens set aside for it so far."""
-    granted: bool = False
-
-
-@dataclass(slots=True)
-class _Pool:
-    rate: float
-    """Tokens a second; infinite: no limit."""
-    burst: float
-    balance: float
-
-    def refill(self, periods: int) -> None:
-        if self.rate != inf and self.balance < self.burst:
-            self.balance = min(self.burst, self.balance + periods * self.rate * PERIOD)
-
-    def take(self, size: float) -> None:
-        if self.rate != inf:
-            # Never up: a debt may be larger where a size was estimated too small.
-            self.balance = min(self.balance, max(-self.burst, self.balance - size))
-
-    def give(self, size: float) -> None:
-        # Beyond the burst, too: it was waited for, refill by refill, and would be lost to the rate.
-        if self.rate != inf:
-            self.balance += size
-
-
-@dataclass(slots=True)
-class _Trickle:
-    """What the lowest tier as a whole gets at least, whoever waits above it."""
-
-    rate: float = 0.0
-    burst: float = 0.0
-    balance: float = 0.0
-
-
-@dataclass(slots=True)
-class _Tier:
-    waiting: deque[Ticket] = field(default_factory=deque)
-    has_waited: bool = False
 
 
 class Divider:
@@ -82,9 +32,9 @@ class Divider:
         self, *, tiers: int, pools: int = 1, strict: bool = False, most_waiting: int = 100_000, now: float = 0.0
     ) -> None:
         assert pools in {1, tiers}
-        self._pools = [_Pool(inf, inf, 0.0) for _ in range(pools)]
-        self._trickle = _Trickle()
-        self._tiers = [_Tier() for _ in range(tiers)]
+        self._pools = [Pool(inf, inf, 0.0) for _ in range(pools)]
+        self._trickle = Trickle()
+        self._tiers = [Tier() for _ in range(tiers)]
         self._counts = [[tier <= pool for tier in range(tiers)] for pool in range(pools)]
         if pools == 1:
             self._counts = [[True] * tiers]
@@ -254,7 +204,7 @@ class Divider:
         counts = self._counts[self._pool_of(tier)]
         return any(counts[above] and place.waiting for above, place in enumerate(self._tiers[:tier]))
 
-    def _counting(self, tier: int) -> Iterator[_Pool]:
+    def _counting(self, tier: int) -> Iterator[Pool]:
         """Yield the pools that count the tier."""
         return (pool for pool, counts in zip(self._pools, self._counts, strict=True) if counts[tier])
 
@@ -296,7 +246,7 @@ class Divider:
             if head.reserve >= head.size - _DUST:
                 self._grant(place, granted)
 
-    def _grant(self, place: _Tier, granted: list[Ticket]) -> None:
+    def _grant(self, place: Tier, granted: list[Ticket]) -> None:
         head = place.waiting.popleft()
         self._waiting -= 1
         head.granted = True

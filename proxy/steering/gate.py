@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from proxy.congestion.divider import Divider, Ticket
+from proxy.congestion.divider import Divider
+from proxy.congestion.pools import Ticket
 
 LONGEST_WAIT = 10.0
 """Seconds after which the divider is asked even if nothing is due: what it sets aside meanwhile is counted in time."""

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.congestion.divider import Divider, Ticket
+from proxy.congestion.divider import Divider
+from proxy.congestion.pools import Ticket
 
 RATE, BURST = 100.0, 7.0
 _steps = st.lists(

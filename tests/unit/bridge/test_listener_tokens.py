@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from proxy.bridge.throttle import OpenThrottle, Throttle
-from proxy.congestion.divider import Divider, _Pool
+from proxy.congestion.divider import Divider
+from proxy.congestion.pools import Pool
 from proxy.errors import LogError
 from proxy.model import Outcome, Reason
 from proxy.steering.budgeted import BudgetedThrottle, CappedThrottle, Tiers
@@ -41,7 +42,7 @@ def told(story: Callable[[World, Gate], Awaitable[None]], *, capped: bool = Fals
     lived(with_gate, throttle=throttle, **traits)
 
 
-def pool_of(gate: Gate) -> _Pool:
+def pool_of(gate: Gate) -> Pool:
     """Return the pool that binds the world's type, a P2."""
     return gate._divider._pools[gate._divider._pool_of(1)]
 

@@ -5,7 +5,8 @@ from math import inf, sin, tau
 
 import pytest
 
-from proxy.congestion.divider import PERIOD, Divider, FullError, Ticket
+from proxy.congestion.divider import Divider, FullError
+from proxy.congestion.pools import PERIOD, Ticket
 
 REFILL = 10.0
 """Tokens of one refill at the rate below."""

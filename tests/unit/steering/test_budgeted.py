@@ -9,7 +9,8 @@ from random import Random
 import pytest
 
 from proxy.bridge.throttle import OpenThrottle, Throttle
-from proxy.congestion.divider import PERIOD, Divider
+from proxy.congestion.divider import Divider
+from proxy.congestion.pools import PERIOD
 from proxy.simulation import virtual_time
 from proxy.steering.budgeted import AGAIN_PATIENCE, BudgetedThrottle, CappedThrottle, Tiers, pass_in_time
 from proxy.steering.gate import Gate

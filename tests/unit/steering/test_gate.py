@@ -6,7 +6,8 @@ from math import inf
 
 import pytest
 
-from proxy.congestion.divider import PERIOD, Divider
+from proxy.congestion.divider import Divider
+from proxy.congestion.pools import PERIOD
 from proxy.simulation import virtual_time
 from proxy.steering.gate import Gate
 

@@ -1,0 +1,63 @@
+"""What a divider counts with: pools of tokens, tiers of requests."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from math import inf
+
+PERIOD = 0.01
+"""Seconds between two refills."""
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """One request for tokens."""
+
+    tier: int
+    size: float
+    reserve: float = 0.0
+    """Tokens set aside for it so far."""
+    granted: bool = False
+
+
+@dataclass(slots=True)
+class Pool:
+    """A bucket of tokens."""
+
+    rate: float
+    """Tokens a second; infinite: no limit."""
+    burst: float
+    balance: float
+
+    def refill(self, periods: int) -> None:
+        """Add what so many periods bring, up to the burst."""
+        if self.rate != inf and self.balance < self.burst:
+            self.balance = min(self.burst, self.balance + periods * self.rate * PERIOD)
+
+    def take(self, size: float) -> None:
+        """Subtract tokens, down to a debt of the burst."""
+        if self.rate != inf:
+            # Never up: a debt may be larger where a size was estimated too small.
+            self.balance = min(self.balance, max(-self.burst, self.balance - size))
+
+    def give(self, size: float) -> None:
+        """Add tokens that were not used."""
+        # Beyond the burst, too: it was waited for, refill by refill, and would be lost to the rate.
+        if self.rate != inf:
+            self.balance += size
+
+
+@dataclass(slots=True)
+class Trickle:
+    """What the lowest tier as a whole gets at least, whoever waits above it."""
+
+    rate: float = 0.0
+    burst: float = 0.0
+    balance: float = 0.0
+
+
+@dataclass(slots=True)
+class Tier:
+    """The requests of one tier, in the order of their arrival."""
+
+    waiting: deque[Ticket] = field(default_factory=deque)
+    has_waited: bool = False
