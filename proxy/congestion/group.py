@@ -83,7 +83,11 @@ class Group:
         present = [view for view in views if now - self._members[view.name].seen <= LEAVES_AFTER]
         if self._rules.untether:
             for view in views:
-                self._step(now, view, present)
+                if view in present:
+                    self._step(now, view, present)
+                else:  # it has left; if it comes back it begins anew
+                    member = self._members[view.name]
+                    member.state, member.stuck_since = Tether.ACTIVE, None
         eligible = [view for view in views if self._is_eligible(view)]
         there = [view for view in present if self._is_eligible(view)]
         counted = [view for view in there if self._members[view.name].state is not Tether.RESTING]

@@ -19,7 +19,7 @@ SEEDS = 1_000
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def command(*arguments: str, seconds: float = 550, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "tests.histories", *arguments],
         env=os.environ | environment,
@@ -27,7 +27,7 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         check=False,
         capture_output=True,
         text=True,
-        timeout=550,
+        timeout=seconds,
     )
 
 
