@@ -128,6 +128,7 @@ class KafkaLog:
         if self._stopped:
             raise LogError("the log has been left")
         survey = await self._inquiry.survey(wanted)
+        self._positions.note_missing(survey.missing)
         dropped, self._dropped = frozenset(self._dropped & survey.readable), set()
         return Survey(survey.readable - dropped, survey.missing, survey.refused | (dropped & set(wanted)))
 

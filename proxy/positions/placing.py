@@ -1,7 +1,7 @@
 """Where reading a partition begins, and where it goes on when the log has changed under its reader."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import structlog
 
@@ -49,7 +49,8 @@ class Placing:
         self._ids: dict[Partition, str] = {}
         """Of the logs that this process has begun to read, also those that are gone by now."""
         self._begun: set[str] = set()
-        """Topics that the group has begun to read, as far as this replica knows: also those that are gone by now."""
+        """Topics of which nothing is to be skipped: the group has begun to read them, as far as this replica knows, also
+        those that are gone by now, or they did not exist when this replica first asked for them."""
         match settings.start:
             case "earliest":
                 self._start = EARLIEST
@@ -58,6 +59,11 @@ class Placing:
             case "timestamp":
                 assert settings.start_timestamp is not None
                 self._start = round(settings.start_timestamp.timestamp() * 1000)
+
+    def note_missing(self, topics: Iterable[str]) -> None:
+        """Begin these at their first offsets once they exist, where reading was to begin at the end: all is new then."""
+        if self._start == LATEST:
+            self._begun.update(topics)
 
     def hold(self, share: Share) -> None:
         """Read nothing from the share until it is placed."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 from proxy.bridge.event_log import Extent, PartitionOwner
 from proxy.errors import LogError
@@ -65,6 +65,10 @@ class Positions:
     async def repeat(self) -> None:
         """Commit once more what is done, if an older commit may have come last. Raises `LogError`."""
         await self._epoch.repeat(is_last=True)
+
+    def note_missing(self, topics: Iterable[str]) -> None:
+        """Note that the log does not have these topics: nothing of them is skipped once it has."""
+        self._placing.note_missing(topics)
 
     def drop(self) -> None:
         """End the epoch without a word: this replica has left the log."""

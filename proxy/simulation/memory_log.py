@@ -54,9 +54,11 @@ class MemoryLog:
         """Tell of the topics as they are."""
         await self._offsets.ask()
         topics = {partition.topic for partition in self._cluster.tracks}
+        missing = frozenset(set(wanted) - topics)
+        self.positions.note_missing(missing)
         return Survey(
             readable=frozenset(topics - self._cluster.refused),
-            missing=frozenset(set(wanted) - topics),
+            missing=missing,
             refused=frozenset(set(wanted) & topics & self._cluster.refused),
         )
 

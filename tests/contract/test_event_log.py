@@ -553,6 +553,20 @@ class EventLogContract:
         await receive(log, owner, 10)
         assert owner.values(Partition(topic, 0)) == new
 
+    async def test_nothing_is_passed_over_when_a_named_topic_is_created_late_and_reading_starts_at_the_latest(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        other = f"{topic}.other"
+        await world.create(other)
+        log, owner = await join(start="latest", topics=frozenset({other}))
+        await assigned(log, owner)
+        assert (await log.survey([topic])).missing == {topic}
+        await world.create(topic)
+        await world.produce(topic, numbered(10))
+        await log.subscribe(frozenset({topic, other}))
+        await receive(log, owner, 10)
+        assert owner.values(Partition(topic, 0)) == numbered(10)
+
     async def test_progress_tells_what_others_commit_in_whatever_topics_when_they_share_the_group(
         self, world: World, topic: str, join: Join
     ) -> None:
