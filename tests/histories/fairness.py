@@ -4,7 +4,7 @@ Counted is what passes a request that waits at an open lane for its slots, and o
 not here, who is in quarantine goes another way.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from proxy.bridge.broker import Batch
@@ -43,7 +43,9 @@ class Fairness:
         self._passed: dict[int, float] = {}
         """By class that waits: events of classes above that have passed it and that it has not had its share of."""
         self.waiting: dict[str, Waiter] = {}
-        """By topic."""
+        """By topic: those whose call has not returned."""
+        self.is_in_line: Callable[[str], bool] = lambda _: True
+        """Whether a topic has a request in the line; one whose last event was just refused has none any more."""
 
     async def publish(self, lane: PublishLane, batches: Sequence[Batch]) -> None:
         """Hand batches of one type on, and let it be seen how long they wait."""
@@ -71,15 +73,16 @@ class Fairness:
         rank = self._ranks[topic]
         if rank in self._passed:
             self._passed[rank] = max(0.0, self._passed[rank] - events / self._share(rank))
+        in_line = [waiter for waiter in self.waiting.values() if self.is_in_line(waiter.topic)]
         for waiter in self.waiting.values():
-            if waiter.topic == topic:
+            if waiter.topic == topic or waiter not in in_line:
                 waiter.beside = 0
             elif waiter.rank == rank:
                 waiter.beside += events
                 most = sum(self._turns[one] for one, of in self._ranks.items() if of == rank and one != waiter.topic)
                 if waiter.beside > most:
                     return f"{waiter.beside} events of its class pass {waiter.topic} at the lane, at most {most} may"
-        for below in {waiter.rank for waiter in self.waiting.values() if waiter.rank > rank}:
+        for below in {waiter.rank for waiter in in_line if waiter.rank > rank}:
             passed = self._passed[below] = self._passed.get(below, 0.0) + events
             most_above = 1 / self._share(below) + self._window
             if passed > most_above:

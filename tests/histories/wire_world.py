@@ -165,6 +165,7 @@ class WatchedRabbit(RabbitBroker):
         watched: Any = WatchedConnector(connector, name, self._witness, fairness)
         lane: Any = super()._made(name, watched, **window)
         watched.is_suspected = lane._quarantine.__contains__
+        fairness.is_in_line = lambda topic: bool(lane._quarantine.line.of(topic))
         lane.publish = partial(fairness.publish, lane)
         made: PublishLane = lane
         return made
