@@ -49,7 +49,8 @@ def excess(world: KafkaWorld, replica: Replica) -> Iterator[str]:
     plan = world.plan
     assert plan.wire is not None
     lanes, routes, nodes = len(set(plan.lanes.values())), len(plan.lanes), plan.wire.kafka_nodes
-    links = Counter(link.at.split("-")[0] for link in world.network.links if link.process == replica.name)
+    ours = (link for link in world.network.links if link.process == replica.name and not link.inward.source.is_gone)
+    links = Counter(link.at.split("-")[0] for link in ours)
     rabbit, kafka = lanes + _BESIDE, 2 * _CLIENTS * nodes
     for kind, most in (("rabbit", rabbit), ("kafka", kafka)):
         if links[kind] > most:

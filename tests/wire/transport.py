@@ -123,7 +123,7 @@ class Way:
 
 
 class Link:
-    """One connection; made when it is established."""
+    """One connection; made when it is established. `inward` leads from whoever connected."""
 
     def __init__(self, network: "Network", at: str, process: str) -> None:
         self.at = at
