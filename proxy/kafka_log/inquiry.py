@@ -37,6 +37,8 @@ class Inquiry:
         self._isolation = _COMMITTED if settings.isolation_level == "read_committed" else _UNCOMMITTED
         self._reach = reach
         self._topics: set[str] = set()
+        """Of which the client has been told to know the leaders."""
+        self._learning = asyncio.Lock()
 
     async def survey(self, wanted: Collection[str]) -> Survey:
         """Ask for all topics, then by name for those wanted that are not among them."""
@@ -119,6 +121,10 @@ class Inquiry:
         return found
 
     async def _know(self, topics: set[str]) -> None:
-        if not topics <= self._topics:
-            self._topics |= topics
-            await self._client.set_topics(self._topics)
+        """Have the client know the topics' leaders; who asks second waits as well."""
+        if topics <= self._topics:
+            return
+        async with self._learning:
+            if not topics <= self._topics:
+                await self._client.set_topics(self._topics | topics)
+                self._topics |= topics

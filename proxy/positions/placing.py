@@ -48,6 +48,8 @@ class Placing:
         self._looks = Looks()
         self._ids: dict[Partition, str] = {}
         """Of the logs that this process has begun to read, also those that are gone by now."""
+        self._noticed: dict[Partition, tuple[str, float]] = {}
+        """The id of a log that has another's name, and when it was first told, by the loop's clock in seconds."""
         self._begun: set[str] = set()
         """Topics of which nothing is to be skipped: the group has begun to read them, as far as this replica knows, also
         those that are gone by now, or they did not exist when this replica first asked for them."""
@@ -136,12 +138,21 @@ class Placing:
             self._return(share)
         elif told != share.successor:
             share.successor = told
-            share.noticed_at = asyncio.get_running_loop().time()
+            share.noticed_at = self._first_told(share.partition, told)
             self.hold(share)
             self._fetches.seek(share.partition, _NOWHERE)  # so that an answer still on its way is dropped
 
+    def _first_told(self, partition: Partition, topic_id: str) -> float:
+        """Return since when the partition's topic is told to be another; a rebalance does not begin it anew."""
+        known, since = self._noticed.get(partition, ("", 0.0))
+        if known != topic_id:
+            since = asyncio.get_running_loop().time()
+            self._noticed[partition] = topic_id, since
+        return since
+
     def _return(self, share: Share) -> None:
         """Go on in the log of ours if another was said to have its name: a broker was behind the others."""
+        self._noticed.pop(share.partition, None)
         if share.successor:
             share.successor = ""
             if share.began is not None and share.unavailable is None:

@@ -42,6 +42,8 @@ class Positions:
         self._placing = Placing(settings, fetches, offsets, group, owner)
         self._epoch = Epoch(fetches, group, self._placing, owner, on_refused=on_refused, is_urgent=is_urgent)
         self._attention = asyncio.Event()
+        self._begun = asyncio.Event()
+        """An epoch has begun since `keep` last looked."""
 
     @property
     def shares(self) -> Shares:
@@ -56,6 +58,7 @@ class Positions:
     def begin(self, partitions: Collection[Partition], membership: Membership) -> None:
         """Begin an epoch: the group has given these partitions to this member."""
         self._epoch.begin(partitions, membership)
+        self._begun.set()
         self.attend_soon()
 
     async def end(self) -> None:
@@ -140,7 +143,7 @@ class Positions:
         self._attention.set()
 
     async def keep(self, beforehand: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Place and pin what is new, until cancelled; tried again for as long as it takes.
+        """Place and pin what is new, until cancelled; tried again for as long as it takes, at once for a new epoch.
 
         With nothing to do it still looks for topics that were made anew, some of them each time. `beforehand` is
         awaited first, each time; a `LogError` of it, too, is tried again.
@@ -151,6 +154,7 @@ class Positions:
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._attention.wait()
             self._attention.clear()
+            self._begun.clear()
             try:
                 if beforehand is not None:
                     await beforehand()
@@ -161,8 +165,10 @@ class Positions:
                 pause = FIRST_PAUSE
             else:
                 self._attention.set()
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._begun.wait()
+                pause = FIRST_PAUSE if self._begun.is_set() else min(2 * pause, LONGEST_PAUSE)
 
     async def _attend(self) -> bool:
         """Place and pin once; return whether nothing is left to do but to look again."""

@@ -86,6 +86,18 @@ async def test_partitions_are_left_out_and_looked_up_when_their_leader_is_gone_o
     assert client.refreshed == 2, "for the one without a leader and the one whose leader is another now"
 
 
+async def test_a_second_question_waits_too_when_the_first_has_the_leaders_looked_up() -> None:
+    leaders: dict[Partition, int | None] = {ONE: None}
+
+    class Learning(Client):
+        async def set_topics(self, topics: set[str]) -> None:
+            await asyncio.sleep(0)
+            leaders[ONE] = 1
+
+    client = inquiry(Learning(lambda _: offsets((ONE, 0, 70)), leaders))
+    assert await asyncio.gather(client.offsets({ONE: LATEST}), client.ends([ONE])) == [{ONE: 70}, {ONE: 70}]
+
+
 async def test_a_partition_is_left_out_without_looking_up_when_its_error_is_another() -> None:
     refused = errors.TopicAuthorizationFailedError.errno
     client = Client(lambda _: offsets((ONE, 0, 70), (TWO, refused, -1)), {ONE: 1, TWO: 1})

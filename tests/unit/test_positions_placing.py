@@ -1,19 +1,24 @@
 """Where reading goes on when the log has changed under an epoch."""
 
+import asyncio
 from collections.abc import Collection, Mapping
 
 import pytest
 from structlog.testing import capture_logs
 
 from proxy.bridge.event_log import Beginning
+from proxy.errors import LogError
 from proxy.model import Partition, Position
 from proxy.positions.identity import Committed
 from proxy.positions.placing import SETTLE_SECONDS, Placing
-from proxy.positions.port import EARLIEST
+from proxy.positions.port import EARLIEST, Membership
+from proxy.positions.positions import FIRST_PAUSE, LONGEST_PAUSE, Positions
 from proxy.positions.share import Share
 from proxy.settings import LogSettings
+from proxy.simulation import virtual_time
 
 AT = Partition("orders", 0)
+SETTINGS = LogSettings(hosts=["h:1"], group="g")
 
 
 class Log:
@@ -132,8 +137,7 @@ async def test_a_new_epoch_begins_when_the_id_changed_although_the_offset_is_the
 
 async def test_it_is_said_that_a_log_began_anew_when_the_group_was_without_its_topic_in_between() -> None:
     log = Log(first=0, end=90)
-    chosen = LogSettings.model_validate({"hosts": ["h:1"], "group": "g"})
-    placing = Placing(chosen, log, log, log, log)  # type: ignore[arg-type]
+    placing = Placing(SETTINGS, log, log, log, log)  # type: ignore[arg-type]
     with capture_logs() as said:
         for log.ids in ({"orders": "one"}, {"orders": "one"}, {"orders": "two"}, {"orders": "two"}):
             shares = {
@@ -141,6 +145,45 @@ async def test_it_is_said_that_a_log_began_anew_when_the_group_was_without_its_t
             }  # a new epoch; Kafka forgets what was committed in a topic deleted
             assert await placing.attend(lambda shares=shares: shares)  # type: ignore[misc]
     assert [(entry["event"], entry["topic_id"]) for entry in said] == [("log_restarted", "two")]
+
+
+async def test_a_new_log_has_settled_when_it_was_noticed_before_a_rebalance() -> None:
+    log = Log(first=0, end=90)
+    placing = Placing(SETTINGS, log, log, log, log)  # type: ignore[arg-type]
+    log.ids, log.group = {"orders": "two"}, {AT: Committed(50, "one")}
+
+    async def noticed_at() -> float:
+        shares = {AT: Share(AT, is_paused=False)}
+        assert not await placing.attend(lambda: shares)
+        return shares[AT].noticed_at
+
+    first = await noticed_at()
+    assert await noticed_at() == first
+
+
+def test_a_new_epoch_is_placed_at_once_when_the_log_has_not_answered_for_long() -> None:
+    log = Log(first=0, end=90)
+    answering = log.topic_ids
+
+    async def silent(_: Collection[str]) -> dict[str, str]:
+        raise LogError("no answer")
+
+    async def placed() -> None:
+        loop = asyncio.get_running_loop()
+        positions = Positions(SETTINGS, log, log, log, log)  # type: ignore[arg-type]
+        keeper = asyncio.create_task(positions.keep())
+        log.topic_ids = silent  # type: ignore[method-assign]
+        positions.begin([AT], Membership(1, "m"))
+        await asyncio.sleep(10 * LONGEST_PAUSE)
+        log.topic_ids = answering  # type: ignore[method-assign]
+        began = loop.time()
+        positions.begin([AT], Membership(2, "m"))
+        while not log.flowing:
+            await asyncio.sleep(FIRST_PAUSE / 10)
+        assert loop.time() - began < FIRST_PAUSE
+        keeper.cancel()
+
+    virtual_time.run(placed())
 
 
 async def test_a_truncation_is_none_when_the_topic_was_made_anew() -> None:
