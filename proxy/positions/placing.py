@@ -51,8 +51,8 @@ class Placing:
         self._noticed: dict[Partition, tuple[str, float]] = {}
         """The id of a log that has another's name, and when it was first told, by the loop's clock in seconds."""
         self._begun: set[str] = set()
-        """Topics of which nothing is to be skipped: the group has begun to read them, as far as this replica knows, also
-        those that are gone by now, or they did not exist when this replica first asked for them."""
+        """Topics of which nothing is to be skipped, also those that are gone by now: the group has begun to read them,
+        as far as this replica knows, or they did not exist when it first asked for them."""
         match settings.start:
             case "earliest":
                 self._start = EARLIEST
@@ -63,7 +63,7 @@ class Placing:
                 self._start = round(settings.start_timestamp.timestamp() * 1000)
 
     def note_missing(self, topics: Iterable[str]) -> None:
-        """Begin these at their first offsets once they exist, where reading was to begin at the end: all is new then."""
+        """Begin these at their first offsets once they exist, where reading was to begin at the end: all is new."""
         if self._start == LATEST:
             self._begun.update(topics)
 

@@ -84,8 +84,8 @@ class Epoch:
             self._parked.discard(sequence)
             since = max(record.moment, self._letters_refused)
             # Without an order, what went to the lane before the letter was refused may still be written after it.
-            is_ordered = self.order is not Order.NONE
-            if is_ordered and any(one.state is State.CONFIRMED and one.written > since for one in self._records.values()):
+            passed = any(one.state is State.CONFIRMED and one.written > since for one in self._records.values())
+            if passed and self.order is not Order.NONE:
                 yield f"{fact} is taken back from the dead letters although its partition has gone on past it"
         elif record is not None and record.state is not State.FAILED:
             yield f"{fact} is written again although it is {record.state.name.lower()}"

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.congestion.group import LEAVES_AFTER, RESTS_FOR, STUCK_FOR, Group, Rules, Tether
-from proxy.congestion.receiver import View
+from tests.support.queue_views import HIGHEST, view
 
-HIGHEST = 0.5
 NAMES = ("one", "two", "three")
 NEXT = {
     Tether.ACTIVE: (Tether.LINGER, STUCK_FOR),
@@ -19,27 +18,6 @@ delays = st.sampled_from([0.0, 0.05, 0.2, 0.44, 1.0, inf, None])
 steps = st.lists(
     st.tuples(st.floats(0.05, 6.0), st.tuples(*[st.tuples(delays, st.integers(0, 2)) for _ in NAMES])), max_size=40
 )
-
-
-def view(name: str, delay: float | None, consumers: int) -> View:
-    return View(
-        name=name,
-        is_known=delay is not None,
-        estimate=None,
-        delay=delay,
-        limits=(HIGHEST, 0.08),
-        share=1.0,
-        held=inf,
-        feeds=(True, True),
-        ready=10,
-        consumers=consumers,
-        is_left=False,
-        unacked=None,
-        unacked_growing=False,
-        knows_others=True,
-        empty_for=None,
-        empty_since_last=0.0,
-    )
 
 
 @given(strategy=st.sampled_from(["min", "max", "tagged"]), untether=st.booleans(), steps=steps)

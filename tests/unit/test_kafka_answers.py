@@ -92,7 +92,7 @@ async def test_a_second_question_waits_too_when_the_first_has_the_leaders_looked
     class Learning(Client):
         async def set_topics(self, topics: set[str]) -> None:
             await asyncio.sleep(0)
-            leaders[ONE] = 1
+            leaders[ONE] = len(topics)
 
     client = inquiry(Learning(lambda _: offsets((ONE, 0, 70)), leaders))
     assert await asyncio.gather(client.offsets({ONE: LATEST}), client.ends([ONE])) == [{ONE: 70}, {ONE: 70}]

@@ -173,7 +173,8 @@ def test_a_probe_gets_in_when_others_hold_more_connections_than_there_are_descri
     with running(config) as process:
         until(lambda: answers(port))
         idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(300)]
-        until(lambda: answers(port))
-        until(lambda: len(list(Path(f"/proc/{process.pid}/fd").iterdir())) < 120)
+        assert until(lambda: answers(port))
+        assert until(lambda: len(list(Path(f"/proc/{process.pid}/fd").iterdir())) < 120)
+        assert process.poll() is None
         for connection in idle:
             connection.close()

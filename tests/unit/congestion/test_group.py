@@ -6,30 +6,9 @@ import pytest
 
 from proxy.congestion.group import LEAVES_AFTER, RESTS_FOR, STUCK_FOR, Counted, Group, Rules, Tether
 from proxy.congestion.receiver import View
+from tests.support.queue_views import HIGHEST, view
 
-HIGHEST = 0.5
 TICK = 0.05
-
-
-def view(name: str, delay: float | None = 0.0, consumers: int = 4, *, feeds: tuple[bool, ...] = (True, True)) -> View:
-    return View(
-        name=name,
-        is_known=delay is not None,
-        estimate=None,
-        delay=delay,
-        limits=(0.5, 0.08),
-        share=1.0,
-        held=inf,
-        feeds=feeds,
-        ready=10,
-        consumers=consumers,
-        is_left=False,
-        unacked=None,
-        unacked_growing=False,
-        knows_others=True,
-        empty_for=None,
-        empty_since_last=0.0,
-    )
 
 
 def count(group: Group, seconds: float, views: list[View], start: float = 100.0) -> Counted:
