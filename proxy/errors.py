@@ -11,6 +11,10 @@
 Overload is no error: it is an `Outcome` (see `model`).
 """
 
+from collections.abc import Iterator
+
+_MOST_CAUSES = 16
+
 
 class TidegateError(Exception):
     """What Tidegate itself raises; the message names the place and the remedy."""
@@ -42,3 +46,13 @@ class RefusedLoginError(TidegateError):
 
 class SecretError(TidegateError):
     """A certificate, a password or a token can't be had for now; the message quotes none."""
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and those behind it, 16 at most: some that clients raise are in the end their own cause."""
+    one: BaseException | None = error
+    for _ in range(_MOST_CAUSES):
+        if one is None:
+            return
+        yield one
+        one = one.__cause__ or one.__context__

@@ -1,12 +1,10 @@
 """How failures of the log are told to people, with the setting to look at where it may be the cause."""
 
 import ssl
-from collections.abc import Iterator
 
 from aiokafka import errors
 
-_CAUSES = 16
-"""Errors behind an error that are looked at."""
+from proxy.errors import causes
 
 
 def failure(error: BaseException) -> str:
@@ -19,7 +17,7 @@ def failure(error: BaseException) -> str:
 def unreached(error: BaseException, protocol: str) -> str:
     """Return why the log can't be reached; `protocol` is that of `log.security`."""
     words = failure(error)
-    found = list(_behind(error))
+    found = list(causes(error))
     if any(isinstance(one, (ConnectionRefusedError, TimeoutError)) for one in found):
         return words
     if protocol.endswith("SSL") and any(isinstance(one, (ssl.SSLError, ConnectionError)) for one in found):
@@ -44,12 +42,3 @@ def misfit(error: errors.KafkaError) -> str:
             )
         case _:
             return f"log.group: the brokers refuse this name: {error}"
-
-
-def _behind(error: BaseException) -> Iterator[BaseException]:
-    one: BaseException | None = error
-    for _ in range(_CAUSES):  # some errors are in the end their own cause
-        if one is None:
-            return
-        yield one
-        one = one.__cause__ or one.__context__

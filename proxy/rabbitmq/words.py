@@ -7,17 +7,14 @@ from collections.abc import Iterator
 
 from aiormq.exceptions import AMQPError
 
-from proxy.errors import BrokerError
-
-_CAUSES = 16
-"""Errors behind an error that are looked at."""
+from proxy.errors import BrokerError, causes
 
 
 def cause(error: BaseException | None) -> str:
     """Return in a few words why a connection ended or was refused."""
     if error is None or isinstance(error, (asyncio.CancelledError, StopAsyncIteration)):
         return "connection closed"
-    if any(isinstance(one, ssl.SSLError) and one.reason == "WRONG_VERSION_NUMBER" for one in behind(error)):
+    if any(isinstance(one, ssl.SSLError) and one.reason == "WRONG_VERSION_NUMBER" for one in causes(error)):
         return "it answers without TLS; see broker.tls, and the ports in broker.hosts"
     return " ".join(str(argument) for argument in error.args) or type(error).__name__
 
@@ -39,19 +36,9 @@ def speaking(host: str) -> Iterator[None]:
 
 def tls_failure(error: BaseException) -> str | None:
     """Return what OpenSSL says if a connection failed over a certificate, theirs or ours."""
-    for one in behind(error):
+    for one in causes(error):
         if isinstance(one, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted: {one.verify_message}"
         if isinstance(one, ssl.SSLError) and "ALERT" in (one.reason or ""):
             return f"it refuses our certificate, or that we show none: {one.reason}"
     return None
-
-
-def behind(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and those that caused it: the client raises some that are in the end their own cause."""
-    one: BaseException | None = error
-    for _ in range(_CAUSES):
-        if one is None:
-            return
-        yield one
-        one = one.__cause__ or one.__context__

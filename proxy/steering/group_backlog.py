@@ -4,7 +4,7 @@ Asked of the log, so that every replica gets the same answer and one that owns n
 """
 
 import asyncio
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from math import inf
@@ -15,13 +15,14 @@ from proxy.bridge.event_log import EventLog, Extent
 from proxy.errors import LogError
 from proxy.model import Partition
 from proxy.settings import EventType
+from proxy.steering.rates import Rates
 
 _say = structlog.get_logger("tidegate.backlog")
 
 INTERVAL = 5.0
 """Seconds between two questions; one has all offsets of the group and all ends in its answers."""
-WINDOW = 10.0
-"""Seconds over which the demand is taken."""
+WINDOW = 2.5 * INTERVAL
+"""Seconds over which the demand is taken: two intervals."""
 STALE_AFTER = 4 * INTERVAL
 """An answer older than so many seconds says nothing any more."""
 
@@ -46,26 +47,23 @@ class GroupBacklog:
         """Make one; `type_of` names the event type of a topic, None for one that belongs to none."""
         self._type_of = type_of
         self._last: Mapping[Partition, Extent] = {}
-        self._came: defaultdict[str, int] = defaultdict(int)
-        """Events that came since the beginning, by topic."""
-        self._history: deque[tuple[float, dict[str, int]]] = deque()
+        self._demands: Rates[str] = Rates(WINDOW, STALE_AFTER)
+        """By topic."""
 
     def add(self, now: float, extents: Mapping[Partition, Extent]) -> None:
-        """Take a sample; `now` must not fall."""
+        """Take a sample; `now` must grow."""
         for partition, extent in extents.items():
             before = self._last.get(partition)
             if before is not None:
-                self._came[partition.topic] += max(0, extent.end - before.end)
+                self._demands.count(partition.topic, extent.end - before.end)
         self._last = extents
-        self._history.append((now, dict(self._came)))
-        while len(self._history) > 2 and self._history[1][0] <= now - WINDOW:  # noqa: PLR2004 -- both ends
-            self._history.popleft()
+        self._demands.sample(now)
 
     def classes(self, now: float) -> dict[tuple[str, str], ClassBacklog] | None:
         """Return backlogs by route and class; None if they are not known: fewer than two samples, or old ones."""
-        if len(self._history) < 2 or now - self._history[-1][0] > STALE_AFTER:  # noqa: PLR2004
+        demands = self._demands.last
+        if demands is None or self._demands.is_stale(now):
             return None
-        (since, before), (until, after) = self._history[0], self._history[-1]
         lags: defaultdict[str, int] = defaultdict(int)
         for partition, extent in self._last.items():
             lags[partition.topic] += extent.end - extent.committed
@@ -73,7 +71,7 @@ class GroupBacklog:
         for topic, lag in lags.items():
             kind = self._type_of(topic)
             if kind is not None:
-                came = (after.get(topic, 0) - before.get(topic, 0)) / (until - since)
+                came = demands.get(topic, 0.0)
                 of_class = found[kind.route, kind.priority]
                 # What is older than `max_age` is not sent: at most what came within it can be.
                 of_class.lag += lag if kind.max_age is None else min(lag, came * kind.max_age)

@@ -5,7 +5,6 @@ its own confirms at once; of the others it sees only committed offsets, a commit
 """
 
 import asyncio
-from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 
 import structlog
@@ -13,6 +12,7 @@ import structlog
 from proxy.bridge.event_log import EventLog
 from proxy.errors import LogError
 from proxy.model import Partition
+from proxy.steering.rates import Rates
 
 _say = structlog.get_logger("tidegate.others")
 
@@ -24,8 +24,6 @@ IDLE_AFTER = 60.0
 WINDOW = 3.5
 """Seconds over which the rate is taken: three questions. Commits come in lumps of one commit interval, 0.5 s unless set
 otherwise: between two questions lie one, two or three of each replica's, so one second alone would be wrong by half."""
-_ENDS = 2
-"""Samples that a rate needs."""
 STALE_AFTER = 10.0
 """A rate from samples older than this is not known; longer than `IDLE_PAUSE` and one question that failed."""
 
@@ -45,14 +43,12 @@ class OthersRate:
     def __init__(self, leads: Callable[[str], Lead | None], window: float = WINDOW) -> None:
         """Make one; `leads` says where a topic's events go, None for one that belongs to no route."""
         self._leads = leads
-        self._window = window
         self._last: Mapping[Partition, int] = {}
-        self._totals: defaultdict[Lead, int] = defaultdict(int)
-        self._history: deque[tuple[float, dict[Lead, int]]] = deque()
+        self._rates: Rates[Lead] = Rates(window, STALE_AFTER)
         self._moved_at: float | None = None
 
     def add(self, now: float, counts: Mapping[Partition, int]) -> None:
-        """Take a sample; `now` must not fall."""
+        """Take a sample; `now` must grow."""
         for partition, count in counts.items():
             before = self._last.get(partition)
             if count == before:
@@ -60,29 +56,25 @@ class OthersRate:
             self._moved_at = now  # or became somebody else's just now: a rebalance
             lead = self._leads(partition.topic)
             if before is not None and lead is not None:
-                self._totals[lead] += max(0, count - before)
+                self._rates.count(lead, count - before)
         self._last = counts
-        self._history.append((now, dict(self._totals)))
-        while len(self._history) > _ENDS and self._history[0][0] < now - self._window:
-            self._history.popleft()
+        self._rates.sample(now)
 
     def rate(self, route: str, now: float, queue: str | None = None) -> float | None:
         """Return the others' events a second on the route, or only of those that may go to one of its queues.
 
         None if it is not known: fewer than two samples, or old.
         """
-        if not self._history or now - self._history[-1][0] > STALE_AFTER:
+        if self._rates.is_stale(now):
             return None
-        if len(self._history) < _ENDS:
+        rates = self._rates.last
+        if rates is None:
             return None if self._last else 0.0  # nobody else has anything
-        (since, before), (until, after) = self._history[0], self._history[-1]
-        leads = [lead for lead in after if lead[0] == route and (queue is None or queue in lead[1])]
-        sent = sum(after[lead] - before.get(lead, 0) for lead in leads)
-        return sent / (until - since) if until > since else None
+        return sum(rate for (to, queues), rate in rates.items() if to == route and (queue is None or queue in queues))
 
     def pause(self, now: float) -> float:
         """Return how many seconds to wait before the next sample."""
-        if len(self._history) < _ENDS:
+        if self._rates.last is None:
             return PAUSE
         is_idle = self._moved_at is None or now - self._moved_at > IDLE_AFTER
         return IDLE_PAUSE if is_idle else PAUSE

@@ -863,8 +863,8 @@ MUTATIONS = (
     Mutation(
         "a partition that changes hands counts as a spike of the others",
         OTHERS,
-        "if before is not None and lead is not None:\n                self._totals[lead] += max(0, count - before",
-        "if lead is not None:\n                self._totals[lead] += max(0, count - (before or 0)",
+        "if before is not None and lead is not None:\n                self._rates.count(lead, count - before)",
+        "if lead is not None:\n                self._rates.count(lead, count - (before or 0))",
         tests=("tests/unit/steering/test_other_replicas.py",),
     ),
     Mutation(
