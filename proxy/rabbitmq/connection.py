@@ -40,7 +40,8 @@ _HEARTBEAT = ChannelFrame.marshall(0, [Heartbeat()]).payload
 class ConfirmChannel(aiormq.Channel):
     """A channel that hands confirms, returns and its closing on at once.
 
-    Overrides the private `_on_confirm_frame`, `_on_return_frame`, `_on_close_frame` and calls the private `_get_frame`.
+    Overrides the private `_on_confirm_frame`, `_on_return_frame`, `_on_close_frame`, `_on_close` and calls the private
+    `_get_frame`.
     """
 
     def __init__(self, connection: AbstractConnection, number: int, events: WireEvents) -> None:
@@ -48,6 +49,18 @@ class ConfirmChannel(aiormq.Channel):
         self.end_is_known = False
         """Whether the broker has closed it, or the wire does."""
         self._events = events
+
+    async def close_at_broker(self) -> None:
+        """Ask the broker to close it, once, and wait until it has; cancelled, it is closed whenever the answer comes."""
+        frame = commands.Channel.Close(reply_code=200, class_id=0, method_id=0)
+        await self.write_queue.put(ChannelFrame.marshall(self.number, [frame]))
+        await asyncio.wait([self.closing])
+
+    async def _on_close(self, exc: Any = None) -> None:
+        """Say nothing: aiormq would ask again where its question was cancelled, and that ends a connection.
+
+        Who wants one channel closed has asked already; with a connection all of its channels are closed.
+        """
 
     async def _on_confirm_frame(self, frame: Any) -> None:
         acked = isinstance(frame, commands.Basic.Ack)
@@ -146,7 +159,7 @@ class RabbitWire:
         if isinstance(channel, ConfirmChannel) and not channel.end_is_known:
             channel.end_is_known = True
             with speaking(self.host):
-                await channel.close()
+                await channel.close_at_broker()
 
     def write(self, piece: bytes, sent: Sequence[Sent]) -> None:  # noqa: ARG002 -- bytes say it all
         """Hand over whole frames."""

@@ -33,6 +33,8 @@ class AmqpServer:
         self.closes: dict[str, commands.Channel.Close] = {}
         """How a passive declare of these is refused."""
         self.is_mute_to_consumers = False
+        self.is_mute_to_closes = False
+        """Whether the end of a channel is not confirmed."""
         self.hangs_up_on_consumers = False
         self.accepted = 0
         """Connections so far."""
@@ -100,7 +102,7 @@ class AmqpServer:
                 self.say(commands.Channel.OpenOk(), channel)
             case commands.Confirm.Select():
                 self.say(commands.Confirm.SelectOk(), channel)
-            case commands.Channel.Close():
+            case commands.Channel.Close() if not self.is_mute_to_closes:
                 self.say(commands.Channel.CloseOk(), channel)
             case commands.Queue.Declare():
                 self._tell_depth(channel, value.queue)

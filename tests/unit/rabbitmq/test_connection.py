@@ -125,6 +125,23 @@ async def test_a_channel_is_closed_without_a_word_when_it_is_asked_for(
     assert list(wire._underlay.channels) == [2]
 
 
+async def test_a_channel_is_asked_to_close_once_when_the_connection_is_given_up_meanwhile(
+    server: AmqpServer, events: Events
+) -> None:
+    wire = await connector(server).connect(events)
+    server.is_mute_to_closes = True
+    await wire.open_channel()
+    closing = asyncio.create_task(wire.close_channel(1))
+    while not any(isinstance(value, commands.Channel.Close) for _, value in server.heard):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.wait([closing])
+    await wire.close(gracefully=True)
+    asked = [channel for channel, value in server.heard if isinstance(value, commands.Channel.Close)]
+    assert (asked, isinstance(server.heard[-1][1], commands.Connection.Close)) == ([1], True)
+    assert closing.cancelled()
+
+
 async def test_blocking_is_seen_within_a_turn_and_heartbeats_do_not_pile_up(
     server: AmqpServer, events: Events, wire: RabbitWire
 ) -> None:
