@@ -9,7 +9,8 @@ connects to one node at a time; and it asks a node chosen by chance. Here
 - a node that holds back a join is asked every second whether it is there, on another connection;
 - every node is connected to by itself, once for all who wait; they wait no longer than for an answer, and hardly at all
   for a node known to be silent, while the attempt goes on;
-- who may ask any node asks one that answers, and another one every `ASK_ANOTHER` seconds.
+- who may ask any node asks one that answers, and another one every `ASK_ANOTHER` seconds; after all nodes the hosts of
+  the settings: where the nodes told of are all gone, or never were where they were said to be, these know more.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 
 from aiokafka import errors
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
+from aiokafka.cluster import ClusterMetadata
 from aiokafka.conn import CloseReason, create_conn
 from aiokafka.protocol.admin import ApiVersionRequest
 from aiokafka.protocol.coordination import FindCoordinatorRequest
@@ -59,6 +61,9 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
 
     def __init__(self, **wanted: Any) -> None:
         super().__init__(**wanted)
+        hosts = ClusterMetadata(bootstrap_servers=wanted["bootstrap_servers"])
+        self._hosts = {broker.nodeId: broker for broker in hosts.brokers()}
+        """What the settings name, under names that no node has."""
         seconds = self._request_timeout_ms / 1000
         self.bounds = Bounds(seconds)
         self.nodes = Nodes(self._loop.time)
@@ -106,9 +111,9 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
 
     async def ask_any(self, request: Any) -> Any:
         """Ask the nodes in turn, another one every second, until one answers. Raises `KafkaError` if none does."""
-        waiting = self.nodes.in_turn([broker.nodeId for broker in self.cluster.brokers()])
-        if ("bootstrap", ConnectionGroup.DEFAULT) in self._conns:
-            waiting.append("bootstrap")
+        known = {(broker.host, broker.port): broker.nodeId for broker in self.cluster.brokers()}
+        others = [name for name, (_, *at, _) in self._hosts.items() if tuple(at) not in known]
+        waiting = [*self.nodes.in_turn(known.values()), *self.nodes.in_turn(others)]
         failure: errors.KafkaError = errors.NodeNotReadyError("no node is known")
         asked: dict[asyncio.Task[Any], object] = {}
         try:
@@ -155,9 +160,9 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         if not answer.brokers:
             return False  # it knows of no node yet
         cluster_metadata.update_metadata(answer)
-        bootstrap = self._conns.pop(("bootstrap", ConnectionGroup.DEFAULT), None)
-        if bootstrap is not None:
-            bootstrap.close()
+        for name in (*self._hosts, "bootstrap"):  # the library's own name for one that knew of no node yet
+            if (connection := self._conns.pop((name, ConnectionGroup.DEFAULT), None)) is not None:
+                connection.close()
         return True
 
     async def _get_conn(
@@ -185,7 +190,7 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
     async def _connect(self, node_id: Any, group: ConnectionGroup) -> Any:
         """Return a new connection, or None if the node takes none."""
         await asyncio.sleep(self.nodes.pause(node_id))
-        broker = self.cluster.broker_metadata(node_id)
+        broker = self._broker(node_id)
         if broker is None:  # a leader or coordinator of which the metadata say nothing yet
             self.force_metadata_update()
             return None
@@ -250,10 +255,13 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
                 return
 
     def _failed(self, node_id: Any, kind: str, why: str) -> None:
-        if not self._is_closing:
+        if not self._is_closing and node_id not in self._hosts:
             self.nodes.failed(node_id, self.host(node_id), kind, why)
+
+    def _broker(self, node_id: Any) -> Any:
+        return self._hosts.get(node_id) or self.cluster.broker_metadata(node_id)
 
     def host(self, node_id: Any) -> str:
         """Return where the node is said to be."""
-        broker = self.cluster.broker_metadata(node_id)
+        broker = self._broker(node_id)
         return f"{broker.host}:{broker.port}" if broker is not None else "an unknown host"

@@ -51,7 +51,7 @@ class ConfirmChannel(aiormq.Channel):
         self._events = events
 
     async def close_at_broker(self) -> None:
-        """Ask the broker to close it, once, and wait until it has; cancelled, it is closed whenever the answer comes."""
+        """Ask the broker to close it, once, and wait until it has; cancelled, it still closes when the answer comes."""
         frame = commands.Channel.Close(reply_code=200, class_id=0, method_id=0)
         await self.write_queue.put(ChannelFrame.marshall(self.number, [frame]))
         await asyncio.wait([self.closing])

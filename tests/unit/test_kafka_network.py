@@ -59,6 +59,20 @@ def named(said: Any, event: str) -> list[str]:
     return [entry["node"].split()[0] for entry in said if entry["event"] == event]
 
 
+async def test_the_hosts_of_the_settings_are_asked_when_no_node_is_where_it_was_said_to_be() -> None:
+    async with scripted_kafka() as kafka:
+        kafka.places = {node.number: ("127.0.0.1", 1) for node in kafka.nodes}
+        async with network(kafka) as client:
+            assert client.cluster.broker_metadata(1).port == 1
+            kafka.places = {}
+            with capture_logs() as said:
+                async with asyncio.timeout(ENOUGH):
+                    while client.cluster.broker_metadata(1).port == 1:
+                        await client.force_metadata_update()
+            assert {*named(said, "node_unavailable")} <= {"1", "2", "3"}, "a host of the settings is no node"
+            assert not [at for at in client._conns if isinstance(at[0], str)]
+
+
 async def test_the_others_are_asked_when_one_node_is_silent() -> None:
     async with scripted_kafka() as kafka, network(kafka) as client:
         kafka.nodes[0].is_silent = True
