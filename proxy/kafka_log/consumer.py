@@ -3,7 +3,8 @@
 import asyncio
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer
+import structlog
+from aiokafka import AIOKafkaConsumer, errors
 
 from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import options
@@ -12,6 +13,10 @@ from proxy.kafka_log.network import Bounds
 from proxy.kafka_log.nodes import Nodes
 from proxy.settings import Limits, LogSettings
 
+_say = structlog.get_logger("tidegate.kafka")
+
+_STOP_SECONDS = 4.0
+"""Leaving the group; then the connections are closed without it."""
 _HEARTBEATS_PER_SESSION = 12
 """By its heartbeat a replica learns that another one has died. Fewer: the partitions of the dead stand still longer."""
 _SHARES_PER_ANSWER = 16
@@ -55,7 +60,26 @@ def new_consumer(
     return consumer
 
 
-async def end(consumer: Any) -> None:
+async def leave(consumer: Any) -> None:
+    """Stop the consumer; where that fails or hangs, at least end its tasks and close its connections.
+
+    Its stop is a task of its own because it can end in a cancellation of the library's making, out of a fetch that
+    waits for the log to return.
+    """
+    leaving = asyncio.create_task(consumer.stop(), name="kafka-leaving")
+    try:
+        done, _ = await asyncio.wait({leaving}, timeout=_STOP_SECONDS)
+        if not done:
+            _say.warning("log_left_unsaid", effect="the group notices after one session timeout")
+    finally:
+        leaving.cancel()
+        await asyncio.wait({leaving})
+        await _end(consumer)
+    if not leaving.cancelled() and not isinstance(leaving.exception(), errors.KafkaError | None):
+        leaving.result()
+
+
+async def _end(consumer: Any) -> None:
     """End what a stop that failed or was given up has left: the tasks, which would connect again, then connections."""
     coordinator, fetcher = consumer._coordinator, consumer._fetcher  # noqa: SLF001  # None before it has started
     tasks = [

@@ -6,14 +6,14 @@ from contextlib import suppress
 from typing import Any
 
 import structlog
-from aiokafka import TopicPartition, errors
+from aiokafka import TopicPartition
 
 from proxy.access import Access, log_access
 from proxy.bridge.event_log import Extent, PartitionOwner, Standing, Survey
 from proxy.errors import LogError
 from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import Reach, log_in, options, persist, teach_manners
-from proxy.kafka_log.consumer import end, new_consumer
+from proxy.kafka_log.consumer import leave, new_consumer
 from proxy.kafka_log.fetches import ConsumerFetches
 from proxy.kafka_log.group import GroupCoordinator
 from proxy.kafka_log.inquiry import Inquiry
@@ -24,6 +24,7 @@ from proxy.kafka_log.reader import Reader
 from proxy.kafka_log.rebalances import Rebalances
 from proxy.kafka_log.resting import Rests
 from proxy.kafka_log.stalls import Stalls
+from proxy.kafka_log.unshared import AGES, Unshared
 from proxy.model import Event, Partition, Position
 from proxy.positions import Positions
 from proxy.settings import Limits, LogSettings
@@ -32,8 +33,6 @@ _say = structlog.get_logger("tidegate.kafka")
 
 _REPEAT_SECONDS = 0.5
 """Seconds that a stop spends on committing once more what may have been overtaken by an older commit."""
-_STOP_SECONDS = 4.0
-"""Leaving the group; then the connections are closed without it."""
 _REQUESTS_PER_DEADLINE = 2
 """A request for offsets gives its connection up early enough to be tried on another within `limits.commit_deadline`."""
 
@@ -76,6 +75,7 @@ class KafkaLog:
         self._positions: Positions
         self._reader: Reader
         self._rests: Rests
+        self._unshared: Unshared
         self._stalls: Stalls | None = None
         """None until the log is reached."""
 
@@ -109,6 +109,13 @@ class KafkaLog:
         )
         clock = asyncio.get_running_loop().time
         self._rests = Rests(fetches, clock)
+        self._unshared = Unshared(
+            lambda topic: len(self._consumer.partitions_for_topic(topic) or ()),
+            coordinator.committed,
+            clock,
+            patience=AGES * self._settings.metadata_age,
+            is_static=self._settings.group_instance_id is not None,
+        )
         self._stalls = Stalls(lambda partition: slices.hindrance(TopicPartition(*partition)), clock)
         self._reader = Reader(
             self._consumer,
@@ -217,27 +224,9 @@ class KafkaLog:
                     await self._positions.repeat()
             self._positions.drop()
         if self._consumer is not None:
-            await self._leave()
+            await leave(self._consumer)
         if self._client is not None:
             await self._client.close()
-
-    async def _leave(self) -> None:
-        """Stop the consumer; where that fails or hangs, at least end its tasks and close its connections.
-
-        Its stop is a task of its own because it can end in a cancellation of the library's making, out of a fetch that
-        waits for the log to return.
-        """
-        leaving = asyncio.create_task(self._consumer.stop(), name="kafka-leaving")
-        try:
-            done, _ = await asyncio.wait({leaving}, timeout=_STOP_SECONDS)
-            if not done:
-                _say.warning("log_left_unsaid", effect="the group notices after one session timeout")
-        finally:
-            leaving.cancel()
-            await asyncio.wait({leaving})
-            await end(self._consumer)
-        if not leaving.cancelled() and not isinstance(leaving.exception(), errors.KafkaError | None):
-            leaving.result()
 
     async def _connect(self) -> None:
         settings, limits = self._settings, self._limits
@@ -256,7 +245,9 @@ class KafkaLog:
         await self._positions.end()
         self._topics = topics
         if topics:
-            listener = Rebalances(self._consumer, self._assignor, self._positions, on_failure=self._on_failure)
+            listener = Rebalances(
+                self._consumer, self._assignor, self._positions, self._unshared, on_failure=self._on_failure
+            )
             self._consumer.subscribe(topics=tuple(topics), listener=listener)
         else:
             self._consumer.unsubscribe()
@@ -285,12 +276,12 @@ class KafkaLog:
             self._on_failure(error)
 
     async def _join_anew(self) -> None:
-        """Join the group without the topics that are refused, or again if this consumer has left it."""
+        """Join the group without the topics that are refused, or again if this consumer has left it, or should."""
         if refused := frozenset(self._refused):
             await self.subscribe(self._topics - refused)
             self._refused -= refused
             self._dropped |= refused
-        if self._has_left:
+        if self._has_left or await self._unshared.are_there(self._topics):
             self._has_left = False
             async with self._changes:
                 await self._join_with(self._topics)

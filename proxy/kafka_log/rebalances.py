@@ -7,6 +7,7 @@ from aiokafka import TopicPartition
 from aiokafka.abc import ConsumerRebalanceListener
 
 from proxy.kafka_log.assignor import Assignor
+from proxy.kafka_log.unshared import Unshared
 from proxy.model import Partition
 from proxy.positions import Positions
 from proxy.positions.port import Membership
@@ -16,11 +17,18 @@ class Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # the librar
     """Takes them; the consumer would only log what they raise, so that goes to `on_failure` instead."""
 
     def __init__(
-        self, consumer: Any, assignor: Assignor, positions: Positions, *, on_failure: Callable[[Exception], None]
+        self,
+        consumer: Any,
+        assignor: Assignor,
+        positions: Positions,
+        unshared: Unshared,
+        *,
+        on_failure: Callable[[Exception], None],
     ) -> None:
         self._consumer = consumer
         self._assignor = assignor
         self._positions = positions
+        self._unshared = unshared
         self._on_failure = on_failure
 
     def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
@@ -28,6 +36,7 @@ class Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # the librar
         group = self._consumer._coordinator  # noqa: SLF001  # what the group calls us is told nowhere else
         partitions = [Partition(*at) for at in assigned]
         self._assignor.note(partitions, group.generation)
+        self._unshared.begin(partitions)
         try:
             self._positions.begin(partitions, Membership(group.generation, group.member_id))
         except Exception as error:  # noqa: BLE001  # handed on, see the class

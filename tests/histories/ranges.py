@@ -7,6 +7,7 @@ from typing import Any
 
 from proxy.bridge.event_log import Beginning
 from proxy.model import Partition
+from proxy.positions.identity import Committed
 from tests.histories.epoch import Epoch
 
 
@@ -36,6 +37,14 @@ class Ranges:
         """Return the latest epoch."""
         booked = self._booked.get((replica, partition))
         return booked[-1] if booked else None
+
+    def log_takes(self, partition: Partition, committed: Committed) -> None:
+        """Note what the log takes: an older commit that comes last, over a slow connection, sets back where others go on.
+
+        What is asked for in an epoch never goes back; that is judged elsewhere.
+        """
+        at = committed.topic_id, partition
+        self._ends[at] = min(self._ends.get(at, 0), committed.offset)
 
     def take(self, partition: Partition, booked: Booked, end: int) -> str | None:
         """Note that a replica is told that the log took a commit of an epoch; return what is wrong with it.

@@ -22,6 +22,7 @@ LOG_PATIENCE = 5.0
 _ENDS = {
     "log_unavailable": "log_available",
     "node_unavailable": "node_available",
+    "node_throttles": "node_throttles_no_more",
     "partitions_stand_still": "partitions_flow",
     "partition_unreadable": "",
     "topic_dropped": "",

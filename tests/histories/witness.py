@@ -125,6 +125,8 @@ class Witness:
             topic_id = self._topic_id(partition)
             self.epochs[replica, partition] = Epoch(replica, partition, number, kind.order, cap, topic_id)
             if generation >= self.holders.get(partition, (0, ""))[0]:
+                if self.holders.get(partition, (0, ""))[1] != replica:
+                    self._move(partition)
                 self.holders[partition] = generation, replica
         self.note(f"{replica} gets {', '.join(map(str, partitions)) or 'nothing'}")
         self._pass("assigned")
@@ -179,6 +181,7 @@ class Witness:
         One that says it is of a topic that is gone may come, and counts for nothing.
         """
         for partition, (offset, topic_id) in offsets.items():
+            self.ranges.log_takes(partition, Committed(offset, topic_id))
             track = self._cluster.tracks.get(partition)
             is_judged = track is not None and track.topic_id == topic_id
             left = self.facts.unsettled(partition, track.first) if track is not None and is_judged else None

@@ -187,9 +187,9 @@ async def test_poll_raises_what_went_wrong_in_a_rebalance_or_in_the_keeper() -> 
 
     consumer: Any = SimpleNamespace(_coordinator=Membership(5, "me"))
     positions: Any = SimpleNamespace(begin=begin)
-    Rebalances(consumer, Assignor(), positions, on_failure=log._on_failure).on_partitions_assigned(
-        {TopicPartition(*ONE)}
-    )
+    unshared: Any = SimpleNamespace(begin=lambda _: None)
+    rebalances = Rebalances(consumer, Assignor(), positions, unshared, on_failure=log._on_failure)
+    rebalances.on_partitions_assigned({TopicPartition(*ONE)})
     with pytest.raises(ZeroDivisionError, match="in the owner"):
         await log.poll(0.0)
 
@@ -218,7 +218,7 @@ async def failing(error: Exception) -> None:
 async def test_the_connections_are_closed_when_leaving_the_group_hangs_or_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("proxy.kafka_log.event_log._STOP_SECONDS", 0.02)
+    monkeypatch.setattr("proxy.kafka_log.consumer._STOP_SECONDS", 0.02)
     for stop in (forever, lambda: failing(errors.KafkaConnectionError())):
         log, consumer = KafkaLog(SETTINGS, Limits()), Leaving(stop)
         log._consumer = consumer

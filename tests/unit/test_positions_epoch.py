@@ -211,7 +211,8 @@ async def test_the_rebalance_goes_on_when_the_final_commit_is_fenced_or_the_owne
     epoch, coordinator = _epoch(owner)
     consumer: Any = SimpleNamespace(_coordinator=ME)
     positions: Any = epoch
-    rebalances = Rebalances(consumer, Assignor(), positions, on_failure=failures.append)
+    unshared: Any = SimpleNamespace(begin=lambda _: None)
+    rebalances = Rebalances(consumer, Assignor(), positions, unshared, on_failure=failures.append)
     coordinator.failure = AssignmentLostError("fenced")
     await rebalances.on_partitions_revoked(set())
     assert not failures
