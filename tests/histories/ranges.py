@@ -39,7 +39,7 @@ class Ranges:
         return booked[-1] if booked else None
 
     def log_takes(self, partition: Partition, committed: Committed) -> None:
-        """Note what the log takes: an older commit that comes last, over a slow connection, sets back where others go on.
+        """Note what the log takes: an older commit that comes last, over a slow connection, sets others back.
 
         What is asked for in an epoch never goes back; that is judged elsewhere.
         """

@@ -76,9 +76,9 @@ class Stillness:
         assert app is not None
         ready = app.status.ready()
         route = plan.settings.by_topic[topic].route
-        if topic in ready["stopped_types"] or ready["routes"][route] != LaneState.OPEN.value:
-            return ""
-        if all(str(at) in ready["standing"] for at in held):
+        is_closed = topic in ready["stopped_types"] or ready["routes"][route] != LaneState.OPEN.value
+        has_just_opened = self._has_said(replica, ("lane_state",), now - PATIENCE)
+        if is_closed or has_just_opened or all(str(at) in ready["standing"] for at in held):
             return ""
         metrics = list(app.status.families())
         word = next(
@@ -94,9 +94,9 @@ class Stillness:
             case "rate":
                 is_so = settings.policy != "static" or settings.cap is not None
             case "lane":
-                is_so = flight > 0
+                is_so = flight > 0 or self._others_pass(topic, now)
             case "outcomes":  # no confirm is awaited for so long on one connection
-                is_so = self._has_said(replica, ("lane_state",), now - PATIENCE)
+                is_so = False
             case "lease":
                 is_so = app.lease.left(now) <= 0
             case "commit":
@@ -106,6 +106,15 @@ class Stillness:
             case _:
                 is_so = True
         return "" if is_so else f"that it awaits {word or 'nothing'}, with {flight:g} in flight: {ready}"
+
+    def _others_pass(self, topic: str, now: float) -> bool:
+        """Return whether other types are served at the topic's lane; whether fairly so is judged elsewhere."""
+        plan, moved = self._world.plan, self._world.witness.moved
+        lane = plan.lanes[plan.settings.by_topic[topic].route]
+        others = [
+            one for one, kind in plan.settings.by_topic.items() if one != topic and plan.lanes[kind.route] == lane
+        ]
+        return any(now - moved.get(one, 0.0) < PATIENCE for one in others)
 
     def _complains(self, replica: Replica, since: float) -> bool:
         """Return whether the log has complained since a moment before, or still does."""
