@@ -369,6 +369,21 @@ async def test_no_rebalance_happens_when_a_static_member_returns_in_time(
     assert await third.affirm()
 
 
+async def test_new_partitions_are_read_when_the_leader_is_a_static_member_that_has_returned(
+    world: KafkaWorld, topic: str, join: Join, said: Said
+) -> None:
+    await world.create(topic)
+    log, owner = await join(group_instance_id="one", session_timeout=10.0)
+    await poll_until(log, owner, lambda: len(owner.owned) == 1)
+    await log.stop()
+    log, owner = await join(group_instance_id="one", session_timeout=10.0, metadata_age=0.5)
+    await poll_until(log, owner, lambda: len(owner.owned) == 1)
+    await world.create(topic, 2)
+    await world.produce(topic, [b"come"], 1)
+    await poll_until(log, owner, lambda: owner.values(Partition(topic, 1)) == [b"come"])
+    assert len(named(said, "partitions_unshared")) == 1
+
+
 async def test_the_others_lose_nothing_when_one_partition_can_not_be_decoded(
     stack: Stack, world: KafkaWorld, topic: str, join: Join, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
