@@ -4,16 +4,12 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from itertools import chain
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 import structlog
-from croniter import croniter
-from prometheus_client.metrics_core import Metric
 
 from proxy import __version__, config
-from proxy.access import log_access
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.broker import DepthMonitor, Lane, QueueInsights
 from proxy.bridge.catalog import Catalog
@@ -25,19 +21,10 @@ from proxy.bridge.listener import Listener, Shared
 from proxy.bridge.observer import UNOBSERVED, Observer
 from proxy.bridge.pump import Pump
 from proxy.bridge.stake import Stake
-from proxy.congestion.loop import ControlLoop
-from proxy.operations.access import access_families
-from proxy.operations.admin import Admin
 from proxy.operations.status import Status
 from proxy.recording.recorder import Recorder
 from proxy.settings import EventType, Settings
-from proxy.steering.depths import Depths
-from proxy.steering.group_backlog import Backlogs
-from proxy.steering.insights import Insights
-from proxy.steering.letter_queues import letter_queues
-from proxy.steering.other_replicas import Lead, OtherReplicas
-from proxy.steering.policies import Policies
-from proxy.steering.wanted import WantedConsumers
+from proxy.steering.steering import Steering
 
 _say = structlog.get_logger("tidegate")
 
@@ -71,10 +58,6 @@ class App:
         self._spawned: list[asyncio.Task[None]] = []
         instance = instance or f"{socket.gethostname()}-{os.getpid()}-{int(wall())}"
         self.recorder = Recorder(settings, write=write, wall=wall, instance=instance, place_of=log.place)
-        self.control = ControlLoop(list(settings.routes), len(settings.classes), settings.detector)
-        for name, route in settings.routes.items():
-            if route.policy != "class_budget":
-                self.control.observe(name, self.recorder.verdicts.on_verdict)
         self.lease = lease = Lease(settings.log.session_timeout / 2)
         settled = asyncio.Event()
         limits = settings.limits
@@ -96,22 +79,17 @@ class App:
         )
         grace = min(limits.drain_deadline, settings.log.session_timeout / 2)
         self.assignment = Assignment(lease, settled, lambda: grace, account)
-        queues = sorted({queue for route in settings.routes.values() for queue in route.queue_names})
-        timing = settings.broker.depth_interval, settings.broker.depth_polls
-        self.depths = Depths(monitor, queues, *timing, letter_queues(settings))
-        self._others = OtherReplicas(log, self._lead)
-        management = settings.broker.management
-        self._insights = (
-            None if insights is None or management is None else Insights(insights, queues, management.interval)
+        self.steering = Steering(
+            settings,
+            log,
+            lanes,
+            monitor,
+            insights,
+            topics=lambda: self.assignment.listeners,
+            verdicts=self.recorder.verdicts,
+            on_wanted=self.recorder.on_wanted,
+            wall=wall,
         )
-        self.policies = Policies(
-            settings, self.control, lanes, self._others.rate, observers=[self.recorder.verdicts.on_budget_verdict]
-        )
-        backlogs = Backlogs(
-            log, lambda: self.assignment.listeners, lambda topic: config.event_type_for(settings, topic)
-        )
-        last_verdict = self.recorder.verdicts.last_of_budgets.get
-        self.wanted = WantedConsumers(settings, last_verdict, backlogs, self.recorder.on_wanted)
         self._pump = Pump(log, self.assignment)
         self._committer = Committer(log, self.assignment, lease, stake, limits.commit_interval, account)
         self._catalog = Catalog(
@@ -121,8 +99,8 @@ class App:
             self._open_listener,
             settings.log.topic_check_interval,
         )
-        standing, demands = log.standing, self.wanted.last
-        self.status = Status(self.assignment, lanes, self.depths, self.recorder, standing, demands, self._catalog)
+        depths, demands = self.steering.depths, self.steering.wanted.last
+        self.status = Status(self.assignment, lanes, depths, self.recorder, log.standing, demands, self._catalog)
 
     def stop(self) -> None:
         """Ask `run` to end in order: stop polling, await what is sent, commit what is confirmed."""
@@ -144,21 +122,15 @@ class App:
         for name, lane in self.lanes.items():
             self._spawn(lane.run(), f"lane {name}")
         self._spawn(self._dead_letter_lane.run(), "lane dead letters")
-        self._spawn(self.depths.run(), "depths")
+        self._spawn(self.steering.depths.run(), "depths")
         starting = self._spawn(self._log.start(self.assignment), "log start")
         if await self._unless_stopped(starting):
             pump = self._spawn(self._pump.run(), "pump")
             self._spawn(self._catalog.run(), "catalog")
             self._spawn(self._committer.run(), "committer")
-            self._spawn(self._control_clock(), "control clock")
-            if self.policies.reads_others:
-                self._spawn(self._others.run(), "others")
-                self._spawn(self.policies.control(self.depths, self._insights).run(), "route control")
-            if self.wanted.is_asked_for:
-                self._spawn(self.wanted.run(), "wanted consumers")
-            if self._insights is not None:
-                self._spawn(self._insights.run(), "insights")
-            self._spawn(self.recorder.run(self._log, self.assignment, self.lanes, self.depths.of), "recorder")
+            for name, work in self.steering.works():
+                self._spawn(work, name)
+            self._spawn(self.recorder.run(self._log, self.assignment, self.lanes, self.steering.depths.of), "recorder")
             await self._stop.wait()
             await self._wind_down(pump)
 
@@ -173,7 +145,7 @@ class App:
         marks = [flow.watermark for flow in self.assignment.flows()]
         unresolved = sum(mark.received - mark.resolved for mark in marks)
         uncommitted = sum(mark.resolved - mark.committed for mark in marks)
-        await self.recorder.finish(self._log, self.assignment, self.lanes, self.depths.of)
+        await self.recorder.finish(self._log, self.assignment, self.lanes, self.steering.depths.of)
         self.recorder.on_stop(unresolved)
         if uncommitted:
             _say.warning("final_commit_failed", events=uncommitted, effect="duplicates")
@@ -212,86 +184,10 @@ class App:
             rank,
             route,
             lane=self.lanes[event_type.route],
-            throttle=self.policies.throttle(event_type),
-            statistics=self.control.statistics[event_type.route],
+            throttle=self.steering.policies.throttle(event_type),
+            statistics=self.steering.control.statistics[event_type.route],
             counts=self.recorder.counts(event_type),
             around=self._around,
         )
         self.assignment.listeners[event_type.topic] = listener
         self._spawn(listener.run(), f"listener {event_type.name}")
-
-    def _lead(self, topic: str) -> Lead | None:
-        """Return where a topic's events go; with one route only also those of one that this process does not know."""
-        event_type = config.event_type_for(self._settings, topic)
-        routes = self._settings.routes
-        if event_type is not None:
-            return event_type.route, routes[event_type.route].way(event_type.name, event_type.routing_key)
-        name, route = next(iter(routes.items()))
-        return (name, route.queue_names) if len(routes) == 1 else None
-
-    async def _control_clock(self) -> None:
-        """Turn the control loop every interval, or at the times of the cron expression."""
-        statistics = self._settings.statistics
-        clock = asyncio.get_running_loop().time
-        due = clock()
-        last = self._around.wall()
-        while True:
-            if statistics.cron is None:
-                due = max(due + (statistics.period or 1.0), clock())
-                await asyncio.sleep(due - clock())
-            else:
-                wall = self._around.wall()
-                # A sleep that ended a little early must not find the same time again.
-                since = last if 0 < last - wall < 1 else wall
-                last = croniter(statistics.cron, since, second_at_beginning=True).get_next(float)
-                await asyncio.sleep(last - wall)
-            self.control.turn()
-
-
-async def serve(
-    settings: Settings, stopping: Callable[[Callable[[], None]], None], further: Callable[[], Iterable[Metric]]
-) -> None:
-    """Run one Tidegate process until `stopping`'s callback, the orderly stop, is called; `further` adds to /metrics."""
-    from proxy.kafka_log import KafkaLog
-    from proxy.rabbitmq import RabbitBroker
-    from proxy.recording import MetricLog
-
-    instance = f"{socket.gethostname()}-{os.getpid()}-{int(time.time())}"
-    metric_log = MetricLog(settings.metric_log, wall=time.time, instance=instance)
-    log_login = log_access(settings.log.security)
-    broker = RabbitBroker(settings.broker, settings.routes, settings.limits)
-    app = App(
-        settings,
-        KafkaLog(settings.log, settings.limits, is_urgent=lambda topic: _is_urgent(settings, topic), access=log_login),
-        {name: broker.lane(name) for name in settings.routes},
-        broker.dead_letter_lane(),
-        broker.monitor(),
-        write=metric_log.write,
-        instance=instance,
-        insights=broker.insights(),
-    )
-    stopping(app.stop)
-
-    def families() -> Iterable[Metric]:
-        return chain(app.status.families(), access_families([log_login, broker.access]), further())
-
-    admin = Admin(settings.admin, status=app.status.ready, families=families, scaling=app.wanted.told)
-    async with asyncio.TaskGroup() as side_tasks:
-        beside = [
-            side_tasks.create_task(metric_log.run(), name="metric log"),
-            side_tasks.create_task(admin.run(), name="admin"),
-            side_tasks.create_task(log_login.run(), name="log access"),
-            side_tasks.create_task(broker.keep_access(), name="broker access"),
-        ]
-        try:
-            await app.run()
-        finally:
-            await metric_log.close()
-            for task in beside:
-                task.cancel()
-
-
-def _is_urgent(settings: Settings, topic: str) -> bool:
-    """Return whether the first event after a silence must not wait: it is of the most important class."""
-    event_type = config.event_type_for(settings, topic)
-    return event_type is not None and settings.rank(event_type.priority) == 0

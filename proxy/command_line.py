@@ -160,7 +160,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 async def _serve(settings: Settings, lines: "LogLines") -> None:
-    from proxy.app import serve
+    from proxy.process import serve
 
     gc.freeze()  # what is loaded by now stays: a full collection would walk over it, for 16 ms in one step
 

@@ -139,6 +139,7 @@ class _Expansion:
         self._depth = 0
 
     def item(self, node: yaml.Node, line: int, path: Path) -> Item:
+        """Return what a node holds, with all that is within it."""
         self._enter()
         if node.tag != _COLLECTIONS.get(type(node), node.tag):
             place = Item(None, self._file, line, path)

@@ -261,7 +261,7 @@ class _Run:
             told = [
                 demand.wanted.consumers
                 for replica in self._replicas
-                if replica is not None and (demand := replica.app.wanted.last.get(route)) is not None
+                if replica is not None and (demand := replica.app.steering.wanted.last.get(route)) is not None
             ]
             return max((count for count in told if count is not None), default=None)
         waiting = queue.ready if rule.by == "ready" else self._cluster.lag(self._scenario.name)

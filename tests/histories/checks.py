@@ -16,7 +16,7 @@ from tests.histories.world import World
 
 
 def _gates(replica: Replica) -> list[Gate]:
-    return [] if replica.app is None else [gate for _, gate, _ in replica.app.policies.gates]
+    return [] if replica.app is None else [gate for _, gate, _ in replica.app.steering.policies.gates]
 
 
 def has_stopped_type(replica: Replica) -> bool:

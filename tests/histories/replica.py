@@ -80,7 +80,7 @@ class Replica:
         await asyncio.wait([self.task])
 
     async def _live(self) -> None:
-        """Do what `proxy.app.serve` does."""
+        """Do what `proxy.process.serve` does."""
         lanes, letters, monitor = self._reach_broker()
         self.app = App(
             self._plan.settings,

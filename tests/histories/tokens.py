@@ -22,7 +22,7 @@ class Tokens:
 
     def wrong(self, app: App) -> Iterator[str]:
         """Yield what does not add up; meant for when nobody has anything to send."""
-        for route, gate, counts_bytes in app.policies.gates:
+        for route, gate, counts_bytes in app.steering.policies.gates:
             used = self._bytes[route] if counts_bytes else self._events[route]
             if abs(gate.taken - used) > _ROUNDING * max(1.0, used):
                 yield f"{gate.taken:g} tokens are taken, {used:g} are used"

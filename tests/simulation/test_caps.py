@@ -157,7 +157,7 @@ def test_a_route_reaches_its_cap_and_never_exceeds_it_whatever_its_policy(
 
 
 def gates(app: App) -> list[Gate]:
-    return [gate for _, gate, _ in app.policies.gates]
+    return [gate for _, gate, _ in app.steering.policies.gates]
 
 
 def test_no_request_and_no_future_is_left_when_everything_is_delivered_after_ten_minutes_of_faults() -> None:

@@ -115,7 +115,7 @@ def test_it_is_told_how_many_consumers_are_wanted_when_a_route_asks_for_it() -> 
     async def story(process: Process) -> None:
         process.log.told = {PARTITION: Extent(0, 1_000)}
         await asyncio.sleep(7)
-        told = process.app.wanted.told()["routes"]["r"]
+        told = process.app.steering.wanted.told()["routes"]["r"]
         assert (told["wanted_consumers"], told["consumers"]) == (1, 1)
         assert told["classes"] == {"P1": {"lag": 1_000, "demand_per_s": 0.0, "work_off_s": None}}
         assert "is not known before they have enough to do" in told["why"]
@@ -129,7 +129,7 @@ def test_it_is_told_how_many_consumers_are_wanted_when_a_route_asks_for_it() -> 
         assert [record["wanted"] for record in process.of("scaling")] == [1]
         process.monitor.states = {"q1": None}
         await asyncio.sleep(7)
-        assert process.app.wanted.told()["routes"]["r"]["wanted_consumers"] is None
+        assert process.app.steering.wanted.told()["routes"]["r"]["wanted_consumers"] is None
 
     ran(story, routes={"r": Route(exchange="x", queues=("q1",), scaling=Scaling())})
 
@@ -285,7 +285,7 @@ def turns(seconds: float, statistics: Statistics, *, drift: float = 1.0) -> list
         def hear(_: Verdict) -> None:
             heard.append(loop.time())
 
-        process.app.control.observe("r", hear)
+        process.app.steering.control.observe("r", hear)
         await asyncio.sleep(seconds)
         process.app.stop()
         await process.running

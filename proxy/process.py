@@ -1,0 +1,65 @@
+"""One Tidegate process: the adapters, the app between them, and what runs beside it."""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable
+from itertools import chain
+
+from prometheus_client.metrics_core import Metric
+
+from proxy import config
+from proxy.access import log_access
+from proxy.app import App
+from proxy.kafka_log import KafkaLog
+from proxy.operations.access import access_families
+from proxy.operations.admin import Admin
+from proxy.rabbitmq import RabbitBroker
+from proxy.recording import MetricLog
+from proxy.settings import Settings
+
+
+async def serve(
+    settings: Settings, stopping: Callable[[Callable[[], None]], None], further: Callable[[], Iterable[Metric]]
+) -> None:
+    """Run one Tidegate process until `stopping`'s callback, the orderly stop, is called; `further` adds to /metrics."""
+    instance = f"{socket.gethostname()}-{os.getpid()}-{int(time.time())}"
+    metric_log = MetricLog(settings.metric_log, wall=time.time, instance=instance)
+    log_login = log_access(settings.log.security)
+    broker = RabbitBroker(settings.broker, settings.routes, settings.limits)
+    app = App(
+        settings,
+        KafkaLog(settings.log, settings.limits, is_urgent=lambda topic: _is_urgent(settings, topic), access=log_login),
+        {name: broker.lane(name) for name in settings.routes},
+        broker.dead_letter_lane(),
+        broker.monitor(),
+        write=metric_log.write,
+        instance=instance,
+        insights=broker.insights(),
+    )
+    stopping(app.stop)
+
+    def families() -> Iterable[Metric]:
+        return chain(app.status.families(), access_families([log_login, broker.access]), further())
+
+    admin = Admin(settings.admin, status=app.status.ready, families=families, scaling=app.steering.wanted.told)
+    async with asyncio.TaskGroup() as side_tasks:
+        beside = [
+            side_tasks.create_task(metric_log.run(), name="metric log"),
+            side_tasks.create_task(admin.run(), name="admin"),
+            side_tasks.create_task(log_login.run(), name="log access"),
+            side_tasks.create_task(broker.keep_access(), name="broker access"),
+        ]
+        try:
+            await app.run()
+        finally:
+            await metric_log.close()
+            for task in beside:
+                task.cancel()
+
+
+def _is_urgent(settings: Settings, topic: str) -> bool:
+    """Return whether the first event after a silence must not wait: it is of the most important class."""
+    event_type = config.event_type_for(settings, topic)
+    return event_type is not None and settings.rank(event_type.priority) == 0

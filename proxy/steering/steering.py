@@ -1,0 +1,112 @@
+"""All that holds events back and all that is read for it: made from the settings, run beside the bridge."""
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from typing import Any, Protocol
+
+from croniter import croniter
+
+from proxy import config
+from proxy.bridge.broker import DepthMonitor, Lane, QueueInsights
+from proxy.bridge.event_log import EventLog
+from proxy.congestion.class_budget import BudgetVerdict
+from proxy.congestion.detector import Verdict
+from proxy.congestion.loop import ControlLoop
+from proxy.settings import Settings
+from proxy.steering.depths import Depths
+from proxy.steering.group_backlog import Backlogs
+from proxy.steering.insights import Insights
+from proxy.steering.letter_queues import letter_queues
+from proxy.steering.other_replicas import Lead, OtherReplicas
+from proxy.steering.policies import Policies
+from proxy.steering.wanted import Observer, WantedConsumers
+
+
+class Verdicts(Protocol):
+    """Who keeps the verdicts."""
+
+    last_of_budgets: dict[str, BudgetVerdict]
+    """By route."""
+
+    def on_verdict(self, verdict: Verdict) -> None:
+        """Take one of the statistics."""
+        ...
+
+    def on_budget_verdict(self, verdict: BudgetVerdict) -> None:
+        """Take one of a class budget."""
+        ...
+
+
+class Steering:
+    """Of all routes. `topics` are those that are read; the rest see `App`. Made inside a running loop."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        log: EventLog,
+        lanes: Mapping[str, Lane],
+        monitor: DepthMonitor,
+        insights: QueueInsights | None,
+        *,
+        topics: Callable[[], Collection[str]],
+        verdicts: Verdicts,
+        on_wanted: Observer,
+        wall: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._wall = wall
+        self.control = ControlLoop(list(settings.routes), len(settings.classes), settings.detector)
+        for name, route in settings.routes.items():
+            if route.policy != "class_budget":
+                self.control.observe(name, verdicts.on_verdict)
+        queues = sorted({queue for route in settings.routes.values() for queue in route.queue_names})
+        timing = settings.broker.depth_interval, settings.broker.depth_polls
+        self.depths = Depths(monitor, queues, *timing, letter_queues(settings))
+        management = settings.broker.management
+        self._insights = (
+            None if insights is None or management is None else Insights(insights, queues, management.interval)
+        )
+        self._others = OtherReplicas(log, self._lead)
+        self.policies = Policies(
+            settings, self.control, lanes, self._others.rate, observers=[verdicts.on_budget_verdict]
+        )
+        backlogs = Backlogs(log, topics, lambda topic: config.event_type_for(settings, topic))
+        self.wanted = WantedConsumers(settings, verdicts.last_of_budgets.get, backlogs, on_wanted)
+
+    def works(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+        """Yield what is to run once the log is reached, each with its name; `depths` runs from the beginning."""
+        yield "control clock", self._turn_control()
+        if self.policies.reads_others:
+            yield "others", self._others.run()
+            yield "route control", self.policies.control(self.depths, self._insights).run()
+        if self.wanted.is_asked_for:
+            yield "wanted consumers", self.wanted.run()
+        if self._insights is not None:
+            yield "insights", self._insights.run()
+
+    def _lead(self, topic: str) -> Lead | None:
+        """Return where a topic's events go; with one route only also those of one that this process does not know."""
+        event_type = config.event_type_for(self._settings, topic)
+        routes = self._settings.routes
+        if event_type is not None:
+            return event_type.route, routes[event_type.route].way(event_type.name, event_type.routing_key)
+        name, route = next(iter(routes.items()))
+        return (name, route.queue_names) if len(routes) == 1 else None
+
+    async def _turn_control(self) -> None:
+        """Turn the control loop every interval, or at the times of the cron expression."""
+        statistics = self._settings.statistics
+        clock = asyncio.get_running_loop().time
+        due = clock()
+        last = self._wall()
+        while True:
+            if statistics.cron is None:
+                due = max(due + (statistics.period or 1.0), clock())
+                await asyncio.sleep(due - clock())
+            else:
+                wall = self._wall()
+                # A sleep that ended a little early must not find the same time again.
+                since = last if 0 < last - wall < 1 else wall
+                last = croniter(statistics.cron, since, second_at_beginning=True).get_next(float)
+                await asyncio.sleep(last - wall)
+            self.control.turn()
