@@ -39,8 +39,8 @@ def describe(settings: Settings) -> str:
         window = f"{route.in_flight_events} events / {size_text(route.in_flight_bytes)}"
         exchange = route.exchange or "(default exchange)"
         lines.append(
-            f"route    {name}: {exchange}, {judged}, {route.policy}{_cap(route)}{_scaling(route)}, in flight {window}, "
-            f"{by_route[name]} types"
+            f"route    {name}: {exchange}, {judged}, {route.policy}{_cap(route)}{_scaling(route)}{_priority(route)}, "
+            f"in flight {window}, {by_route[name]} types"
         )
     for rank, (name, priority) in enumerate(settings.classes.items()):
         rule = f"+{priority.increase:g} x{priority.decrease:g} from {priority.floor:g} to {priority.ceiling:g}"
@@ -212,6 +212,12 @@ def _scaling(route: Route) -> str:
         return ""
     unit, seconds = route.scaling.consumers_per_process, duration_text(route.scaling.work_off)
     return f", wanted consumers in multiples of {unit}, a backlog done in {seconds}"
+
+
+def _priority(route: Route) -> str:
+    if route.priorities:
+        return f", message priority {listing(f'{name} {number}' for name, number in route.priorities.items())}"
+    return "" if route.message_priority == "class" else f", message priority {route.message_priority}"
 
 
 def _cap(route: Route) -> str:

@@ -12,7 +12,7 @@ from proxy.app import App
 from proxy.simulation import scenario_file, virtual_time
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.memory_log import MemoryLog
-from proxy.simulation.model_broker import Lead, ModelBroker
+from proxy.simulation.model_broker import ModelBroker
 from proxy.simulation.model_queue import Message, ModelQueue
 from proxy.simulation.offers import Offers
 from proxy.simulation.scenario import Autoscale, Happening, Scenario
@@ -98,8 +98,8 @@ class _Run:
         for name, queue in scenario.queues.items():
             broker.queues[name] = ModelQueue(queue, self._chance, self._begun(name))
         for name in scenario.routes:
-            for rank, (key, queues) in enumerate(scenario_file.bindings(scenario, name).items()):
-                broker.leads[name, key] = Lead(tuple((queue, broker.queues[queue]) for queue in queues), rank)
+            for key, queues in scenario_file.bindings(scenario, name).items():
+                broker.leads[name, key] = tuple((queue, broker.queues[queue]) for queue in queues)
         for name in scenario.streams:
             for topic in scenario.topics(name):
                 broker.streams[topic] = name
