@@ -1,5 +1,6 @@
 """Routes into the broker: where events go, by which queues a route is judged, what holds them back."""
 
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -63,7 +64,7 @@ class Cap(Part):
 
 
 class Scaling(Part):
-    """Tell how many consumers are wanted, for whoever starts and ends them."""
+    """Tell how many consumers are wanted, for whoever starts and ends them; of each queue where each is judged."""
 
     consumers_per_process: Annotated[Count, Field(le=10_000)] = 1
     """Consumers that come and go together; what is wanted is a multiple."""
@@ -112,10 +113,14 @@ class JudgedQueue(Part):
     def takes(self, event_type: str, routing_key: RoutingKey) -> bool | None:
         """Return whether events of a type go there; None: their own keys decide, which nobody knows in advance."""
         if self.event_types:
-            return event_type in self.event_types
+            return event_type in self._named
         if not self.routing_keys:
             return True
-        return None if routing_key.constant is None else routing_key.constant in self.routing_keys
+        return None if routing_key.constant is None else routing_key.constant in self._named
+
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        return frozenset(self.event_types or self.routing_keys)
 
 
 FORMS = ("<text>", "<mapping>")
@@ -191,15 +196,11 @@ class Route(Part):
             raise ValueError(
                 "scaling: needs `policy: class_budget` and the route's queues: what is taken is seen there"
             )
-        if self.scaling is not None and self.judged_by != "sum" and len(self.queues) > 1:
-            raise ValueError(
-                "scaling: counts the consumers of all queues together; give each queue a route, or `strategy: sum`"
-            )
         return self
 
     @model_validator(mode="after")
     def _can_be_judged_so(self) -> Self:
-        if self.strategy == "tagged" and not any(queue.tag for queue in self.judged):
+        if self.strategy == "tagged" and not self.tagged:
             raise ValueError("strategy tagged: no queue has a tag; give one `tag: true`")
         if self.judged_by not in {"min", "tagged"} and (self.group_min or self.untether):
             raise ValueError("group_min and untether belong to strategy min or tagged")
@@ -216,6 +217,16 @@ class Route(Part):
     def queue_names(self) -> tuple[str, ...]:
         """The queues' names."""
         return tuple(queue if isinstance(queue, str) else queue.name for queue in self.queues)
+
+    @property
+    def tagged(self) -> frozenset[str]:
+        """The names of the queues with a tag."""
+        return frozenset(queue.name for queue in self.judged if queue.tag)
+
+    @property
+    def scales_apart(self) -> bool:
+        """Whether it is told of each queue how many consumers that wants, and not of all together."""
+        return self.scaling is not None and self.judged_by != "sum" and len(self.queues) > 1
 
     @property
     def judged_by(self) -> Strategy:

@@ -252,14 +252,14 @@ class _Run:
             wanted = self._wanted(name, queue, rule)
             if wanted is not None:
                 count = min(max(wanted, queue.consumers.begun_with), rule.most)
-                loop.call_later(rule.delay, self._scale, queue, count)
+                loop.call_later(rule.delay, self._scale, name, count)
 
     def _wanted(self, name: str, queue: ModelQueue, rule: Autoscale) -> int | None:
         """Return how many consumers the rule wants; None if it knows nothing."""
         if rule.by == "wanted":
             route = self._scenario.route_to(name)
             told = [
-                demand.wanted.consumers
+                demand.queues.get(name, demand).wanted.consumers
                 for replica in self._replicas
                 if replica is not None and (demand := replica.app.steering.wanted.last.get(route)) is not None
             ]
@@ -267,8 +267,8 @@ class _Run:
         waiting = queue.ready if rule.by == "ready" else self._cluster.lag(self._scenario.name)
         return -(-waiting // rule.per_consumer)
 
-    def _scale(self, queue: ModelQueue, count: int) -> None:
-        now = asyncio.get_running_loop().time()
+    def _scale(self, name: str, count: int) -> None:
+        queue, now = self._broker.queues[name], asyncio.get_running_loop().time()
         if queue.consumers.count not in {0, count}:
             queue.set_consumers(count, now)
-            self.trace.scalings.append((now - SETTLE, count))
+            self.trace.scalings[name].append((now - SETTLE, count))
