@@ -102,6 +102,20 @@ def test_more_are_wanted_of_the_queue_that_holds_the_log_back_and_not_of_the_oth
     lived(story)
 
 
+def test_more_are_wanted_of_a_queue_that_is_empty_now_and_then_when_nearly_all_that_it_can_take_goes_there() -> None:
+    async def story(world: World) -> None:
+        world.p3.lag, world.p3.demand = 0.0, 90.0
+        await asyncio.sleep(10)
+        for going_there, wanted in ((20.0, 4), (95.0, 6)):
+            world.views[0] = seen("slow", going_there)
+            await asyncio.sleep(10)
+            world.p3.lag = 60_000.0
+            await asyncio.sleep(10)
+            assert world.told("slow")["wanted_consumers"] == wanted
+
+    lived(story)
+
+
 def test_a_class_is_done_when_its_last_queue_is_and_nobody_knows_when_that_of_one_is_not_known() -> None:
     async def story(world: World) -> None:
         world.p3.demand = 20.0
