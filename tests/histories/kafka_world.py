@@ -90,8 +90,7 @@ class KafkaWorld(World):
         self.cluster.on_commit = self._on_commit
         self.witness.on_begin = self._on_begin
         self._nodes = [Node(number, self.cluster, _process_of) for number in self.cluster.addresses]
-        for node in self._nodes:
-            self.network.serve(self.cluster.at(node.number), node.serve)
+        self._listeners = [self.network.serve(self.cluster.at(node.number), node.serve) for node in self._nodes]
         self._first = {at: track.topic_id for at, track in self.cluster.tracks.items()}
         """Of the partitions that there were from the beginning, not begun by the group yet."""
         self._ended: dict[str, float] = {}
@@ -111,6 +110,8 @@ class KafkaWorld(World):
 
     async def close(self) -> None:
         """See `World`."""
+        for listener in self._listeners:
+            listener.close()
         for node in self._nodes:
             await node.close()
         self.cluster.close()
@@ -148,7 +149,8 @@ class KafkaWorld(World):
 
     def _on_begin(self, at: Partition, beginning: Beginning) -> None:
         """Forget what lies before the latest, where reading begins there, until something is committed."""
-        is_new = self._first.get(at) == beginning.topic_id or (beginning.committed is None and self._is_unknown(at.topic))
+        is_unknown = beginning.committed is None and self._is_unknown(at.topic)
+        is_new = is_unknown or self._first.get(at) == beginning.topic_id
         if self.plan.settings.log.start != "earliest" and is_new:
             facts = self.witness.facts
             track = facts.tracks.get(at)
