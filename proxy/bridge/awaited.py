@@ -13,10 +13,11 @@ def awaited(listener: Listener, now: float) -> str:
         return "restart"
     if listener.stage:
         return listener.stage
-    if listener.dead_letters.is_full:
-        return "dead_letters"
+    letters = listener.dead_letters
     flows = listener.inbox.flows.values()
     hindrance = next((why for flow in flows if (why := flow.hindrance(now))), "")
-    if not hindrance and any(flow.out for flow in flows):
+    if not hindrance and not letters.is_full and any(flow.out for flow in flows):
         return "outcomes"
-    return hindrance or ("dead_letters" if listener.dead_letters.open else "")
+    if letters.is_full or hindrance == "dead_letters" or (letters.open and not hindrance):
+        return "dead_letters" if listener.may_send() else "lease"
+    return hindrance

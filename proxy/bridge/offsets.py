@@ -50,6 +50,11 @@ class Watermark:
             end, position = following
 
     @property
+    def ahead(self) -> int:
+        """How many events are done with although one before them is not."""
+        return sum(end - start for start, (end, _) in self._ahead.items())
+
+    @property
     def uncommitted(self) -> bool:
         """Whether a commit would tell the log anything new."""
         return self.resolved > self.committed

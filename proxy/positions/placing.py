@@ -139,6 +139,8 @@ class Placing:
         elif told != share.successor:
             share.successor = told
             share.noticed_at = self._first_told(share.partition, told)
+            # Kafka forgets what was committed in a deleted topic; whoever takes over shall not begin at the end.
+            share.is_pinned = self._start != LATEST
             self.hold(share)
             self._fetches.seek(share.partition, _NOWHERE)  # so that an answer still on its way is dropped
 

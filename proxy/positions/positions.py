@@ -174,7 +174,7 @@ class Positions:
         """Place and pin once; return whether nothing is left to do but to look again."""
         is_placed = await self._placing.attend(lambda: self.shares)
         await self._epoch.repeat()
-        unpinned = [share for share in self.shares.values() if share.is_placed and not share.is_pinned]
+        unpinned = [one for one in self.shares.values() if (one.is_placed or one.successor) and not one.is_pinned]
         if unpinned:
             await self._epoch.pin(unpinned)
         return is_placed

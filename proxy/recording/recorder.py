@@ -233,6 +233,7 @@ class Recorder:
         age = max(0.0, self._writer.wall() - min(oldest) / 1000) if oldest else None
         return {
             "waiting": sum(inbox.events for inbox in busy),
+            "ahead": sum(flow.watermark.ahead for one in listeners for flow in one.inbox.flows.values()),
             "lag_age_s": None if age is None else round(age, 3),
         }
 

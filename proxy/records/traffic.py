@@ -75,6 +75,9 @@ class Traffic(Record):
         "positions in the log not yet done with, of this replica's partitions; gaps of compaction count, and what a "
         "transaction holds back that has not ended",
     ]
+    ahead: Annotated[
+        int, "events of `lag` that are done with already, behind one that is not: they come again after a stop", ADDED
+    ]
     lag_age_s: Annotated[float | None, "age of the oldest event that waits in an inbox"]
     publish_us: Annotated[Buckets, "write → confirm"]
     bridge_us: Annotated[Buckets, "event timestamp → confirm; events without a timestamp are not in it"]

@@ -131,7 +131,7 @@ def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: in
     tables.add("bridge_time_over_time", timeline.bridge_time_over_time(classes, width_s), [*BY_CLASS, "t_s"])
     tables.add("control_over_time", timeline.control_over_time(verdicts, width_s), ["run", "route", "t_s"])
     tables.add("rates_over_time", timeline.rates_over_time(verdicts, width_s), ["run", "route", "class", "t_s"])
-    lags = tables.add("lag_over_time", timeline.lag_over_time(classes, width_s), [*BY_CLASS, "t_s"])
+    tables.add("lag_over_time", timeline.lag_over_time(classes, width_s), [*BY_CLASS, "t_s"])
     all_checks = [
         checks.classes_against_types(by_class, by_type),
         checks.counts_against_buckets(classes, by_class),
@@ -142,7 +142,7 @@ def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: in
     if proven_runs := told["produced"] & told["consumed"]:
         produced, consumed = (records.of(name).where(fn.col("run").isin(*proven_runs)) for name in told)
         seen = events(produced, consumed).persist(StorageLevel.MEMORY_AND_DISK)
-        whereabouts = with_whereabouts(proof(seen, BY_CLASS), by_class, timeline.final_lag(lags))
+        whereabouts = with_whereabouts(proof(seen, BY_CLASS), by_class, timeline.left_in_log(classes, width_s))
         proven = tables.add("proof_by_class", whereabouts, BY_CLASS)
         tables.add("proof_by_type", proof(seen, BY_TYPE), BY_TYPE)
         all_checks.append(checks.bridge_against_proof(by_class, proven))

@@ -51,12 +51,12 @@ def proof(seen: DataFrame, keys: Sequence[str]) -> DataFrame:
     return counts.join(times.drop("consumed_samples"), [*keys], "left")
 
 
-def with_whereabouts(proven: DataFrame, traffic: DataFrame, final_lag: DataFrame) -> DataFrame:
+def with_whereabouts(proven: DataFrame, traffic: DataFrame, left_in_log: DataFrame) -> DataFrame:
     """Add what became of the missing: dead-lettered (the bridge's count), left in the log at the end, or lost."""
     keys = ["run", "class"]
     known = (
         proven.join(traffic.select(*keys, "dead_lettered"), keys, "left")
-        .join(final_lag.select(*keys, fn.col("lag").alias("left_in_log")), keys, "left")
+        .join(left_in_log, keys, "left")
         .na.fill(0, ["dead_lettered", "left_in_log"])
     )
     rest = fn.col("missing") - fn.col("dead_lettered") - fn.col("left_in_log")

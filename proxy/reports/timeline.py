@@ -84,9 +84,11 @@ def _sum_of_replicas(values: DataFrame, keys: list[str], name: str, width_s: int
     )
 
 
-def final_lag(lags: DataFrame) -> DataFrame:
-    """Return run, class and the last lag known."""
-    return lags.groupBy("run", "class").agg(fn.max_by("lag", "t_s").alias("lag"))
+def left_in_log(classes: DataFrame, width_s: int) -> DataFrame:
+    """Return run, class and the events in the log of which nothing had become when the lag was last known."""
+    left = classes.withColumn("lag", fn.col("lag") - fn.coalesce("ahead", fn.lit(0)))  # older records lack it
+    last = fn.max_by("lag", "t_s").alias("left_in_log")
+    return lag_over_time(left, width_s).groupBy("run", "class").agg(last)
 
 
 def _stretch(width_s: int) -> Column:

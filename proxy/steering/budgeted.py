@@ -6,7 +6,8 @@ from proxy.bridge.throttle import Throttle
 from proxy.steering.gate import Gate
 
 AGAIN_PATIENCE = 1.0
-"""Seconds that what must go again may wait for its tokens; then it goes, and they are subtracted all the same.
+"""Seconds that what must go again may wait for its tokens, at all gates together; then it goes, and they are subtracted
+all the same.
 
 Classes above could keep it from going for ever, and with it the partition it belongs to.
 """
@@ -15,7 +16,9 @@ Classes above could keep it from going for ever, and with it the partition it be
 class Tiers:
     """The tiers of one event type: its class's, and one for retries and dead letters, never above the middle."""
 
-    def __init__(self, rank: int, classes: int) -> None:
+    def __init__(self, rank: int, classes: int, *, gates: int = 1) -> None:
+        """Make them; `gates` is how many its events pass, one after the other."""
+        self.patience = AGAIN_PATIENCE / gates
         self.first = rank
         self.again = max(rank, min(1, classes - 1))
 
@@ -44,7 +47,7 @@ class BudgetedThrottle:
         # A portion of its own class even where it queues in a lower tier: one event at a time, each waiting out its
         # patience, would make a partition of the top class as slow as the class below is just now.
         granted = int(min(want, max(1.0, self._gate.portion(self._tiers.first))))
-        await pass_in_time(self._gate, tier, granted, again=again)
+        await pass_in_time(self._gate, tier, granted, again=again, patience=self._tiers.patience)
         self._granted, self._tier = granted, tier
         return granted
 
@@ -56,7 +59,7 @@ class BudgetedThrottle:
 
     async def admit_letters(self, count: int, *, size: float) -> None:  # noqa: ARG002
         """Take tokens like events that go again."""
-        await pass_in_time(self._gate, self._tiers.again, count, again=True)
+        await pass_in_time(self._gate, self._tiers.again, count, again=True, patience=self._tiers.patience)
 
 
 class CappedThrottle:
@@ -83,7 +86,7 @@ class CappedThrottle:
             int(min(want, max(1.0, self._gate.portion(tier) / each))), size=size, again=again
         )
         try:
-            await pass_in_time(self._gate, tier, granted * each, again=again)
+            await pass_in_time(self._gate, tier, granted * each, again=again, patience=self._tiers.patience)
         except asyncio.CancelledError:
             self._inner.settle(0, 0)
             raise
@@ -101,7 +104,7 @@ class CappedThrottle:
     async def admit_letters(self, count: int, *, size: float) -> None:
         """Take tokens like events that go again."""
         tokens = count * size if self._counts_bytes else count
-        await pass_in_time(self._gate, self._tiers.again, tokens, again=True)
+        await pass_in_time(self._gate, self._tiers.again, tokens, again=True, patience=self._tiers.patience)
         try:
             await self._inner.admit_letters(count, size=size)
         except asyncio.CancelledError:
@@ -109,13 +112,13 @@ class CappedThrottle:
             raise
 
 
-async def pass_in_time(gate: Gate, tier: int, tokens: float, *, again: bool) -> None:
-    """Wait for tokens; what must go again waits no longer than `AGAIN_PATIENCE`."""
+async def pass_in_time(gate: Gate, tier: int, tokens: float, *, again: bool, patience: float = AGAIN_PATIENCE) -> None:
+    """Wait for tokens; what must go again waits no longer than `patience`, in seconds."""
     if not again:
         await gate.passed(tier, tokens)
         return
     try:
-        async with asyncio.timeout(AGAIN_PATIENCE):
+        async with asyncio.timeout(patience):
             await gate.passed(tier, tokens)
     except TimeoutError:
         gate.overdraw(tier, tokens)

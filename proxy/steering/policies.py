@@ -67,7 +67,8 @@ class Policies:
     def throttle(self, event_type: EventType) -> Throttle:
         """Return a new throttle for an event type."""
         route = self._settings.routes[event_type.route]
-        tiers = Tiers(self._settings.rank(event_type.priority), len(self._settings.classes))
+        gates = 2 if route.cap is not None and route.policy == "class_budget" else 1
+        tiers = Tiers(self._settings.rank(event_type.priority), len(self._settings.classes), gates=gates)
         throttle: Throttle
         match route.policy:
             case "static":

@@ -173,7 +173,7 @@ class FaultActions:
         if not self._cluster.partitions({topic}):
             return
         self._cluster.delete_topic(topic)
-        self._world.witness.facts.delete(topic)
+        self._world.witness.on_deleted(topic)
         await asyncio.sleep(fault.seconds)
         self._world.create(topic)
         self._world.witness.note(f"{topic} is back")
@@ -187,7 +187,7 @@ class FaultActions:
         if not ends:
             return
         self._cluster.recreate_topic(topic, len(ends))
-        self._world.witness.facts.delete(topic)
+        self._world.witness.on_deleted(topic)
         self._world.witness.note(f"{topic} is another")
         while any(self._cluster.tracks[partition].end <= end for partition, end in ends.items()):
             self._world.produce(topic)

@@ -106,6 +106,14 @@ class History:
             living = asyncio.current_task()
             assert living is not None
             world.witness.most_violations, world.witness.on_most = 1, living.cancel
+        try:
+            await self._suffer()
+        except asyncio.CancelledError:
+            await world.close()  # or what its servers still hold would end with the loop, unclosed
+            raise
+
+    async def _suffer(self) -> None:
+        world = self.world
         side = [asyncio.create_task(work) for work in (self._produce_all(), self._consume(), self._look())]
         producing = side[0]
         for _ in range(self.plan.replicas):

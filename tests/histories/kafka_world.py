@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Mapping
 from contextvars import Context, copy_context
+from math import inf
 from typing import Any
 
 from proxy.bridge.event_log import Beginning
 from proxy.model import Partition
-from proxy.positions.identity import Committed
+from proxy.positions.identity import LOOK_SECONDS, Committed
 from proxy.simulation.virtual_time import PROCESS
 from tests.histories.plan import Plan
 from tests.histories.replica import Replica
@@ -23,6 +24,8 @@ KAFKA = "kafka-*"
 _PORT = 9092
 _BATCHES = (1, 3, 8)
 """Events in a batch at most, one of these."""
+_NOTICE = 2 * LOOK_SECONDS
+"""Seconds within which a reader has noticed that its topic was made anew, and has said so to the group."""
 
 
 class NetworkedCluster(ScriptedCluster):
@@ -87,10 +90,11 @@ class KafkaWorld(World):
         self.cluster.on_commit = self._on_commit
         self.witness.on_begin = self._on_begin
         self._nodes = [Node(number, self.cluster, _process_of) for number in self.cluster.addresses]
-        for node in self._nodes:
-            self.network.serve(self.cluster.at(node.number), node.serve)
+        self._listeners = [self.network.serve(self.cluster.at(node.number), node.serve) for node in self._nodes]
         self._first = {at: track.topic_id for at, track in self.cluster.tracks.items()}
         """Of the partitions that there were from the beginning, not begun by the group yet."""
+        self._ended: dict[str, float] = {}
+        """When each replica that is no more had ended."""
 
     def new_cluster(self) -> NetworkedCluster:
         """See `World`."""
@@ -106,6 +110,8 @@ class KafkaWorld(World):
 
     async def close(self) -> None:
         """See `World`."""
+        for listener in self._listeners:
+            listener.close()
         for node in self._nodes:
             await node.close()
         self.cluster.close()
@@ -114,6 +120,7 @@ class KafkaWorld(World):
     def retire(self, replica: Replica) -> None:
         """See `World`."""
         super().retire(replica)
+        self._ended[replica.name] = asyncio.get_running_loop().time()
         self._tasks = {task: whose for task, whose in self._tasks.items() if not task.done()}
 
     def is_awake(self, replica: Replica) -> bool:
@@ -142,10 +149,21 @@ class KafkaWorld(World):
 
     def _on_begin(self, at: Partition, beginning: Beginning) -> None:
         """Forget what lies before the latest, where reading begins there, until something is committed."""
-        if self.plan.settings.log.start != "earliest" and self._first.get(at) == beginning.topic_id:
+        is_unknown = beginning.committed is None and self._is_unknown(at.topic)
+        is_new = is_unknown or self._first.get(at) == beginning.topic_id
+        if self.plan.settings.log.start != "earliest" and is_new:
             facts = self.witness.facts
             track = facts.tracks.get(at)
             facts.forget(fact for fact in (track.facts if track else ()) if fact.offset < beginning.first)
+
+    def _is_unknown(self, topic: str) -> bool:
+        """Return whether a topic was made anew so lately that nobody could know, or all who could have ended first.
+
+        Kafka forgets what was committed in a deleted topic: to who comes later it is new. See docs/guarantees.md.
+        """
+        when, readers = self.witness.deleted.get(topic, (float("-inf"), frozenset()))
+        is_late = asyncio.get_running_loop().time() > when + _NOTICE
+        return not is_late or (bool(readers) and all(self._ended.get(one, inf) <= when + _NOTICE for one in readers))
 
     def _on_commit(self, replica: str, offsets: Mapping[Partition, Committed]) -> None:
         """Let the witness judge a commit."""

@@ -62,6 +62,8 @@ class Witness:
         """In which generation each partition was given to whom."""
         self.removed: dict[str, float] = {}
         """When which replica was last removed from the group by force."""
+        self.deleted: dict[str, tuple[float, frozenset[str]]] = {}
+        """When which topic was deleted last, and who read it then."""
         self.ended: list[Epoch] = []
         self.pairs: list[str] = []
         """What a replica did when a fault struck, and which fault."""
@@ -130,6 +132,12 @@ class Witness:
                 self.holders[partition] = generation, replica
         self.note(f"{replica} gets {', '.join(map(str, partitions)) or 'nothing'}")
         self._pass("assigned")
+
+    def on_deleted(self, topic: str) -> None:
+        """Note that a topic was deleted, with all that is in it."""
+        readers = frozenset(name for at, (_, name) in self.holders.items() if at.topic == topic and name)
+        self.deleted[topic] = asyncio.get_running_loop().time(), readers
+        self.facts.delete(topic)
 
     def on_begun(self, replica: str, partition: Partition, beginning: Beginning) -> None:
         """Note where a replica begins to read a partition."""

@@ -335,7 +335,7 @@ MUTATIONS = (
     Mutation(
         "hard cap ignored",
         BUDGETED,
-        "            await pass_in_time(self._gate, tier, granted * each, again=again)\n",
+        "            await pass_in_time(self._gate, tier, granted * each, again=again, patience=self._tiers.patience)\n",  # noqa: E501
         "            await asyncio.sleep(0)\n",
     ),
     Mutation(

@@ -36,6 +36,7 @@ def test_the_watermark_is_the_contiguous_run_of_resolved_when_outcomes_come_in_a
         assert watermark.resolved == lowest_open
         assert watermark.position == (positions[lowest_open - 1] if lowest_open else None)
         assert watermark.uncommitted == (lowest_open > 0)
+        assert watermark.ahead == len(resolved) - lowest_open
 
 
 @given(st.integers(0, 5), st.integers(-2, 9), st.integers(-2, 9))

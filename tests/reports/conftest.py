@@ -34,6 +34,7 @@ TRAFFIC: dict[str, Any] = {
     "ahead_of_clock": 0,
     "waiting": 0,
     "lag": None,
+    "ahead": 0,
     "lag_age_s": None,
     "batch_size": None,
     "publish_us": {},

@@ -181,21 +181,21 @@ def test_every_event_is_found_delivered_missing_duplicated_or_unexpected(record:
 def test_the_missing_are_lost_when_neither_dead_letters_nor_the_log_account_for_them(
     record: Make, read: Make, rows: Make
 ) -> None:
-    cases = [(0, None, 3), (1, None, 2), (1, 2, 0), (3, 5, 0), (0, 0, 3)]
+    cases = [(0, None, 0, 3), (1, None, 0, 2), (1, 2, 0, 0), (3, 5, 0, 0), (0, 0, 0, 3), (1, 4, 2, 0), (0, 4, 2, 1)]
     runs = {
         f"case_{number}": [
             *(record("produced", id=f"t-0-{event}") for event in range(5)),
             *(record("consumed", id=f"t-0-{event}") for event in range(2)),
-            record("class", dead_lettered={"expired": dead_lettered}, lag=lag),
+            record("class", dead_lettered={"expired": dead_lettered}, lag=lag, ahead=ahead),
         ]
-        for number, (dead_lettered, lag, _) in enumerate(cases)
+        for number, (dead_lettered, lag, ahead, _) in enumerate(cases)
     }
     records = read(**runs)
     proven = proof(events(records.of("produced"), records.of("consumed")), BY_CLASS)
-    last = timeline.final_lag(timeline.lag_over_time(records.of("class"), 1))
+    last = timeline.left_in_log(records.of("class"), 1)
     found = rows(with_whereabouts(proven, traffic(records.of("class"), BY_CLASS), last))
     ordered = sorted(found, key=lambda row: row["run"])
-    assert [(row["missing"], row["lost"]) for row in ordered] == [(3, lost) for _, _, lost in cases]
+    assert [(row["missing"], row["lost"]) for row in ordered] == [(3, lost) for *_, lost in cases]
 
 
 def test_the_depth_in_a_stretch_is_the_most_any_replica_saw(record: Make, read: Make, rows: Make) -> None:
@@ -272,7 +272,7 @@ def test_a_process_shows_its_start_its_end_and_its_losses(record: Make, read: Ma
 
 def with_left_in_log(proven: Any, by_class: Any, lag: int) -> Any:
     """What became of the missing, with so many events of each class still in the log."""
-    return with_whereabouts(proven, by_class, by_class.select("run", "class", fn.lit(lag).alias("lag")))
+    return with_whereabouts(proven, by_class, by_class.select("run", "class", fn.lit(lag).alias("left_in_log")))
 
 
 @pytest.mark.parametrize(("left_in_log", "difference"), [(2, 0), (0, -2), (5, 3)])

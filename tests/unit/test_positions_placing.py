@@ -147,6 +147,17 @@ async def test_it_is_said_that_a_log_began_anew_when_the_group_was_without_its_t
     assert [(entry["event"], entry["topic_id"]) for entry in said] == [("log_restarted", "two")]
 
 
+@pytest.mark.parametrize(("start", "is_pinned"), [("latest", False), ("earliest", True)])
+async def test_the_group_is_to_remember_a_log_when_another_took_its_name_and_reading_would_begin_at_the_end(
+    start: str, *, is_pinned: bool
+) -> None:
+    log = Log(first=0, end=90)
+    share = Share(AT, is_paused=False, is_placed=True, is_pinned=True, began=0, done=50, next=50, topic_id="one")
+    log.ids = {"orders": "two"}
+    assert not await attend(log, share, start=start)
+    assert (share.is_pinned, share.done, share.topic_id) == (is_pinned, 50, "one")
+
+
 async def test_a_new_log_has_settled_when_it_was_noticed_before_a_rebalance() -> None:
     log = Log(first=0, end=90)
     placing = Placing(SETTINGS, log, log, log, log)  # type: ignore[arg-type]

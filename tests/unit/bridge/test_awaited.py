@@ -22,7 +22,7 @@ def flow(order: Order = Order.PARTITION) -> PartitionFlow:
 
 def told(one: PartitionFlow | None, **listener: Any) -> str:
     letters = SimpleNamespace(is_full=False, open=0)
-    facts = {"is_stopped": False, "stage": "", "dead_letters": letters}
+    facts = {"is_stopped": False, "stage": "", "dead_letters": letters, "may_send": lambda: True}
     inbox = SimpleNamespace(flows={} if one is None else {one.partition: one})
     whole: Any = SimpleNamespace(inbox=inbox, **(facts | listener))
     return awaited(whole, 0.0)
@@ -67,6 +67,13 @@ def test_dead_letters_are_awaited_when_the_way_is_barred_by_them() -> None:
     one.on_outcome(batch, 0, 1, Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
     assert told(one) == "dead_letters"
     assert told(flow(), dead_letters=SimpleNamespace(is_full=True, open=9)) == "dead_letters"
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_the_lease_is_awaited_when_dead_letters_wait_for_it(*, is_full: bool) -> None:
+    letters = SimpleNamespace(is_full=is_full, open=9)
+    assert told(None, dead_letters=letters) == "dead_letters"
+    assert told(None, dead_letters=letters, may_send=lambda: False) == "lease"
 
 
 def test_a_restart_is_awaited_when_the_type_has_stopped() -> None:

@@ -106,6 +106,19 @@ def test_a_dead_letter_is_counted_by_its_type_when_it_is_confirmed_after_everyth
     recorded(story)
 
 
+def test_what_is_done_with_behind_an_open_event_is_recorded_as_ahead() -> None:
+    async def story(world: World, recorded: Recorded) -> None:
+        recording = asyncio.create_task(recorded.run(0.5))
+        await world.feed(*events(0, 5))
+        (batch,) = world.lane.batches
+        batch.recipient.on_outcome(batch, 2, 5, Outcome.CONFIRMED, seconds=0.001)
+        await recording
+        for kind in ("class", "type"):
+            assert (kind, [one["ahead"] for one in recorded.of(kind) if one["class"] == "P1"][-1]) == (kind, 3)
+
+    recorded(story)
+
+
 def test_a_type_to_which_nothing_happened_is_not_recorded() -> None:
     async def story(_: World, recorded: Recorded) -> None:
         await recorded.run(30)

@@ -189,6 +189,22 @@ def test_no_token_is_lost_when_dead_letters_are_given_up_at_any_await(
     lived(story)
 
 
+@pytest.mark.parametrize("kind", ["letters", "retries"])
+def test_what_must_go_again_waits_its_patience_once_when_budget_and_cap_have_nothing(kind: str) -> None:
+    async def story() -> None:
+        tiers = Tiers(P3, 3, gates=2)
+        throttle = CappedThrottle(
+            BudgetedThrottle(budget_gate(inf, 0.0, 0.0), tiers), cap_gate(0.0), tiers, counts_bytes=False
+        )
+        if kind == "letters":
+            await throttle.admit_letters(5, size=1.0)
+        else:
+            await throttle.admit(5, size=1.0, again=True)
+        assert now() == pytest.approx(AGAIN_PATIENCE)
+
+    lived(story)
+
+
 # -- what must go again -----------------------------------------------------------------------------------------------
 
 
