@@ -47,7 +47,7 @@ def wanted(port: int, route: str, queue: str) -> int | None:
             of_route = json.load(answer)["routes"].get(route, {"queues": {}})
     except (OSError, http.client.HTTPException):
         return None
-    told = of_route["queues"].get(queue, of_route).get("wanted_consumers")
+    told = (of_route["queues"][queue] if of_route["queues"] else of_route).get("wanted_consumers")
     return None if told is None else int(told)
 
 
