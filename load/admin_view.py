@@ -40,6 +40,11 @@ def lag(port: int) -> int:
     )
 
 
+def window(port: int) -> int | None:
+    """Return how many events its first route may have in flight; None while it does not answer."""
+    return _gauge(_metrics(port), r"tidegate_window_events\{\S+\}")
+
+
 def wanted(port: int, route: str, queue: str) -> int | None:
     """Return how many consumers of a queue, or of all on its route, it wants; None if it does not know or answer."""
     try:

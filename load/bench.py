@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from load import monitor_cost
+from load import monitor_cost, windows
 from load.stack import SetupError, Stack, StackError
 from load.terminal import interrupted_by_signals, say
 from load.throughput import Plan, measure
@@ -28,6 +28,7 @@ how: the rate counts from the first poll of the queue that sees an event to the 
 examples:
   python -m load.bench throughput --json out/throughput.json          about 12 minutes
   python -m load.bench throughput --quick --json out/quick.json       about 2 minutes; shows the way, judges no goal
+  python -m load.bench windows --json out/windows.json                 about 15 minutes, the window that adapts
   python -m load.bench monitor --json out/monitor.json                 about a minute
   python -m load.stack run -- python -m load.bench throughput ...      on a stack that is there already
 
@@ -44,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with Stack.up(rabbitmq_sbin=options.rabbitmq_sbin) as stack:
             if options.what == "monitor":
                 return monitor_cost.measure(stack, options.rounds, options.json)
+            if options.what == "windows":
+                return windows.measure(stack, options.rounds, options.size, options.events, options.json)
             plan = Plan(rounds=options.rounds, events=options.events) if not options.quick else Plan.quick()
             return measure(stack, plan, options.json)
     except SetupError as error:
@@ -69,8 +72,9 @@ def _parser() -> argparse.ArgumentParser:
         "throughput", help="events a second and CPU per event, as fast as it goes",
         epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
+    sweep = actions.add_parser("windows", help="the window that adapts beside fixed ones, at several distances")
     monitor = actions.add_parser("monitor", help="what watching 1,000 queues costs, as a share of a core")
-    for action in (throughput, monitor):
+    for action in (throughput, sweep, monitor):
         action.add_argument("--json", type=Path, required=True, metavar="FILE", help="where every figure goes")
         action.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds, interleaved (default: 3)")
         action.add_argument("--rabbitmq-sbin", type=Path, metavar="DIR", help="scripts of another RabbitMQ")
@@ -78,6 +82,10 @@ def _parser() -> argparse.ArgumentParser:
         "--events", type=int, default=100_000, metavar="N",
         help="events of each size, a multiple of 4; fewer flatter classic queues (default: 100000)",
     )  # fmt: skip
+    sweep.add_argument(
+        "--events", type=int, default=240_000, metavar="N", help="events of the log, a multiple of 4 (default: 240000)"
+    )
+    sweep.add_argument("--size", type=int, default=1024, metavar="BYTES", help="bytes of one value (default: 1024)")
     throughput.add_argument("--quick", action="store_true", help="one round of 20,000 events of 256 B")
     return parser
 

@@ -28,20 +28,22 @@ def write(
     group: str,
     lanes: list[Lane],
     *,
-    in_flight: int,
+    in_flight: int | None,
     admin_port: int | None = None,
     limits: Mapping[str, Any] | None = None,
     policy: str = "static",
+    amqp_port: int | None = None,
 ) -> Path:
     """Write the settings of one process, control off by default, metric log beside the file; return the file.
 
-    One route for all queues, through the default exchange. What is not named here is at its default.
+    One route for all queues, through the default exchange; None in flight: the window adapts. What is not named here is
+    at its default.
     """
     folder = file.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
     settings = {
         "log": {"hosts": [stack.kafka], "group": group},
-        "broker": {"hosts": [f"127.0.0.1:{stack.amqp_port}"]},
+        "broker": {"hosts": [f"127.0.0.1:{amqp_port or stack.amqp_port}"]},
         "routes": {
             "queues": {
                 "exchange": "",

@@ -96,7 +96,12 @@ class Lane(Protocol):
 
     @property
     def in_flight(self) -> int:
-        """Events written whose outcome is open; never more than the route's `in_flight_events`."""
+        """Events written whose outcome is open; never more than the route's `most_in_flight`."""
+        ...
+
+    @property
+    def window(self) -> int:
+        """Events that may be in flight now; where it adapts, fewer than are in flight if it has just narrowed."""
         ...
 
     def oldest(self, now: float) -> float:

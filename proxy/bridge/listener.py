@@ -77,7 +77,6 @@ class Listener:
             event_type.content_type,
             priority=route.priority_of(event_type.priority, below=around.classes - 1 - rank),
         )
-        self._most = route.in_flight_events
         self._lane = lane
         self._statistics = statistics
         self._way = route.way(event_type.name, event_type.routing_key)
@@ -137,7 +136,7 @@ class Listener:
         while True:
             self._wake.clear()
             now = clock()
-            want = 0 if self.is_stopped or self.dead_letters.is_full else min(self.inbox.ready(now), self._most)
+            want = 0 if self.is_stopped or self.dead_letters.is_full else min(self.inbox.ready(now), self._lane.window)
             if not want:
                 await self._idle(now)
                 continue

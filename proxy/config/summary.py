@@ -36,7 +36,7 @@ def describe(settings: Settings) -> str:
         judged = listing(route.queue_names, _NAMED) or "no queues"
         if len(route.queues) > 1:
             judged += f" (judged by {route.judged_by})"
-        window = f"{route.in_flight_events} events / {size_text(route.in_flight_bytes)}"
+        window = f"{'up to ' if route.adapts else ''}{route.most_in_flight} events / {size_text(route.in_flight_bytes)}"
         exchange = route.exchange or "(default exchange)"
         lines.append(
             f"route    {name}: {exchange}, {judged}, {route.policy}{_cap(route)}{_scaling(route)}{_priority(route)}, "

@@ -81,7 +81,7 @@ class Status:
         yield GaugeMetricFamily(
             "tidegate_memory_blocks", "Blocks of memory that Python holds.", value=sys.getallocatedblocks()
         )
-        yield self._per_route()
+        yield from self._per_route()
         yield self._verdicts()
         yield from self._budgets()
         yield from self._judged_queues()
@@ -91,11 +91,14 @@ class Status:
         yield self._stalls()
         yield from self._scaling()
 
-    def _per_route(self) -> Family:
+    def _per_route(self) -> Iterable[Family]:
         in_flight = GaugeMetricFamily("tidegate_in_flight_events", "Written, outcome open.", labels=["route"])
+        window = GaugeMetricFamily("tidegate_window_events", "That may be in flight.", labels=["route"])
         for name, lane in self._lanes.items():
             in_flight.add_metric([name], lane.in_flight)
-        return in_flight
+            window.add_metric([name], lane.window)
+        yield in_flight
+        yield window
 
     def _verdicts(self) -> Family:
         congested = GaugeMetricFamily("tidegate_congested", "Last verdict: 1 congested.", labels=["route", "cause"])

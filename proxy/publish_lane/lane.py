@@ -36,8 +36,8 @@ _say = structlog.get_logger("tidegate.lane")
 class PublishLane:
     """See `proxy.bridge.broker.Lane`.
 
-    `window_events` and `window_bytes` bound what is in flight; `backoff` and `backoff_limit` are the first and the
-    longest pause between attempts to connect, in seconds.
+    `window_events` and `window_bytes` bound what is in flight; if it `adapts`, the first is the most it ever is.
+    `backoff` and `backoff_limit` are the first and the longest pause between attempts to connect, in seconds.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class PublishLane:
         limits: Limits,
         backoff: float,
         backoff_limit: float,
+        adapts: bool = False,
     ) -> None:
         self.name = name
         self._connector = connector
@@ -59,8 +60,8 @@ class PublishLane:
         self._patience = Patience(limits.confirm_deadline)
         self._refusals = Refusals()
         self._host_patience = HostPatience(limits.connect_deadline)
-        self._window = Window(window_events, window_bytes)
-        self._quarantine = Quarantine(Line(window_events))
+        self._window = Window(window_events, window_bytes, adapts=adapts)
+        self._quarantine = Quarantine(Line(self._window))
         self._outcomes = Outcomes(self._window, self._quarantine)
         self._requests: dict[Batch, Request] = {}
         self._is_running = False
@@ -84,6 +85,11 @@ class PublishLane:
     def in_flight(self) -> int:
         """Events written whose outcome is open."""
         return self._window.events
+
+    @property
+    def window(self) -> int:
+        """Events that may be in flight now."""
+        return self._window.max_events
 
     def oldest(self, now: float) -> float:
         """Return for how many seconds the oldest open event has been out; 0 if none is."""

@@ -25,12 +25,23 @@ meanwhile, and again and again.
 
 @dataclass(slots=True)
 class Window:
-    """How much may be sent and unconfirmed. An event larger than all the bytes goes alone."""
+    """How much may be sent and unconfirmed. An event larger than all the bytes goes alone.
+
+    Of one that adapts `max_events` changes (see `window_law`), to what it was at first at most.
+    """
 
     max_events: int
     max_bytes: int
     events: int = 0
     bytes: int = 0
+    adapts: bool = False
+    most: int = field(init=False)
+    was_full: bool = False
+    """Whether all slots were taken since this was last set back."""
+
+    def __post_init__(self) -> None:
+        """Begin as wide as it may ever be."""
+        self.most = self.max_events
 
     @property
     def free(self) -> int:
@@ -49,6 +60,7 @@ class Window:
         """Count events as written."""
         self.events += events
         self.bytes += size
+        self.was_full |= self.events >= self.max_events
 
     def give(self, events: int, size: int) -> None:
         """Count events as resolved."""
@@ -93,9 +105,9 @@ class Request:
 
 @dataclass(slots=True)
 class Line:
-    """The waiting requests; `slots` is how many the window has."""
+    """The requests that wait for slots of the window."""
 
-    slots: int
+    window: Window
     _ranks: dict[int, dict[Request, None]] = field(default_factory=dict)
     _owed: dict[int, float] = field(default_factory=dict)
     """Slots that each rank which was ever here may take ahead of those above it."""
@@ -154,7 +166,7 @@ class Line:
         lowest = max(below, default=max(owed))
         for one in below:
             share = LOWEST_SHARE if one == lowest else BETWEEN_SHARE / (len(below) - 1)
-            owed[one] = min(1.0 + LOWEST_SHARE * self.slots, owed[one] + share * events)
+            owed[one] = min(1.0 + LOWEST_SHARE * self.window.max_events, owed[one] + share * events)
         if not below and lowest > rank and owed[lowest] < 1:
             # Who leaves between two requests, as a class of few event types does, finds one slot on coming back.
             owed[lowest] = min(1.0, owed[lowest] + LOWEST_SHARE * events)

@@ -19,6 +19,7 @@ from proxy.publish_lane.patience import Patience
 from proxy.publish_lane.pieces import Channel, Piece
 from proxy.publish_lane.quarantine import blames_exchange
 from proxy.publish_lane.refusals import Refusals
+from proxy.publish_lane.window_law import WindowLaw
 from proxy.publish_lane.wire import Sent, Wire
 from proxy.settings import Limits
 
@@ -49,6 +50,7 @@ class Session:
         self._limits = limits
         self._patience = patience
         self._refusals = refusals
+        self._law = WindowLaw(self._window, asyncio.get_running_loop().time())
         self._channels = Channels(patience, refusals, deadline=limits.connect_deadline, opened=stir)
         self._stir = stir
         self._lost = lost
@@ -91,6 +93,7 @@ class Session:
 
     def write(self) -> None:
         """Hand over the next pieces, as long as the wire takes them and something may be written."""
+        self._law.look(self._now())
         while self.wire is not None and not self.over and self._writing_since is None and self.wire.writable:
             if not self._rest:
                 if self.holds:
@@ -208,6 +211,7 @@ class Session:
                 self._patience.saw(max((one.seconds or 0.0 for one in resolved), default=0.0), now)
             else:
                 self._refusals.on_nack(now)
+            self._law.on_confirm(resolved, acked=acked, now=now)
             self._outcomes.add(resolved)
             self._stir()
 

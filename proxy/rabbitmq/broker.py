@@ -90,18 +90,26 @@ class RabbitBroker:
         return self._made(
             name,
             RabbitConnector(self._logins, name, topology.declare),
-            events=min(routes[route].in_flight_events for route in shared),
+            events=min(routes[route].most_in_flight for route in shared),
             size=min(routes[route].in_flight_bytes for route in shared),
+            adapts=any(routes[route].adapts for route in shared),
         )
 
     def _made(
-        self, name: str, connector: RabbitConnector, *, events: int = DEAD_LETTER_EVENTS, size: int = DEAD_LETTER_BYTES
+        self,
+        name: str,
+        connector: RabbitConnector,
+        *,
+        events: int = DEAD_LETTER_EVENTS,
+        size: int = DEAD_LETTER_BYTES,
+        adapts: bool = False,
     ) -> PublishLane:
         return PublishLane(
             name,
             connector,
             window_events=events,
             window_bytes=size,
+            adapts=adapts,
             limits=self._limits,
             backoff=self._settings.backoff,
             backoff_limit=self._settings.backoff_limit,

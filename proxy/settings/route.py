@@ -175,8 +175,10 @@ class Route(Part):
     """Whether to tell how many consumers are wanted; None: not."""
     message_priority: MessagePriority = "class"
     """The AMQP property `priority`: by the rank of the class, none, or a number for each class that shall have one."""
-    in_flight_events: Annotated[Count, Field(le=100_000)] = 200
-    """Events sent and not yet confirmed. Larger: more throughput over long links, more latency when saturated."""
+    in_flight_events: Annotated[Count, Field(le=100_000)] | None = None
+    """Events sent and not yet confirmed, always as many; None: as many as confirms show to help."""
+    in_flight_bound: Annotated[Count, Field(le=100_000)] = 4_000
+    """... but no more. Larger: more throughput over very long links, more duplicates after a crash."""
     in_flight_bytes: Annotated[Bytes, Field(ge=1, le=16 * 1024**3)] = 8 * 1024**2
     """... and their bytes."""
     declare: bool = False
@@ -188,6 +190,12 @@ class Route(Part):
         twice = sorted({queue for queue in names if names.count(queue) > 1})
         if twice:
             raise ValueError(f"queues: {twice[0]} stands there twice; its messages would count twice")
+        return self
+
+    @model_validator(mode="after")
+    def _has_one_window(self) -> Self:
+        if self.in_flight_events is not None and "in_flight_bound" in self.model_fields_set:
+            raise ValueError("in_flight_bound: bounds a window that adapts; leave out in_flight_events, which fixes it")
         return self
 
     @model_validator(mode="after")
@@ -207,6 +215,16 @@ class Route(Part):
         if self.group_min > len(self.queues):
             raise ValueError(f"group_min: {self.group_min} of {len(self.queues)} queues can never be there")
         return self
+
+    @property
+    def adapts(self) -> bool:
+        """Whether the window in events follows what confirms show."""
+        return self.in_flight_events is None
+
+    @property
+    def most_in_flight(self) -> int:
+        """Events sent and not yet confirmed at most."""
+        return self.in_flight_bound if self.in_flight_events is None else self.in_flight_events
 
     @property
     def judged(self) -> tuple[JudgedQueue, ...]:

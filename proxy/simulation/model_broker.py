@@ -102,8 +102,9 @@ class ModelBroker:
         return PublishLane(
             name,
             _ModelConnector(self),
-            window_events=route.in_flight_events,
+            window_events=route.most_in_flight,
             window_bytes=route.in_flight_bytes,
+            adapts=route.adapts,
             limits=limits,
             backoff=BrokerSettings.model_fields["backoff"].default,
             backoff_limit=BrokerSettings.model_fields["backoff_limit"].default,

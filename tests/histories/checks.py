@@ -48,7 +48,7 @@ def _beyond(world: World, replica: Replica) -> Iterator[str]:
         inbox = listener.inbox
         # What failed comes back to the inbox, so that what is in flight and what waits for it add to it.
         fetched = max(1, len(inbox.flows)) * plan.fetch_events if plan.wire is None else SLICE_EVENTS
-        bound = limits.inbox_events - 1 + fetched + 2 * routes[listener.event_type.route].in_flight_events
+        bound = limits.inbox_events - 1 + fetched + 2 * routes[listener.event_type.route].most_in_flight
         waiting = sum(flow.waiting for flow in inbox.flows.values())
         if waiting > bound:
             yield f"{waiting} events wait in the inbox of {listener.event_type.name}, at most {bound} may"

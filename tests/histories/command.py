@@ -201,9 +201,7 @@ def _show(plan: Plan, result: Result, only: str = "") -> None:
     )
     for name, route in settings.routes.items():
         types = ", ".join(f"{one.name} ({one.priority})" for one in settings.event_types.values() if one.route == name)
-        _say(
-            f"  route {name} of {types or 'nothing'}: {route.policy}, cap {route.cap}, window {route.in_flight_events}"
-        )
+        _say(f"  route {name} of {types or 'nothing'}: {route.policy}, cap {route.cap}, window {route.most_in_flight}")
     for fault in plan.faults:
         _say(f"  fault {fault}")
     first = next((at for at, (_, step) in enumerate(result.steps) if step.startswith("VIOLATION")), len(result.steps))

@@ -37,7 +37,7 @@ class Fairness:
         self._ranks: dict[str, int] = {}
         for topic, kind in settings.by_topic.items():
             if plan.lanes[kind.route] == lane:
-                self._turns[topic] = settings.routes[kind.route].in_flight_events
+                self._turns[topic] = settings.routes[kind.route].most_in_flight
                 self._ranks[topic] = settings.rank(kind.priority)
         self._lowest = len(settings.classes) - 1
         self._passed: dict[int, float] = {}

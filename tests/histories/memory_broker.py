@@ -102,8 +102,9 @@ class MemoryBroker:
         return PublishLane(
             name,
             _MemoryConnector(self, name),
-            window_events=route.in_flight_events,
+            window_events=route.most_in_flight,
             window_bytes=route.in_flight_bytes,
+            adapts=route.adapts,
             limits=limits,
             backoff=backoff,
             backoff_limit=backoff_limit,

@@ -38,7 +38,8 @@ POISON = "poison"
 MAX_AGE = 3.0
 POLICIES = ("static", "per_type", "class_budget")
 CAPS = (None, None, Cap(events=60), Cap(bytes=1_500, strict=True))
-WINDOWS = (1, 8, 20, 60)
+WINDOWS = (*({"in_flight_events": events} for events in (1, 8, 20)), {"in_flight_bound": 60})
+"""The last one adapts."""
 WINDOW_BYTES = (150, 1_000_000)
 
 CONNECTIONS = ("reset", "reset_one", "block", "silence", "slow", "lose_confirms", "late_confirms", "broker_down")
@@ -215,7 +216,7 @@ def draw_settings(chance: Random) -> Settings:
                     "queues": (QUEUE,),
                     "policy": policy,
                     "cap": cap,
-                    "in_flight_events": chance.choice(WINDOWS),
+                    **chance.choice(WINDOWS),
                     "in_flight_bytes": chance.choice(WINDOW_BYTES),
                 }
             )

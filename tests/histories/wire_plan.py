@@ -139,7 +139,7 @@ def _route(name: str, chance: Random) -> Route:
             "queues": (QUEUE + chance.choice(("", number, number)),),
             "policy": chance.choice(POLICIES),
             "cap": chance.choice(CAPS),
-            "in_flight_events": chance.choice(WINDOWS),
+            **chance.choice(WINDOWS),
             "in_flight_bytes": chance.choice(WINDOW_BYTES),
         }
     )

@@ -160,7 +160,7 @@ class WatchedRabbit(RabbitBroker):
         settings = plan.settings
         super().__init__(settings.broker, settings.routes, settings.limits, chance=chance)
 
-    def _made(self, name: str, connector: RabbitConnector, **window: int) -> PublishLane:
+    def _made(self, name: str, connector: RabbitConnector, **window: Any) -> PublishLane:
         fairness = Fairness(self._plan, name, self._witness.windows[name][0])
         watched: Any = WatchedConnector(connector, name, self._witness, fairness)
         lane: Any = super()._made(name, watched, **window)

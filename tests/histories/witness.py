@@ -77,8 +77,8 @@ class Witness:
         """Events and bytes that may be in flight, by lane: of routes that share one, the least."""
         for name, lane in plan.lanes.items():
             route = settings.routes[name]
-            events, size = self.windows.get(lane, (route.in_flight_events, route.in_flight_bytes))
-            self.windows[lane] = min(events, route.in_flight_events), min(size, route.in_flight_bytes)
+            events, size = self.windows.get(lane, (route.most_in_flight, route.in_flight_bytes))
+            self.windows[lane] = min(events, route.most_in_flight), min(size, route.in_flight_bytes)
         self.windows.setdefault(LETTERS, next(iter(self.windows.values())))
         self._cluster = cluster
         self._wall = wall

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.support.tidegate import Ends, Tidegate, until
 KILLS = 8
 BACKLOG = 120_000
 WINDOW = 200
-"""`limits.in_flight`'s default: events whose confirm may be open."""
+"""Events whose confirm may be open."""
 ROUND_TRIP = 0.2
 """Seconds of a commit's way there and back on a machine that others use, too."""
 SAMPLE = 0.3
@@ -29,7 +30,7 @@ async def test_only_what_a_commit_could_not_tell_yet_comes_again_when_killed_in_
             await ends.produce(topic, [b"%0200d" % number for number in range(BACKLOG)])
             folder = tmp_path / str(kill)
             folder.mkdir()
-            with Tidegate(folder, ends.settings({topic: {"routing_key": queue}})) as tidegate:
+            with Tidegate(folder, _settings(ends, topic, queue)) as tidegate:
                 await until(lambda ends=ends, queue=queue, kill=kill: _is_deep(ends, queue, 15_000 + 1_500 * kill))
                 before = await ends.depth(queue)
                 await asyncio.sleep(SAMPLE)
@@ -42,6 +43,11 @@ async def test_only_what_a_commit_could_not_tell_yet_comes_again_when_killed_in_
             again.append(stored - committed)
             bounds.append(WINDOW + max(500, 0.1 * rate) + ROUND_TRIP * rate)
     assert [events for events, bound in zip(again, bounds, strict=True) if not 0 <= events <= bound] == []
+
+
+def _settings(ends: Ends, topic: str, queue: str) -> dict[str, Any]:
+    route = {"exchange": "", "policy": "static", "in_flight_events": WINDOW}
+    return ends.settings({topic: {"routing_key": queue}}, routes={"main": route})
 
 
 async def _is_deep(ends: Ends, queue: str, depth: int) -> bool:

@@ -357,6 +357,13 @@ MUTATIONS = (
         "        return self.max_events\n",
     ),
     Mutation(
+        "a window that adapts never narrows",
+        "proxy/publish_lane/window_law.py",
+        "        times = max(1 / STEP, min(",
+        "        times = max(1, min(",
+        tests=("tests/unit/publish_lane/test_adaptive_window.py",),
+    ),
+    Mutation(
         "slots not given back when the outcome is unknown",
         OUTCOMES,
         "                self.window.give(one.end - one.start, size)\n",

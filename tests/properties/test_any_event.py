@@ -95,7 +95,7 @@ async def written(events: Sequence[Event], address: Address, frame_max: int) -> 
     """Write the events through a session, all of them."""
     wire, recorder = Wire(frame_max), Recorder(address, PARTITION)
     window = Window(10**6, 10**9)
-    outcomes = Outcomes(window, Quarantine(Line(10**6)))
+    outcomes = Outcomes(window, Quarantine(Line(window)))
     patience = Patience(LIMITS.confirm_deadline)
     session = Session(outcomes, LIMITS, patience, Refusals(), stir=lambda: None, lost=lambda _: None)
     await session.start(wire)

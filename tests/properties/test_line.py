@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from proxy.bridge.broker import Address
 from proxy.model import Partition
-from proxy.publish_lane.line import BETWEEN_SHARE, LOWEST_SHARE, Line, Request
+from proxy.publish_lane.line import BETWEEN_SHARE, LOWEST_SHARE, Line, Request, Window
 from proxy.settings import RoutingKey
 from tests.support.events import events
 from tests.support.recipient import Recorder
@@ -41,7 +41,7 @@ def serve(line: Line, free: int, written: dict[int, int]) -> None:
 def test_every_class_gets_its_share_and_no_more_when_all_wait_for_ever(
     slots: int, frees: list[int], ranks: set[int]
 ) -> None:
-    line, written, total = Line(slots), dict[int, int](), 0
+    line, written, total = Line(Window(slots, 1)), dict[int, int](), 0
     for rank in ranks:
         line.add(endless(rank))
     while total < 20_000:
@@ -64,7 +64,7 @@ def test_every_class_gets_its_share_and_no_more_when_all_wait_for_ever(
     steps=st.lists(st.tuples(st.sampled_from(["come", "go", "serve"]), st.integers(0, 4)), max_size=200),
 )
 def test_whoever_stays_is_served_whatever_others_do(slots: int, steps: list[tuple[str, int]]) -> None:
-    line, written = Line(slots), dict[int, int]()
+    line, written = Line(Window(slots, 1)), dict[int, int]()
     line.add(endless(5))
     here: dict[int, Request] = {}
     for step, rank in steps:

@@ -28,6 +28,10 @@ class ScriptedLane:
     def in_flight(self) -> int:
         return 0
 
+    @property
+    def window(self) -> int:
+        return 200
+
     def oldest(self, now: float) -> float:
         del now
         return 0.0

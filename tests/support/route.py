@@ -39,6 +39,7 @@ class ScriptedRoute:
         """Events beyond it are nacked."""
         self.state = LaneState.OPEN
         self.in_flight = 0
+        self.window = 200
         self.others: float | None = 0.0
         self.admitted = [0, 0, 0]
         """Events by class since the start."""

@@ -354,6 +354,7 @@ def test_metrics_tell_routes_queues_classes_and_types_of_now() -> None:
         expected: dict[tuple[str, ...], float] = {
             ("tidegate_tasks",): len(asyncio.all_tasks()),
             ("tidegate_in_flight_events", "r"): 0,
+            ("tidegate_window_events", "r"): 200,
             ("tidegate_congested", "r", "too_few_samples"): 0,
             ("tidegate_queue_ready_messages", "q1"): 3,
             **{("tidegate_lag_events", name): 0 for name in ("P1", "P2", "P3")},

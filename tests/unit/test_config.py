@@ -196,7 +196,7 @@ def test_the_summary_counts_types_per_route_and_class_when_there_are_some(files:
     assert "class    1. P1: +15 x0.8 from 1 to 5000, queue delay 500ms, 1 types" in text
     assert "class    2. P2: +10 x0.6 from 1 to 5000, queue delay 200ms, 2 types" in text
     assert "class    3. P3: +5 x0.4 from 1 to 5000, queue delay 80ms, 0 types" in text
-    assert "route    mails: events, mail, class_budget, in flight 200 events / 8MiB, 2 types" in text
+    assert "route    mails: events, mail, class_budget, in flight up to 4000 events / 8MiB, 2 types" in text
     assert "commit   every 500ms, 5000 ahead per partition" in text
 
 

@@ -212,6 +212,11 @@ def test_a_mistake_is_named_with_its_place_and_remedy_when_an_event_type_is_wron
             "4: routes.mails.in_flight_bytes: the largest event allowed could never be",
         ),
         (
+            "queues: [mail]",
+            "in_flight_events: 50, in_flight_bound: 100",
+            "4: routes.mails: in_flight_bound: bounds a window that adapts",
+        ),
+        (
             "exchange: events, queues: [mail]",
             "exchange: '', declare: true",
             "4: routes.mails: the default exchange can't be",

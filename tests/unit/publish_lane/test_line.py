@@ -37,7 +37,7 @@ def test_no_event_is_admitted_when_all_slots_are_taken() -> None:
 
 
 def test_the_smallest_rank_and_then_the_longest_wait_is_first() -> None:
-    line = Line(200)
+    line = Line(Window(200, 1))
     waiting = [request(rank=rank) for rank in (2, 1, 2, 1, 0)]
     for one in waiting:
         line.add(one)
@@ -61,7 +61,7 @@ def test_a_request_is_through_when_its_batches_are_written_or_withdrawn() -> Non
 
 
 def test_suspects_take_their_requests_along_and_bring_them_back() -> None:
-    quarantine = Quarantine(Line(200))
+    quarantine = Quarantine(Line(Window(200, 1)))
     mine, others = [request("mine") for _ in range(3)], request("other")
     for one in (mine[0], others, mine[1]):
         quarantine.add(one)
@@ -76,7 +76,7 @@ def test_suspects_take_their_requests_along_and_bring_them_back() -> None:
 
 
 def test_suspects_are_served_in_turn_and_each_in_its_own_order() -> None:
-    quarantine = Quarantine(Line(200))
+    quarantine = Quarantine(Line(Window(200, 1)))
     waiting: list[tuple[str, Request]] = []
     for topic in ("a", "b"):
         quarantine.suspect(topic, 10)
@@ -92,7 +92,7 @@ def test_suspects_are_served_in_turn_and_each_in_its_own_order() -> None:
 
 
 def test_a_culprits_topic_stays_for_its_whole_probation() -> None:
-    quarantine = Quarantine(Line(200))
+    quarantine = Quarantine(Line(Window(200, 1)))
     quarantine.suspect("t", 5)
     quarantine.convict("t")
     quarantine.suspect("t", 3)
@@ -103,7 +103,7 @@ def test_a_culprits_topic_stays_for_its_whole_probation() -> None:
 
 
 def test_a_topic_whose_exchange_was_to_blame_is_released_by_its_first_success() -> None:
-    quarantine = Quarantine(Line(200))
+    quarantine = Quarantine(Line(Window(200, 1)))
     quarantine.suspect("t", 200)
     quarantine.excuse("t")
     quarantine.excuse("other")

@@ -1,0 +1,149 @@
+"""How wide a lane's window is: so wide that more of it would only make confirms later. Pure: handed `now`.
+
+With a window that is full, a confirm takes as long as the way there and back, what a turn of everybody on that way
+costs, and what the broker needs for all that is before it. Widening brings throughput until the last is most of it; so
+the latency aimed at follows from the other two, which an almost empty window shows for a few trips, and the width is
+that latency times what passes. Nothing but acks counts: no ack, no change. See docs/design/0023-adaptive-window.md.
+"""
+
+from collections.abc import Iterable
+from math import inf
+
+from proxy.publish_lane.line import Window
+from proxy.publish_lane.outcomes import Resolved
+
+FIRST = 100
+"""Events in flight to begin with. Larger: sooner at full speed over long links, more duplicates of a short life."""
+TIMES = 3.0
+"""Latency aimed at: so many times the shortest trip ..."""
+TURNS = 10.0
+"""... and so many turns, so that what each costs beside its events weighs little.
+
+Larger: more throughput where turns are dear, and more latency.
+"""
+TURN = 0.001
+"""Seconds of the shortest trip that a turn takes at most; the rest is distance. What the mean exceeds it by is turn."""
+LEAST_SLACK, MOST_SLACK = 0.04, 0.06
+"""Bounds of what so many turns are taken for, in seconds."""
+EMPTY = 4
+"""Events in flight in an almost empty window."""
+TRIPS = 6
+"""Trips there and back with it."""
+EVERY = 10.0
+"""Seconds between two such measurements, while the window is full."""
+ROUND = 0.05
+"""Seconds that a round lasts at least; and at least one trip."""
+STEP = 2.0
+"""A window becomes so many times as wide, or as narrow, within a round at most."""
+WEIGHT = 0.2
+"""Of the newest round in what passes: what lasts for a round or two is chance."""
+COMPARED = 1.25
+"""So many times as wide, or as narrow, a window is compared with what it was: whether what passes has followed."""
+OWN = 1.25
+"""If so, so many times what confirms take of their own accord is aimed at, until the next measurement."""
+GAP = 0.2
+"""Seconds without a look after which what is under way says nothing: the broker blocked, or this process stood."""
+
+
+class WindowLaw:
+    """Of one connection, begun at `now`: sets how many events may be in flight, from 1 to what the window began with.
+
+    Of a window that does not adapt it sets nothing.
+    """
+
+    def __init__(self, window: Window, now: float) -> None:
+        self._window = window
+        self._width = min(FIRST, window.most)
+        self._shortest = inf
+        """Seconds of the shortest trip of late."""
+        self._slack = MOST_SLACK
+        self._measured: float | None = None
+        """When the way was last measured."""
+        self._trips = 0
+        """Left of a measurement; 0: none is on its way."""
+        self._pace = inf
+        """Seconds for each event, smoothed; infinite until the window has met its aim once."""
+        self._before = 1, inf
+        """Width and pace that others are compared with."""
+        self._own = 0.0
+        """Seconds that confirms take of their own accord, however narrow the window; 0: not known to."""
+        self._looked = now
+        self._begin(now)
+
+    def _begin(self, now: float) -> None:
+        """Begin a round: what was written before it does not count, so neither does how long it was held up."""
+        self._began = now
+        self._since = self._until = inf
+        """What is written from the first instant to the second counts: it meets the window's effect."""
+        self._is_over = self._is_refused = False
+        self._seconds, self._count, self._low = 0.0, 0, inf
+
+    def on_confirm(self, resolved: Iterable[Resolved], *, acked: bool, now: float) -> None:
+        """Take in what was acked; or nacked, which says only that more in flight would be nacked as well."""
+        self._is_refused |= not acked
+        for one in resolved:
+            seconds = one.seconds
+            if not acked or seconds is None or now - seconds < self._began:
+                continue
+            written = now - seconds
+            if self._since == inf:
+                self._since, self._until = now, now + max(ROUND, seconds)
+            elif written >= self._until and not self._trips:
+                self._is_over = True
+            elif written >= self._since:
+                self._seconds += seconds * (one.end - one.start)
+                self._count += one.end - one.start
+                self._low = min(self._low, seconds)
+                self._is_over |= self._count >= self._trips * EMPTY > 0
+
+    def look(self, now: float) -> None:
+        """End the round if it is time, and set the window."""
+        window = self._window
+        if not window.adapts:
+            return
+        if now - self._looked > GAP:
+            self._begin(now)
+        self._looked = now
+        if self._is_over and self._count:
+            if self._trips:
+                self._end_measurement(self._seconds / self._count, now)
+            elif window.was_full:  # else its width says nothing
+                self._judge(self._seconds / self._count, now)
+            window.was_full = False
+        if self._is_over:
+            self._begin(now)
+        window.max_events = min(self._width, EMPTY) if self._trips else self._width
+
+    def _judge(self, latency: float, now: float) -> None:
+        self._shortest = min(self._shortest, self._low)
+        if self._measured is None or now - self._measured >= EVERY:
+            self._trips = TRIPS
+            return
+        aim = max(TIMES * self._shortest + self._slack, self._own)
+        pace = latency / self._width
+        if self._pace == inf and latency <= aim - self._slack / 2:
+            self._resize(STEP)
+            return
+        self._pace = pace if self._pace == inf else self._pace + WEIGHT * (pace - self._pace)
+        if self._is_no_queue():
+            aim = self._own = max(aim, OWN * latency)
+        self._resize(aim / self._pace / self._width)
+
+    def _is_no_queue(self) -> bool:
+        """Return whether what passes has followed the width: then it is no queue of ours that takes so long."""
+        width, pace = self._before
+        times = self._width / width
+        if 1 / COMPARED < times < COMPARED:
+            return False
+        self._before = self._width, self._pace
+        passes = pace / self._pace
+        return passes**2 < times if times < 1 else inf > passes**2 > times
+
+    def _resize(self, times: float) -> None:
+        times = max(1 / STEP, min(1.0 if self._is_refused else STEP, times))
+        self._width = max(1, min(self._window.most, round(self._width * times)))
+
+    def _end_measurement(self, latency: float, now: float) -> None:
+        slack = max(LEAST_SLACK, min(MOST_SLACK, TURNS * (latency - self._low + min(TURN, self._low))))
+        self._slack = slack if self._measured is None else (self._slack + slack) / 2
+        self._shortest, self._measured, self._trips, self._own = self._low, now, 0, 0.0
