@@ -40,13 +40,14 @@ def lag(port: int) -> int:
     )
 
 
-def wanted(port: int, route: str) -> int | None:
-    """Return how many consumers of a route it wants; None if it does not know or answer."""
+def wanted(port: int, route: str, queue: str) -> int | None:
+    """Return how many consumers of a queue, or of all on its route, it wants; None if it does not know or answer."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/scaling", timeout=ASK_SECONDS) as answer:
-            told = json.load(answer)["routes"].get(route, {}).get("wanted_consumers")
+            of_route = json.load(answer)["routes"].get(route, {"queues": {}})
     except (OSError, http.client.HTTPException):
         return None
+    told = (of_route["queues"][queue] if of_route["queues"] else of_route).get("wanted_consumers")
     return None if told is None else int(told)
 
 

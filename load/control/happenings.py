@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 
 import psutil
@@ -73,7 +74,7 @@ class Happenings:
         self.foreign: dict[str, int] = dict.fromkeys(self.scenario.queues, 0)
         """Published by others so far."""
         self.foreign_rate: dict[str, float] = dict.fromkeys(self.scenario.queues, 0.0)
-        self.scalings: list[tuple[float, int]] = []
+        self.scalings: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)
         self._down = False
         self._took: dict[str, float] = {}
         """Seconds that events really lasted, where they take the time they need."""
@@ -204,16 +205,17 @@ class Happenings:
             await asyncio.sleep(rule.interval)
             wanted = await self._wanted(name, services, rule)
             if wanted is not None:
-                loop.call_later(rule.delay, self._scale, services, min(max(wanted, least), rule.most))
+                loop.call_later(rule.delay, self._scale, name, min(max(wanted, least), rule.most))
 
     async def _wanted(self, name: str, services: Services, rule: Autoscale) -> int | None:
         """Return how many consumers the rule wants; None if it knows nothing."""
         if rule.by == "wanted":
-            return await self.replicas.wanted(self.scenario.route_to(name))
+            return await self.replicas.wanted(self.scenario.route_to(name), name)
         waiting = await services.ready() if rule.by == "ready" else await self.replicas.lag()
         return -(-waiting // rule.per_consumer)
 
-    def _scale(self, services: Services, count: int) -> None:
+    def _scale(self, name: str, count: int) -> None:
+        services = self.services[name]
         if services.is_connected and services.consumers not in {0, count}:
             services.set_consumers(count)
-            self.scalings.append((time.monotonic() - self.start, count))
+            self.scalings[name].append((time.monotonic() - self.start, count))

@@ -119,9 +119,10 @@ class Replicas:
         """Return how many events wait in the log."""
         return sum(await asyncio.gather(*(asyncio.to_thread(lag, port) for port in self._living)))
 
-    async def wanted(self, route: str) -> int | None:
-        """Return how many consumers the replicas want for a route, the most of them; None if nobody knows."""
-        told = await asyncio.gather(*(asyncio.to_thread(wanted, port, route) for port in self._living))
+    async def wanted(self, route: str, queue: str) -> int | None:
+        """Return how many consumers the replicas want for a queue of the scenario, the most; None if nobody knows."""
+        name = f"{self.prefix}.{queue}"
+        told = await asyncio.gather(*(asyncio.to_thread(wanted, port, route, name) for port in self._living))
         return max((count for count in told if count is not None), default=None)
 
     @property

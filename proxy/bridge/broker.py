@@ -19,8 +19,8 @@ class Address:
     """For events without a `content-type` header of their own."""
     notes: tuple[tuple[str, str], ...] = ()
     """Headers added to every message, `tidegate-reason` of a dead letter for instance."""
-    priority: int = 0
-    """0 to 255, larger goes first in a queue with `x-max-priority`; others pass over it."""
+    priority: int | None = 0
+    """AMQP's, 0 to 255, larger goes first in a queue that knows priorities; None: the message has none."""
     lenient: bool = False
     """A dead letter: whatever of the event AMQP can't carry is left out instead of refused."""
 

@@ -75,7 +75,7 @@ class Listener:
             route.exchange,
             event_type.routing_key,
             event_type.content_type,
-            priority=min(255, around.classes - 1 - rank),
+            priority=route.priority_of(event_type.priority, below=around.classes - 1 - rank),
         )
         self._most = route.in_flight_events
         self._lane = lane

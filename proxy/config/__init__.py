@@ -54,7 +54,7 @@ def load(path: Path, environ: Mapping[str, str], inspection: Inspection | None =
     routes = _named(root, "routes", Route, mistakes)
     classes = _named(_with_default_classes(root), "classes", PriorityClass, mistakes)
     resolved = resolve(root, mistakes)
-    check(root, parts, routes, mistakes)
+    check(root, parts, routes, classes, mistakes)
     if inspection is not None:
         check_access(root, parts, inspection, mistakes)
     found = mistakes.listed()

@@ -1,12 +1,13 @@
 """What no single part can see: settings that contradict each other, and the cron expression."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
 from croniter import croniter
 
-from proxy.config.items import Item, Mistakes, find
+from proxy.config.items import Item, Mistakes, find, listing, quoted
+from proxy.config.words import nearest
 from proxy.settings import Detector, Limits, Part, Route, Statistics
 from proxy.settings.parts import duration_text, size_text
 
@@ -18,8 +19,20 @@ _LEAP_YEARS_APART = 8
 _CRON_FORM = "six fields, seconds first (second minute hour day month weekday), like */5 * * * * *"
 
 
-def check(root: Item, parts: Mapping[str, Part], routes: Mapping[str, Route], mistakes: Mistakes) -> None:
+def check(
+    root: Item,
+    parts: Mapping[str, Part],
+    routes: Mapping[str, Route],
+    classes: Collection[str],
+    mistakes: Mistakes,
+) -> None:
     """Note what contradicts between parts that are right by themselves."""
+    for name, route in routes.items() if classes else ():  # without any that was said already
+        for unknown in sorted(route.priorities.keys() - classes):
+            mistakes.add(
+                _place(root, "routes", name, "message_priority", unknown),
+                f"class {quoted(unknown)} does not exist{nearest(unknown, classes)} allowed: {listing(classes)}",
+            )
     statistics, detector, limits = parts.get("statistics"), parts.get("detector"), parts.get("limits")
     if isinstance(statistics, Statistics) and statistics.cron is not None and not is_cron(statistics.cron):
         mistakes.add(

@@ -39,8 +39,8 @@ def describe(settings: Settings) -> str:
         window = f"{route.in_flight_events} events / {size_text(route.in_flight_bytes)}"
         exchange = route.exchange or "(default exchange)"
         lines.append(
-            f"route    {name}: {exchange}, {judged}, {route.policy}{_cap(route)}{_scaling(route)}, in flight {window}, "
-            f"{by_route[name]} types"
+            f"route    {name}: {exchange}, {judged}, {route.policy}{_cap(route)}{_scaling(route)}{_priority(route)}, "
+            f"in flight {window}, {by_route[name]} types"
         )
     for rank, (name, priority) in enumerate(settings.classes.items()):
         rule = f"+{priority.increase:g} x{priority.decrease:g} from {priority.floor:g} to {priority.ceiling:g}"
@@ -98,17 +98,19 @@ def _of_judged_queues(name: str, route: Route, streams: Sequence[EventType | Typ
     if any(queue.routing_keys for queue in route.judged):
         unknown = [_name(one) for one in streams if one.routing_key.constant is None]
         if unknown:
+            wants = ", nor how many consumers one wants" if route.scales_apart else ""
             yield (
                 f"routes.{name}: {listing(unknown, _NAMED)} take their routing key from each event, so what goes to "
-                "which queue is not known; they are counted for every queue, whose delay is then taken for less"
+                f"which queue is not known{wants}; they are counted for every queue, whose delay is then taken for less"
             )
     lost = [_name(one) for one in streams if not route.way(_name(one), one.routing_key)]
     if lost:
         yield f"routes.{name}: no queue says that it takes {listing(lost, _NAMED)}; nothing is known of their delay"
     if route.strategy == "max" or route.untether or route.strategy == "tagged":
+        wants = "; how many consumers one that may do so wants is not known" if route.scales_apart else ""
         yield (
             f"routes.{name}: a queue that does not rule grows to its bound; with reject-publish it then nacks every "
-            "event, also those for the others: give it a message TTL or drop-head"
+            f"event, also those for the others: give it a message TTL or drop-head{wants}"
         )
 
 
@@ -211,7 +213,14 @@ def _scaling(route: Route) -> str:
     if route.scaling is None:
         return ""
     unit, seconds = route.scaling.consumers_per_process, duration_text(route.scaling.work_off)
-    return f", wanted consumers in multiples of {unit}, a backlog done in {seconds}"
+    whose = " of each queue" if route.scales_apart else ""
+    return f", wanted consumers{whose} in multiples of {unit}, a backlog done in {seconds}"
+
+
+def _priority(route: Route) -> str:
+    if route.priorities:
+        return f", message priority {listing(f'{name} {number}' for name, number in route.priorities.items())}"
+    return "" if route.message_priority == "class" else f", message priority {route.message_priority}"
 
 
 def _cap(route: Route) -> str:

@@ -34,6 +34,8 @@ SOFT_KNEE_SECONDS = 60.0
 HELPS_AGAIN = 0.5
 USUAL = 2.0
 """Seconds of the demand that may wait in the log without being a backlog."""
+LATE = 5.0
+"""Seconds of late that tell whether the consumers of one of several queues are busy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,10 @@ class Sight:
     """What comes into the log."""
     backlog: float | None
     """Events that wait, in the log and in the queues."""
+    given: float = 0.0
+    """What goes to them; counts for one of several queues only."""
+    because: str = ""
+    """Why something is not known, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +83,19 @@ class _Measure:
 
 
 class Scaling:
-    """One route; `unit` consumers come and go together, and a backlog should be worked off in `work_off` seconds."""
+    """One route, or one of several queues of a route.
 
-    def __init__(self, unit: int, work_off: float) -> None:
+    `unit` consumers come and go together, and a backlog should be worked off in `work_off` seconds. What waits in the
+    log for one of several queues may wait for another one: `is_one_of_several` wants more only while those that are
+    there are busy for more than `SPARE`.
+    """
+
+    def __init__(self, unit: int, work_off: float, *, is_one_of_several: bool = False) -> None:
         self._unit = unit
         self._work_off = work_off
+        self._is_one_of_several = is_one_of_several
+        self._busy = 0.0
+        """Share of their time that they were busy of late."""
         self._count: int | None = None
         self._since = 0.0
         """When the number of consumers was first seen."""
@@ -103,7 +117,7 @@ class Scaling:
     def look(self, sight: Sight) -> Wanted:
         """Take in what is seen now, every second or so; return what is wanted."""
         if sight.consumers is None or sight.taken is None or sight.demand is None or sight.backlog is None:
-            self._at = None
+            self._at, self._busy = None, 0.0
             return Wanted(None, _blind(sight), self._knee)
         self._measure_at(sight, sight.consumers, sight.taken)
         excess = max(0.0, sight.backlog - USUAL * sight.demand)
@@ -113,6 +127,8 @@ class Scaling:
 
     def _measure_at(self, sight: Sight, count: int, taken: float) -> None:
         last, self._at = self._at, sight.at
+        if last is not None:
+            self._busy += (self._busy_now(sight, count) - self._busy) * min(1.0, (sight.at - last) / LATE)
         if count != self._count:
             self._count, self._since, self._is_judged = count, sight.at, False
             self._measure = _Measure()
@@ -126,6 +142,10 @@ class Scaling:
             if not self._is_judged:
                 self._is_judged = True
                 self._judge(sight.at, count)
+
+    def _busy_now(self, sight: Sight, count: int) -> float:
+        each = self._each(count)
+        return 1.0 if sight.is_capacity else min(1.0, sight.given / (each * count)) if each and count else 0.0
 
     def _judge(self, now: float, count: int) -> None:
         """Find the knee: whether these consumers take more than clearly fewer of them did."""
@@ -160,6 +180,8 @@ class Scaling:
         words = f"{count} take {each * count:,.0f} a second, {needed:,.0f} should be taken"
         if enough > max(count, now_wanted):
             self._less_since = None
+            if self._is_one_of_several and self._busy < SPARE:
+                return self._answer(now_wanted, f"{words}; these have time to spare, the log waits for another queue")
             return self._rise(count, enough, words)
         if spare >= now_wanted:
             self._less_since = None
@@ -206,4 +228,5 @@ def _blind(sight: Sight) -> str:
         "what comes into the log": sight.demand,
         "what waits in the log": sight.backlog,
     }
-    return "not known: " + ", ".join(what for what, value in unknown.items() if value is None)
+    told = "not known: " + ", ".join(what for what, value in unknown.items() if value is None)
+    return f"{told}; {sight.because}" if sight.because else told

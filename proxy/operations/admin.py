@@ -108,8 +108,18 @@ class Admin:
         status = self._status()
         return web.json_response(status, status=200 if status["ready"] else 503)
 
-    async def _wanted(self, _request: web.Request) -> web.Response:
-        return web.json_response(self._scaling())
+    async def _wanted(self, request: web.Request) -> web.Response:
+        """Answer with all that is told, or with what `route=` and `queue=` ask for: names may hold dots."""
+        told, place = self._scaling(), ""
+        for kind in ("route", "queue"):
+            name = request.query.get(kind)
+            if name is None:
+                continue
+            place += f" {kind} {name}"
+            told = told.get(f"{kind}s", {}).get(name)
+            if told is None:
+                return web.json_response({"error": f"nothing is told of{place}"}, status=404)
+        return web.json_response(told)
 
     async def _metrics(self, _request: web.Request) -> web.Response:
         body = generate_latest(self._registry)

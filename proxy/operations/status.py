@@ -16,8 +16,8 @@ from proxy.bridge.event_log import Standing
 from proxy.congestion.group import Tether
 from proxy.model import Partition
 from proxy.recording.recorder import Recorder
+from proxy.steering.demand import Demand
 from proxy.steering.depths import Depths
-from proxy.steering.wanted import RouteDemand
 
 Family = CounterMetricFamily | GaugeMetricFamily
 _NAMED = 20
@@ -34,7 +34,7 @@ class Status:
         depths: Depths,
         recorder: Recorder,
         standing: Callable[[], Mapping[Partition, Standing]],
-        demands: Mapping[str, RouteDemand],
+        demands: Mapping[str, Demand],
         catalog: Catalog,
     ) -> None:
         self._assignment = assignment
@@ -144,15 +144,18 @@ class Status:
         yield from (delays, drains, unacked, rules, states)
 
     def _scaling(self) -> Iterable[Family]:
-        wanted = GaugeMetricFamily("tidegate_wanted_consumers", "Of all queues of the route.", labels=["route"])
+        wanted = GaugeMetricFamily("tidegate_wanted_consumers", "Of all queues of the route, or of the one named.")
         lags = GaugeMetricFamily("tidegate_group_lag_events", "Of all replicas.", labels=["route", "class"])
         demands = GaugeMetricFamily("tidegate_demand_events", "Into the log, per second.", labels=["route", "class"])
         ends = GaugeMetricFamily(
             "tidegate_work_off_seconds", "Until the class's backlog is done.", labels=["route", "class"]
         )
         for name, demand in self._demands.items():
-            if demand.wanted.consumers is not None:
-                wanted.add_metric([name], demand.wanted.consumers)
+            told = [({"route": name}, demand)]
+            told += [({"route": name, "queue": queue}, of_queue) for queue, of_queue in demand.queues.items()]
+            for labels, one in told:
+                if one.wanted.consumers is not None:
+                    wanted.add_sample("tidegate_wanted_consumers", labels, one.wanted.consumers)
             for priority, backlog in demand.backlogs.items():
                 lags.add_metric([name, priority], backlog.lag)
                 demands.add_metric([name, priority], backlog.demand)

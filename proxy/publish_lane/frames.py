@@ -15,7 +15,7 @@ How a record of the log becomes a message:
                               a repeated name: one array A of its values in order;
                               `CC`, `BCC`, `x-...`, `tidegate-...` get the prefix `log.`, as they have a meaning here
     topic-partition-position  property `message_id`; the BLAKE2 digest of it if it is longer than 255 bytes
-    the address's priority    property `priority`, for queues with `x-max-priority`
+    the address's priority    property `priority`, for queues that know priorities; absent if it has none
     the address's notes       headers (S)
 
 Every message is persistent and mandatory. What does not fit raises `UnfitError`; at a lenient address (dead letters) it
@@ -57,11 +57,10 @@ _PUBLISH = b"\x00\x3c\x00\x28\x00\x00"
 _MANDATORY = b"\x01"
 _PERSISTENT = b"\x02"
 _CLASS_AND_WEIGHT = b"\x00\x3c\x00\x00"
-_FLAGS = b"\xb8\x80"
-"""Content type, headers, delivery mode, priority, message id."""
-_FLAGS_WITH_TIMESTAMP = b"\xb8\xc0"
-_BEFORE_ID = 3
-"""Bytes of delivery mode, priority and the id's length."""
+_FLAGS = 0xB080
+"""Content type, headers, delivery mode, message id."""
+_FLAG_OF_PRIORITY = 0x0800
+_FLAG_OF_TIMESTAMP = 0x0040
 _YEAR_10000 = 253_402_300_800_000
 """Milliseconds since 1970. Later instants, as of a producer that counts nanoseconds, end the connection of clients that
 make a date of the property: of consumers, and ours when the broker returns the message."""
@@ -70,6 +69,7 @@ _SHAPES = 64
 _start = struct.Struct(">BHI")
 _length = struct.Struct(">I").pack
 _size = struct.Struct(">Q").pack
+_flags = struct.Struct(">H").pack
 _POSITION_FIELD = b"\x11tidegate-positionS"
 _TIMESTAMP_FIELD = b"\x12tidegate-timestampl"
 _TOMBSTONE_FIELD = b"\x12tidegate-tombstonet\x01"
@@ -84,7 +84,7 @@ class _Shape(NamedTuple):
     origin: bytes
     """Table entries up to the position's length."""
     identity: bytes
-    """Delivery mode and message id up to the position."""
+    """Delivery mode, priority and message id up to the position."""
     table: int
     """Bytes of the table without the record's own entries."""
     beside: int
@@ -118,7 +118,12 @@ class Envelope:
         self._content_type = short_string(address.content_type, "content type")
         constant = address.routing_key.constant
         self._method = None if constant is None else self._publish(short_string(constant, "routing key"))
-        self._mode = _PERSISTENT + bytes((address.priority,))
+        flags, self._mode = _FLAGS, _PERSISTENT
+        if address.priority is not None:
+            flags, self._mode = _FLAGS | _FLAG_OF_PRIORITY, _PERSISTENT + bytes((address.priority,))
+        self._identity_max = len(self._mode) + 1 + SHORT_STRING
+        self._flags = _flags(flags)
+        self._flags_with_timestamp = _flags(flags | _FLAG_OF_TIMESTAMP)
         self._id_prefix = f"{partition}-".encode(errors="replace")
         self._origin = b"".join(
             (
@@ -153,7 +158,7 @@ class Envelope:
         shape = self._shapes.get((len(place), mime)) or self._shape(len(place), mime)
         start, middle, origin, identity, table, beside = shape
         table += len(own)
-        if table + beside > self._header_max or len(identity) + len(place) > SHORT_STRING + _BEFORE_ID:
+        if table + beside > self._header_max or len(identity) + len(place) > self._identity_max:
             return self._encode_any(event)
         return b"".join(
             (
@@ -163,7 +168,7 @@ class Envelope:
                     table + beside,
                     _CLASS_AND_WEIGHT,
                     len(value),
-                    _FLAGS_WITH_TIMESTAMP,
+                    self._flags_with_timestamp,
                     mime,
                     table,
                     origin,
@@ -213,9 +218,9 @@ class Envelope:
         body = event.value or b""
         table = b"".join((self._table_start(event), *remarks, log_fields(event.headers)))
         tail = self._mode + short_string(message_id(self._partition, event), "message id")
-        flags = _FLAGS
+        flags = self._flags
         if event.timestamp_ms is not None and 0 <= event.timestamp_ms < _YEAR_10000:
-            flags = _FLAGS_WITH_TIMESTAMP
+            flags = self._flags_with_timestamp
             tail += _size(event.timestamp_ms // 1000)
         header = b"".join(
             (

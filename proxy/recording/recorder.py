@@ -92,13 +92,20 @@ class Recorder:
         self._writer.write(records.Stop(confirmed=confirmed, dead_lettered=self._dead_lettered, unresolved=unresolved))
 
     def on_wanted(
-        self, route: str, wanted: Wanted, consumers: int | None, drain: float | None, demand: float | None
+        self,
+        route: str,
+        queue: str | None,
+        wanted: Wanted,
+        consumers: int | None,
+        drain: float | None,
+        demand: float | None,
     ) -> None:
-        """Record that another number of consumers is wanted; rates in events a second."""
+        """Record that another number of consumers of a route, or of one of its queues, is wanted; rates per second."""
         if wanted.consumers is not None:
             self._writer.write(
                 records.Scaling(
                     route=route,
+                    queue=queue,
                     wanted=wanted.consumers,
                     consumers=consumers,
                     drain_rate=None if drain is None else round(drain, 3),

@@ -85,11 +85,12 @@ class Retention(Record):
 
 
 class Scaling(Record):
-    """Each route, when the number of consumers wanted changes."""
+    """Each route, or each of its queues, when the number of consumers wanted changes."""
 
     KIND: ClassVar[str] = "scaling"
 
     route: Annotated[str, "whose consumers are meant"]
+    queue: Annotated[str | None, "the queue whose consumers are meant; absent: all of the route"]
     wanted: Annotated[int, "consumers"]
     consumers: Annotated[int | None, "there are"]
     drain_rate: Annotated[float | None, "events a second that they take"]

@@ -1,13 +1,23 @@
 """Routes into the broker: where events go, by which queues a route is judged, what holds them back."""
 
-from typing import Annotated, Literal, Self
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import (
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
 from proxy.settings.parts import (
     Allowed,
     Bytes,
     Count,
+    Name,
     Number,
     Part,
     Seconds,
@@ -23,6 +33,9 @@ AIMD, a batch size per event type; `static` none (the windows remain)."""
 Strategy = Literal["min", "max", "tagged", "sum"]
 """Which of several queues a route is judged by: the slowest, the quickest, the slowest with a tag, or all of them taken
 together as one."""
+MOST_PRIORITY = 255
+"""AMQP counts priorities in one byte."""
+PRIORITY_FORM = f"class, none, or a whole number, 0 to {MOST_PRIORITY}, for each class that has one: {{P1: 9, P2: 4}}"
 QUEUE_FORM = "a queue's name, or {name: NAME, routing_keys: [KEY, ...] or event_types: [NAME, ...], tag: true}"
 
 
@@ -51,7 +64,7 @@ class Cap(Part):
 
 
 class Scaling(Part):
-    """Tell how many consumers are wanted, for whoever starts and ends them."""
+    """Tell how many consumers are wanted, for whoever starts and ends them; of each queue where each is judged."""
 
     consumers_per_process: Annotated[Count, Field(le=10_000)] = 1
     """Consumers that come and go together; what is wanted is a multiple."""
@@ -100,10 +113,14 @@ class JudgedQueue(Part):
     def takes(self, event_type: str, routing_key: RoutingKey) -> bool | None:
         """Return whether events of a type go there; None: their own keys decide, which nobody knows in advance."""
         if self.event_types:
-            return event_type in self.event_types
+            return event_type in self._named
         if not self.routing_keys:
             return True
-        return None if routing_key.constant is None else routing_key.constant in self.routing_keys
+        return None if routing_key.constant is None else routing_key.constant in self._named
+
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        return frozenset(self.event_types or self.routing_keys)
 
 
 FORMS = ("<text>", "<mapping>")
@@ -113,6 +130,22 @@ FORMS = ("<text>", "<mapping>")
 def _form(value: object) -> str:
     return FORMS[0] if isinstance(value, str) else FORMS[1]
 
+
+def _in_one_sentence(value: object, validate: ValidatorFunctionWrapHandler) -> Any:
+    """Say one thing of what is none of the forms, instead of one for each form."""
+    try:
+        return validate(value)
+    except ValidationError:
+        raise ValueError("is no message priority") from None
+
+
+MessagePriority = Annotated[
+    Literal["class", "none"]
+    | Annotated[dict[Name, Annotated[Whole, Field(ge=0, le=MOST_PRIORITY)]], Field(min_length=1)],
+    WrapValidator(_in_one_sentence),
+    Allowed(PRIORITY_FORM),
+]
+"""Which AMQP priority the messages of each class have."""
 
 QueueEntry = Annotated[
     Annotated[JudgedQueue, Tag("<mapping>")] | Annotated[ShortText, Tag("<text>")],
@@ -140,6 +173,8 @@ class Route(Part):
     """A hard limit beside the policy; None: none."""
     scaling: Scaling | None = None
     """Whether to tell how many consumers are wanted; None: not."""
+    message_priority: MessagePriority = "class"
+    """The AMQP property `priority`: by the rank of the class, none, or a number for each class that shall have one."""
     in_flight_events: Annotated[Count, Field(le=100_000)] = 200
     """Events sent and not yet confirmed. Larger: more throughput over long links, more latency when saturated."""
     in_flight_bytes: Annotated[Bytes, Field(ge=1, le=16 * 1024**3)] = 8 * 1024**2
@@ -161,15 +196,11 @@ class Route(Part):
             raise ValueError(
                 "scaling: needs `policy: class_budget` and the route's queues: what is taken is seen there"
             )
-        if self.scaling is not None and self.judged_by != "sum" and len(self.queues) > 1:
-            raise ValueError(
-                "scaling: counts the consumers of all queues together; give each queue a route, or `strategy: sum`"
-            )
         return self
 
     @model_validator(mode="after")
     def _can_be_judged_so(self) -> Self:
-        if self.strategy == "tagged" and not any(queue.tag for queue in self.judged):
+        if self.strategy == "tagged" and not self.tagged:
             raise ValueError("strategy tagged: no queue has a tag; give one `tag: true`")
         if self.judged_by not in {"min", "tagged"} and (self.group_min or self.untether):
             raise ValueError("group_min and untether belong to strategy min or tagged")
@@ -188,6 +219,16 @@ class Route(Part):
         return tuple(queue if isinstance(queue, str) else queue.name for queue in self.queues)
 
     @property
+    def tagged(self) -> frozenset[str]:
+        """The names of the queues with a tag."""
+        return frozenset(queue.name for queue in self.judged if queue.tag)
+
+    @property
+    def scales_apart(self) -> bool:
+        """Whether it is told of each queue how many consumers that wants, and not of all together."""
+        return self.scaling is not None and self.judged_by != "sum" and len(self.queues) > 1
+
+    @property
     def judged_by(self) -> Strategy:
         """The strategy in force: without one, queues of which nobody said what leads to them are taken together."""
         if self.strategy is not None:
@@ -198,6 +239,17 @@ class Route(Part):
     def way(self, event_type: str, routing_key: RoutingKey) -> tuple[str, ...]:
         """Return the queues that events of a type go to; where only their keys decide, all that those may lead to."""
         return tuple(queue.name for queue in self.judged if queue.takes(event_type, routing_key) is not False)
+
+    def priority_of(self, name: str, *, below: int) -> int | None:
+        """Return the AMQP priority of a class that has so many classes below it; None: its messages have none."""
+        if self.message_priority == "none":
+            return None
+        return min(MOST_PRIORITY, below) if self.message_priority == "class" else self.priorities.get(name)
+
+    @property
+    def priorities(self) -> dict[str, int]:
+        """The AMQP priorities of classes that have one of their own."""
+        return self.message_priority if isinstance(self.message_priority, dict) else {}
 
     @model_validator(mode="after")
     def _can_be_declared(self) -> Self:

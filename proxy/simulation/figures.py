@@ -6,6 +6,7 @@ from itertools import chain
 
 from proxy.congestion.buckets import quantile
 from proxy.simulation.scenario import Expectation, Happening, Scenario
+from proxy.simulation.scenario_checks import OF_QUEUE
 from proxy.simulation.trace import BIN, QueueSample, Times, Trace
 
 MEANINGS = {
@@ -25,8 +26,8 @@ MEANINGS = {
     "cuts": "verdicts `congested`",
     "told.CAUSE": "verdicts with that cause",
     "balance": "events confirmed by the slowest replica for each of the quickest, of those that read the same",
-    "scalings": "changes of the number of consumers by autoscale",
-    "consumers_most": "consumers that autoscale had at most",
+    "scalings": "changes of the number of consumers by autoscale; `scalings.QUEUE` of one queue",
+    "consumers_most": "consumers that autoscale had at most; `consumers_most.QUEUE` in one queue",
     "X.late_until": "second of the run at which an event was last begun later than 5 s after it was due; 0 if none was",
 }
 """X is a class or a stream. A figure of no sample is 0 or, where less is better, none."""
@@ -92,11 +93,8 @@ class Figures:
             return after[name](next(event for event in self._scenario.events if event.name == rest))
         if name == "told":
             return sum(told.cause == rest and since <= told.at <= until for told in self._trace.told)
-        if name == "use" or name.startswith("queue_delay"):
-            queues = [rest] if rest else list(self._scenario.queues)
-            if name == "use":
-                return self._use(queues, since, until)
-            return _part(self._delays(queues, since, until), name.removeprefix("queue_delay_"))
+        if name in OF_QUEUE:
+            return self._of_queues(name, [rest] if rest else list(self._scenario.queues), since, until)
         if rest:
             return self._of_class(name, rest, since, until)
         return self._of_all(figure, since, until)
@@ -112,15 +110,19 @@ class Figures:
                 return float(getattr(trace, figure))
             case "cuts":
                 return sum(told.congested is True and since <= told.at <= until for told in trace.told)
-            case "scalings":
-                return sum(since <= at <= until for at, _ in trace.scalings)
-            case "consumers_most":
-                begun_with = max(queue.consumers for queue in self._scenario.queues.values())
-                return max([begun_with, *(count for at, count in trace.scalings if since <= at <= until)])
             case "balance":
                 return self._balance(since, until)
             case _:
                 return self._publications(figure, since, until)
+
+    def _of_queues(self, figure: str, queues: Sequence[str], since: float, until: float) -> float | None:
+        if figure == "use":
+            return self._use(queues, since, until)
+        if figure.startswith("queue_delay"):
+            return _part(self._delays(queues, since, until), figure.removeprefix("queue_delay_"))
+        counts = [count for name in queues for at, count in self._trace.scalings[name] if since <= at <= until]
+        begun_with = max(self._scenario.queues[name].consumers for name in queues)
+        return len(counts) if figure == "scalings" else max([begun_with, *counts])
 
     def _publications(self, figure: str, since: float, until: float) -> float | None:
         trace = self._trace

@@ -67,14 +67,6 @@ class Seen:
         return max(0, committed - self.next - sum(offset < committed for offset in self._beyond))
 
 
-@dataclass(frozen=True, slots=True)
-class Lead:
-    """Where the events of one routing key go, and what they count as."""
-
-    queues: tuple[tuple[str, ModelQueue], ...]
-    rank: int
-
-
 class ModelBroker:
     """One broker. The run begins at `begins` on the loop's clock, `epoch` on the wall's, both in seconds.
 
@@ -83,8 +75,8 @@ class ModelBroker:
 
     def __init__(self, chance: Random, trace: Trace, *, begins: float, epoch: float, delay: float = 0.0) -> None:
         self.queues: dict[str, ModelQueue] = {}
-        self.leads: dict[tuple[str, str], Lead] = {}
-        """By exchange and routing key."""
+        self.leads: dict[tuple[str, str], tuple[tuple[str, ModelQueue], ...]] = {}
+        """By exchange and routing key: the queues that events go to."""
         self.streams: dict[str, str] = {}
         """Which stream a topic belongs to."""
         self.seen: dict[Partition, Seen] = {}
@@ -176,12 +168,13 @@ class ModelBroker:
     def store(self, batch: Batch, events: Sequence[Event], now: float) -> list[bool]:
         """Route and store events of one batch; return which were taken, as confirms tell it."""
         stream = self.streams[batch.partition.topic]
-        lead = self.leads[batch.address.exchange, batch.address.routing_key.constant or ""]
+        queues = self.leads[batch.address.exchange, batch.address.routing_key.constant or ""]
+        priority = batch.address.priority or 0
         seen = self.seen.setdefault(batch.partition, Seen())
-        for _, queue in lead.queues:
+        for _, queue in queues:
             queue.advance(now)
         verdicts = [True] * len(events)
-        for name, queue in lead.queues:
+        for name, queue in queues:
             admitted = 0
             for place, event in enumerate(events):
                 if queue.refuses():
@@ -189,7 +182,7 @@ class ModelBroker:
                     verdicts[place] = False
                 else:
                     assert event.timestamp_ms is not None
-                    queue.put(Message(event.timestamp_ms / 1000 - self._epoch, stream, lead.rank), now)
+                    queue.put(Message(event.timestamp_ms / 1000 - self._epoch, stream, priority), now)
                     admitted += 1
             self._trace.admitted[name].add(now - self._begins, admitted)
         self._trace.sent[stream].add(now - self._begins, len(verdicts))

@@ -24,8 +24,8 @@ class Message(NamedTuple):
     """Second of the run at which its event was due."""
     stream: str
     """Where it comes from; empty for other publishers, and for what has been begun before."""
-    rank: int
-    """Its priority, 0 the highest; counts in priority queues only."""
+    priority: int
+    """The larger goes first; counts in priority queues only."""
 
 
 Begun = Callable[[float, Message], None]
@@ -145,7 +145,8 @@ class ModelQueue:
         self._sheds = queue.sheds
         self._is_quorum = queue.kind == "quorum"
         self._is_refusing = False
-        self._by_rank: list[deque[Message]] = [deque()]
+        self._lines: dict[int, deque[Message]] = {}
+        """By priority, the highest first."""
         self._has_priorities = queue.kind == "priority"
 
     def advance(self, now: float) -> None:
@@ -171,10 +172,7 @@ class ModelQueue:
         if number is not None:
             self.consumers.hand(number, message, now)
             return
-        rank = message.rank if self._has_priorities else 0
-        while len(self._by_rank) <= rank:
-            self._by_rank.append(deque())
-        self._by_rank[rank].append(message)
+        self._line(message).append(message)
         self.ready += 1
         if self._sheds and self._bound is not None and self.ready > self._bound:
             self._pop()
@@ -184,8 +182,7 @@ class ModelQueue:
         self.advance(now)
         back = self.consumers.set_count(count)
         for message in reversed(back):
-            rank = message.rank if self._has_priorities else 0
-            self._by_rank[min(rank, len(self._by_rank) - 1)].appendleft(message)
+            self._line(message).appendleft(message)
         self.ready += len(back)
         while self.ready and (number := self.consumers.taker()) is not None:
             self.consumers.hand(number, self._pop(), now)
@@ -197,7 +194,16 @@ class ModelQueue:
 
     def _pop(self) -> Message:
         self.ready -= 1
-        for waiting in self._by_rank:
-            if waiting:
-                return waiting.popleft()
+        for line in self._lines.values():
+            if line:
+                return line.popleft()
         raise AssertionError("ready counts what waits")
+
+    def _line(self, message: Message) -> deque[Message]:
+        """Return where messages of its priority wait."""
+        priority = message.priority if self._has_priorities else 0
+        line = self._lines.get(priority)
+        if line is None:
+            line = deque()
+            self._lines = dict(sorted([*self._lines.items(), (priority, line)], reverse=True))
+        return line

@@ -31,7 +31,7 @@ OF_ALL = (
     "scalings",
     "consumers_most",
 )
-OF_QUEUE = ("use", "queue_delay_p50", "queue_delay_p99", "queue_delay_max")
+OF_QUEUE = ("use", "queue_delay_p50", "queue_delay_p99", "queue_delay_max", "scalings", "consumers_most")
 AFTER = ("added_after", "settled_after", "stopped_after")
 
 

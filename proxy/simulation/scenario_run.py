@@ -12,7 +12,7 @@ from proxy.app import App
 from proxy.simulation import scenario_file, virtual_time
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.memory_log import MemoryLog
-from proxy.simulation.model_broker import Lead, ModelBroker
+from proxy.simulation.model_broker import ModelBroker
 from proxy.simulation.model_queue import Message, ModelQueue
 from proxy.simulation.offers import Offers
 from proxy.simulation.scenario import Autoscale, Happening, Scenario
@@ -98,8 +98,8 @@ class _Run:
         for name, queue in scenario.queues.items():
             broker.queues[name] = ModelQueue(queue, self._chance, self._begun(name))
         for name in scenario.routes:
-            for rank, (key, queues) in enumerate(scenario_file.bindings(scenario, name).items()):
-                broker.leads[name, key] = Lead(tuple((queue, broker.queues[queue]) for queue in queues), rank)
+            for key, queues in scenario_file.bindings(scenario, name).items():
+                broker.leads[name, key] = tuple((queue, broker.queues[queue]) for queue in queues)
         for name in scenario.streams:
             for topic in scenario.topics(name):
                 broker.streams[topic] = name
@@ -252,14 +252,14 @@ class _Run:
             wanted = self._wanted(name, queue, rule)
             if wanted is not None:
                 count = min(max(wanted, queue.consumers.begun_with), rule.most)
-                loop.call_later(rule.delay, self._scale, queue, count)
+                loop.call_later(rule.delay, self._scale, name, count)
 
     def _wanted(self, name: str, queue: ModelQueue, rule: Autoscale) -> int | None:
         """Return how many consumers the rule wants; None if it knows nothing."""
         if rule.by == "wanted":
             route = self._scenario.route_to(name)
             told = [
-                demand.wanted.consumers
+                demand.queues.get(name, demand).wanted.consumers
                 for replica in self._replicas
                 if replica is not None and (demand := replica.app.steering.wanted.last.get(route)) is not None
             ]
@@ -267,8 +267,8 @@ class _Run:
         waiting = queue.ready if rule.by == "ready" else self._cluster.lag(self._scenario.name)
         return -(-waiting // rule.per_consumer)
 
-    def _scale(self, queue: ModelQueue, count: int) -> None:
-        now = asyncio.get_running_loop().time()
+    def _scale(self, name: str, count: int) -> None:
+        queue, now = self._broker.queues[name], asyncio.get_running_loop().time()
         if queue.consumers.count not in {0, count}:
             queue.set_consumers(count, now)
-            self.trace.scalings.append((now - SETTLE, count))
+            self.trace.scalings[name].append((now - SETTLE, count))

@@ -89,7 +89,7 @@ class Trace:
     """By replica, in the order of their starts."""
     reads: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """Classes that a replica reads."""
-    scalings: list[tuple[float, int]] = field(default_factory=list)
-    """Instants at which an autoscaler changed the number of consumers, and the new number."""
+    scalings: defaultdict[str, list[tuple[float, int]]] = field(default_factory=lambda: defaultdict(list))
+    """Instants at which an autoscaler changed the number of consumers, and the new number, by queue."""
     lost: int = 0
     duplicates: int = 0

@@ -107,7 +107,7 @@ class Policies:
             route.judged_by,
             group_min=route.group_min,
             untether=route.untether,
-            tags=frozenset(queue.name for queue in route.judged if queue.tag),
+            tags=route.tagged,
         )
         now = asyncio.get_running_loop().time()
         return ControlledRoute(

@@ -70,7 +70,8 @@ class Steering:
         self.policies = Policies(
             settings, self.control, lanes, self._others.rate, observers=[verdicts.on_budget_verdict]
         )
-        backlogs = Backlogs(log, topics, lambda topic: config.event_type_for(settings, topic))
+        apart = {name: route for name, route in settings.routes.items() if route.scales_apart}
+        backlogs = Backlogs(log, topics, lambda topic: config.event_type_for(settings, topic), apart)
         self.wanted = WantedConsumers(settings, verdicts.last_of_budgets.get, backlogs, on_wanted)
 
     def works(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:

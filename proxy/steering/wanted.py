@@ -1,17 +1,23 @@
-"""How many consumers each route wants: once a second, from its last verdict and the group's backlog."""
+"""How many consumers each route wants: once a second, from its last verdict and the group's backlog.
+
+Where the queues of a route are judged one by one, each has consumers of its own: what is wanted is told of each queue
+(docs/design/0025), and of the route nothing.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
 
 from proxy.congestion.class_budget import BudgetVerdict
+from proxy.congestion.group import Tether
+from proxy.congestion.receiver import View
 from proxy.congestion.scaling import Scaling, Sight, Wanted
 from proxy.congestion.signs import Sign
-from proxy.settings import Settings
-from proxy.steering.group_backlog import Backlogs, ClassBacklog, seconds_to_work_off
+from proxy.settings import Route, Settings
+from proxy.steering.demand import Demand, as_json, latest
+from proxy.steering.group_backlog import Backlogs, ClassBacklog, QueueBacklog, seconds_to_work_off
 
 _say = structlog.get_logger("tidegate.scaling")
 
@@ -19,25 +25,12 @@ INTERVAL = 1.0
 """Seconds between two looks."""
 STALE_AFTER = 3.0
 """A verdict older than so many seconds says nothing any more."""
+_EACH = Wanted(None, "each queue has consumers of its own: see there")
 
 
-Observer = Callable[[str, Wanted, int | None, float | None, float | None], None]
-"""Told the route, what is wanted, how many consumers there are, what they take and what comes, when that changes."""
-
-
-@dataclass(slots=True)
-class RouteDemand:
-    """What is known of one route; rates in events a second."""
-
-    wanted: Wanted
-    consumers: int | None = None
-    """There are, in all its queues."""
-    drain: float | None = None
-    """What they take."""
-    backlogs: Mapping[str, ClassBacklog] = field(default_factory=dict)
-    """By class, of the whole group; empty if not known."""
-    work_off: Mapping[str, float] = field(default_factory=dict)
-    """Seconds until each class's backlog has been worked off; infinite if it grows."""
+Observer = Callable[[str, str | None, Wanted, int | None, float | None, float | None], None]
+"""Told the route, the queue (None: all of them together), what is wanted, how many consumers there are, what they take
+and what comes, when another number is wanted."""
 
 
 class WantedConsumers:
@@ -51,15 +44,23 @@ class WantedConsumers:
         observer: Observer,
     ) -> None:
         self._classes = list(settings.classes)
+        self._highest = settings.queue_delays[0]
         self._verdict_of = verdict_of
         self._backlogs = backlogs
         self._observer = observer
-        self._routes = {
-            name: Scaling(route.scaling.consumers_per_process, route.scaling.work_off)
-            for name, route in settings.routes.items()
+        self._routes = {name: route for name, route in settings.routes.items() if route.scaling is not None}
+        self._scalings = {
+            (name, queue): Scaling(
+                route.scaling.consumers_per_process, route.scaling.work_off, is_one_of_several=route.scales_apart
+            )
+            for name, route in self._routes.items()
+            for queue in (route.queue_names if route.scales_apart else (None,))
             if route.scaling is not None
         }
-        self.last: dict[str, RouteDemand] = {}
+        """By route and queue; None: all its queues together."""
+        self._told: dict[tuple[str, str | None], int] = {}
+        """What was wanted last."""
+        self.last: dict[str, Demand] = {}
         """By route, as of the last look."""
 
     @property
@@ -69,7 +70,7 @@ class WantedConsumers:
 
     def told(self) -> dict[str, Any]:
         """Return all of it as JSON; what is not known is null, what never ends as well."""
-        return {"routes": {name: _told(demand) for name, demand in self.last.items()}}
+        return {"routes": {name: as_json(demand) for name, demand in self.last.items()}}
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -77,35 +78,103 @@ class WantedConsumers:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._backlogs.run(), name="backlogs")
             while True:
-                for name, scaling in self._routes.items():
-                    self._look(name, scaling, now())
+                for name, route in self._routes.items():
+                    self._look(name, route, now())
                 await asyncio.sleep(INTERVAL)
 
-    def _look(self, name: str, scaling: Scaling, now: float) -> None:
-        verdict, backlogs = self._verdict_of(name), self._backlogs.of(name)
-        is_fresh = verdict is not None and now - verdict.reading.at <= STALE_AFTER
-        consumers = _consumers(verdict) if verdict is not None and is_fresh else None
-        sees = verdict is not None and is_fresh and verdict.cause is not Sign.BLIND
-        drain = verdict.drain.rate if verdict is not None and sees else None
-        ready = verdict.reading.ready if verdict is not None else 0
-        demand = None if backlogs is None else sum(one.demand for one in backlogs.values())
-        wanted = scaling.look(
-            Sight(
-                at=now,
-                consumers=consumers,
-                taken=drain,
-                is_capacity=verdict is not None and verdict.drain.is_capacity,
-                demand=demand,
-                backlog=None if backlogs is None else ready + sum(one.lag for one in backlogs.values()),
-            )
+    def _look(self, name: str, route: Route, now: float) -> None:
+        verdict = self._verdict_of(name)
+        if verdict is not None and now - verdict.reading.at > STALE_AFTER:
+            verdict = None
+        backlogs = self._backlogs.of(name)
+        if not route.scales_apart:
+            self.last[name] = self._look_at_all(name, now, verdict, backlogs)
+            return
+        queues = {queue: self._look_at(name, route, queue, now, verdict) for queue in route.queue_names}
+        self.last[name] = Demand(_EACH, backlogs=backlogs or {}, work_off=latest(queues.values()), queues=queues)
+
+    def _look_at_all(
+        self, name: str, now: float, verdict: BudgetVerdict | None, backlogs: Mapping[str, ClassBacklog] | None
+    ) -> Demand:
+        sees = verdict is not None and verdict.cause is not Sign.BLIND
+        return self._decide(
+            name,
+            None,
+            now,
+            consumers=None if verdict is None else _consumers(verdict),
+            taken=verdict.drain.rate if verdict is not None and sees else None,
+            is_capacity=verdict is not None and verdict.drain.is_capacity,
+            ready=0 if verdict is None else verdict.reading.ready,
+            backlogs=backlogs,
         )
-        before = self.last.get(name)
+
+    def _look_at(self, name: str, route: Route, queue: str, now: float, verdict: BudgetVerdict | None) -> Demand:
+        view = None if verdict is None else next((one for one in verdict.queues if one.name == queue), None)
+        if view is not None and not view.is_known:
+            view = None
+        of_queue = self._backlogs.of_queue(name, queue)
+        taken, because = (None, "") if verdict is None or view is None else self._taken(route, verdict, view)
+        if of_queue is not None and of_queue.unknown:
+            because = f"{_names(of_queue)}: each event's routing key decides whether it goes there"
+        return self._decide(
+            name,
+            queue,
+            now,
+            consumers=None if view is None else view.consumers,
+            taken=taken,
+            is_capacity=view is not None and view.estimate is not None and view.estimate.is_capacity,
+            given=0.0 if view is None or view.estimate is None else view.estimate.inflow,
+            ready=0 if view is None else view.ready,
+            backlogs=None if of_queue is None or of_queue.unknown else of_queue.classes,
+            because=because,
+        )
+
+    def _taken(self, route: Route, verdict: BudgetVerdict, view: View) -> tuple[float | None, str]:
+        """Return what the consumers of a queue take, None with the reason if that is not known."""
+        if not view.consumers:
+            return 0.0, ""
+        is_meant = route.judged_by == "min" or (route.judged_by == "tagged" and view.name in route.tagged)
+        is_counted = is_meant and verdict.states.get(view.name) is not Tether.RESTING
+        if not is_counted and (view.delay is None or view.delay > self._highest):
+            # What it throws away looks as if it were taken.
+            return None, "nobody is held back by this queue, so it may have begun to throw events away"
+        return (view.estimate.rate, "") if view.sees and view.estimate is not None else (None, "")
+
+    def _decide(
+        self,
+        name: str,
+        queue: str | None,
+        now: float,
+        *,
+        consumers: int | None,
+        taken: float | None,
+        is_capacity: bool,
+        ready: int,
+        backlogs: Mapping[str, ClassBacklog] | None,
+        given: float = 0.0,
+        because: str = "",
+    ) -> Demand:
         known = backlogs or {}
-        work_off = {} if backlogs is None or drain is None else seconds_to_work_off(known, self._classes, drain)
-        self.last[name] = RouteDemand(wanted, consumers, drain, known, work_off)
-        if wanted.consumers is not None and (before is None or before.wanted.consumers != wanted.consumers):
-            _say.info("consumers_wanted", route=name, wanted=wanted.consumers, consumers=consumers, why=wanted.why)
-            self._observer(name, wanted, consumers, drain, demand)
+        sight = Sight(
+            at=now,
+            consumers=consumers,
+            taken=taken,
+            is_capacity=is_capacity,
+            demand=None if backlogs is None else sum(one.demand for one in known.values()),
+            backlog=None if backlogs is None else ready + sum(one.lag for one in known.values()),
+            given=given,
+            because=because,
+        )
+        wanted = self._scalings[name, queue].look(sight)
+        work_off = {} if backlogs is None or taken is None else seconds_to_work_off(known, self._classes, taken)
+        if wanted.consumers is not None and self._told.get((name, queue)) != wanted.consumers:
+            self._told[name, queue] = wanted.consumers
+            which = {} if queue is None else {"queue": queue}
+            _say.info(
+                "consumers_wanted", route=name, **which, wanted=wanted.consumers, consumers=consumers, why=wanted.why
+            )
+            self._observer(name, queue, wanted, consumers, taken, sight.demand)
+        return Demand(wanted, consumers, taken, known, work_off)
 
 
 def _consumers(verdict: BudgetVerdict) -> int | None:
@@ -114,23 +183,6 @@ def _consumers(verdict: BudgetVerdict) -> int | None:
     return sum(known) if queues and len(known) == len(queues) else None
 
 
-def _told(demand: RouteDemand) -> dict[str, Any]:
-    return {
-        "wanted_consumers": demand.wanted.consumers,
-        "why": demand.wanted.why,
-        "knee": demand.wanted.knee,
-        "consumers": demand.consumers,
-        "drain_per_s": None if demand.drain is None else round(demand.drain, 1),
-        "classes": {
-            name: {
-                "lag": round(backlog.lag),
-                "demand_per_s": round(backlog.demand, 1),
-                "work_off_s": _finite(demand.work_off.get(name)),
-            }
-            for name, backlog in demand.backlogs.items()
-        },
-    }
-
-
-def _finite(seconds: float | None) -> float | None:
-    return None if seconds is None or seconds == float("inf") else round(seconds, 1)
+def _names(of_queue: QueueBacklog) -> str:
+    first, *more = sorted(set(of_queue.unknown))
+    return f"{first} and {len(more)} more" if more else first

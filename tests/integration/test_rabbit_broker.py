@@ -16,13 +16,13 @@ import pytest
 from pydantic import SecretStr
 
 from load.stack import Stack
-from proxy.bridge.broker import LaneState, QueueKind, QueueState
+from proxy.bridge.broker import Address, LaneState, QueueKind, QueueState
 from proxy.errors import BrokerError, RefusedLoginError, SettingsError
-from proxy.model import Event, Outcome, Reason
+from proxy.model import Event, Outcome, Partition, Reason
 from proxy.publish_lane import PublishLane
 from proxy.publish_lane.quarantine import blames_exchange
 from proxy.rabbitmq.broker import MOST_CONNECTIONS, RabbitBroker
-from proxy.settings import BrokerSettings, BrokerTls, Limits, Route
+from proxy.settings import BrokerSettings, BrokerTls, Limits, Route, RoutingKey
 from proxy.settings.secrets import Secret
 from proxy.steering.depths import Depths
 from tests.contract.lane_adapters import Bench, RabbitWorld, until
@@ -150,6 +150,87 @@ async def test_events_are_refused_one_by_one_when_the_user_may_not_write(
             refused = [end for end in bad.ends if end.outcome is Outcome.UNDELIVERABLE]
             assert {end.position for end in refused} == set(range(10))
             assert all("ACCESS_REFUSED" in end.detail for end in refused)
+
+
+CLASSES = ["P1", "P2", "P3"]
+OTHERS = "others"
+"""Who publish into the queue without a priority, after P3 and before P2."""
+AS_SENT = ["P3"] * 3 + [OTHERS] * 3 + ["P2"] * 3 + ["P1"] * 3
+
+
+async def handed_out(
+    world: RabbitWorld, rule: str | dict[str, int], arguments: dict[str, Any]
+) -> tuple[list[str], list[int | None]]:
+    """Send three events of each class to a new queue, the lowest first, as a route with this rule does.
+
+    Return whose messages the queue hands out in its order, and the priorities that those of the classes have.
+    """
+    queue = f"lane.{uuid4().hex[:12]}"
+    await world.channel.declare_queue(queue, durable=True, arguments=arguments)
+    route = Route.model_validate({"exchange": "", "message_priority": rule})
+    lane = RabbitBroker(world.settings, {"r": route}, Limits()).lane("r")
+    async with running(lane):
+        for below, name in enumerate(reversed(CLASSES)):
+            address = Address(
+                "", RoutingKey(constant=queue), "text/plain", priority=route.priority_of(name, below=below)
+            )
+            await send_all(lane, Recorder(address, Partition(name, 0)), made(0, 3))
+            for _ in range(3 if name == "P3" else 0):
+                message = aio_pika.Message(b"", headers={"tidegate-topic": OTHERS})
+                await world.channel.default_exchange.publish(message, queue)
+    channel = await world.channel.get_underlay_channel()  # as it came: aio-pika makes 0 of a priority that is absent
+    came = [(await channel.basic_get(queue, no_ack=True)).header.properties for _ in AS_SENT]
+    given = {properties.headers["tidegate-topic"]: properties.priority for properties in came}
+    return [properties.headers["tidegate-topic"] for properties in came], [given[name] for name in CLASSES]
+
+
+@pytest.mark.parametrize(
+    ("rule", "given", "order"),
+    [
+        ("class", [2, 1, 0], ["P1"] * 3 + ["P2"] * 3 + ["P3"] * 3 + [OTHERS] * 3),
+        ("none", [None] * 3, AS_SENT),
+        ({"P1": 9}, [9, None, None], ["P1"] * 3 + AS_SENT[:-3]),
+    ],
+)
+async def test_a_classic_queue_hands_out_the_classes_as_the_route_s_message_priority_says(
+    world: RabbitWorld, rule: str | dict[str, int], given: list[int | None], order: list[str]
+) -> None:
+    assert await handed_out(world, rule, {"x-max-priority": 2}) == (order, given)
+    assert await handed_out(world, rule, {}) == (AS_SENT, given)
+
+
+@pytest.mark.parametrize(
+    ("rule", "given", "strict"),
+    [
+        ("class", [2, 1, 0], [OTHERS] * 3 + ["P1"] * 3 + ["P2"] * 3 + ["P3"] * 3),
+        ("none", [None] * 3, AS_SENT),
+        ({"P1": 5}, [5, None, None], ["P1"] * 3 + AS_SENT[:-3]),
+    ],
+)
+async def test_a_quorum_queue_hands_out_the_classes_as_its_version_knows_priorities(
+    world: RabbitWorld, stack: Stack, rule: str | dict[str, int], given: list[int | None], strict: list[str]
+) -> None:
+    order, found = await handed_out(world, rule, {"x-queue-type": "quorum"})
+    assert found == given
+    version = tuple(int(part) for part in stack.versions["rabbitmq"].split(".")[:2])
+    if version >= (4, 3):
+        assert order == strict
+    elif version >= (4, 0) and rule == {"P1": 5}:  # the only priority above 4: two of them for each other message
+        assert [name for name in order if name != "P1"] == AS_SENT[:-3]
+        assert order[:5].count("P1") == 3
+    else:
+        assert order == AS_SENT
+
+
+async def test_an_event_without_a_priority_is_known_again_when_the_broker_returns_it(
+    world: RabbitWorld, bench: Bench
+) -> None:
+    address = Address("", RoutingKey(constant=f"no.{uuid4().hex}"), "text/plain", priority=None)
+    recorder = Recorder(address, Partition("returned", 0))
+    async with bench.lane() as lane:
+        await lane.publish([recorder.batch(made(0, 3))])
+        await recorder.ended(3)
+    assert [(end.position, end.reason) for end in recorder.ends] == [(n, Reason.UNROUTABLE) for n in range(3)]
 
 
 @pytest.mark.parametrize(

@@ -144,11 +144,11 @@ def unfit(event: Event, source: RoutingKey, frame_max: int) -> tuple[set[Reason]
     return why, True
 
 
-def check(message: Message, event: Event, source: RoutingKey) -> None:
+def check(message: Message, event: Event, source: RoutingKey, priority: int | None) -> None:
     own = dict(message.headers)
     key = event.key if source.key else dict(event.headers).get("to") if source.header else b"queue"
     assert (message.publish.exchange, message.publish.routing_key) == ("ex", (key or b"").decode())
-    assert (message.body, message.properties.priority) == (event.value or b"", 9)
+    assert (message.body, message.properties.priority) == (event.value or b"", priority)
     assert (own.pop("tidegate-topic"), own.pop("tidegate-partition")) == PARTITION
     assert own.pop("tidegate-position") == str(event.position)
     assert own.pop("tidegate-key", None) == event.key
@@ -161,13 +161,19 @@ def check(message: Message, event: Event, source: RoutingKey) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(any_event, min_size=1, max_size=5), sources, st.sampled_from([8_192, 131_072, 0]))
+@given(
+    st.lists(any_event, min_size=1, max_size=5),
+    sources,
+    st.sampled_from([8_192, 131_072, 0]),
+    st.none() | st.integers(0, 255),
+)
 def test_an_event_is_carried_as_promised_or_ends_with_its_reason_when_it_is_of_any_shape(
-    made: list[Event], source: RoutingKey, frame_max: int
+    made: list[Event], source: RoutingKey, frame_max: int, priority: int | None
 ) -> None:
     events = [event._replace(position=number) for number, event in enumerate(made)]
     longest = frame_max or 131_072
-    wire, recorder = virtual_time.run(written(events, Address("ex", source, "text/plain", priority=9), frame_max))
+    address = Address("ex", source, "text/plain", priority=priority)
+    wire, recorder = virtual_time.run(written(events, address, frame_max))
     found = {int(str(message.headers["tidegate-position"])): message for message in messages(wire.pieces)}
     ends = {end.position: end for end in recorder.ends}
     assert sorted([*found, *ends]) == list(range(len(events))), "each event once"
@@ -176,7 +182,7 @@ def test_an_event_is_carried_as_promised_or_ends_with_its_reason_when_it_is_of_a
         reasons, is_sure = unfit(event, source, longest)
         if number in found:
             assert not (reasons and is_sure), reasons
-            check(found[number], event, source)
+            check(found[number], event, source, priority)
             assert max(map(len, found[number].frames)) <= longest
         else:
             assert ends[number].outcome is Outcome.UNDELIVERABLE

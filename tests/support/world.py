@@ -37,6 +37,7 @@ class World:
         policy: Policy = "static",
         commit_interval: float = 0.5,
         throttle: Callable[[], Throttle] | None = None,
+        route: Route | None = None,
         **traits: Any,
     ) -> None:
         loop = asyncio.get_running_loop()
@@ -65,7 +66,7 @@ class World:
         self.listener = Listener(
             event_type,
             0,
-            Route(exchange="x"),
+            route or Route(exchange="x"),
             lane=self.lane,
             throttle=throttle() if throttle is not None else _throttle(policy),
             statistics=self.statistics,

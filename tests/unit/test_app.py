@@ -134,6 +134,30 @@ def test_it_is_told_how_many_consumers_are_wanted_when_a_route_asks_for_it() -> 
     ran(story, routes={"r": Route(exchange="x", queues=("q1",), scaling=Scaling())})
 
 
+def test_it_is_told_of_each_queue_how_many_consumers_it_wants_when_they_are_judged_one_by_one() -> None:
+    async def story(process: Process) -> None:
+        process.monitor.states = dict.fromkeys(("q1", "q.2", "q3"), process.monitor.states["q1"])
+        process.log.told = {PARTITION: Extent(0, 1_000)}
+        await asyncio.sleep(7)
+        told = process.app.steering.wanted.told()["routes"]["r"]
+        assert (told["wanted_consumers"], told["classes"]["P1"]["lag"]) == (None, 1_000)
+        lags = {name: [one["lag"] for one in queue["classes"].values()] for name, queue in told["queues"].items()}
+        assert lags == {"q1": [1_000], "q.2": [1_000], "q3": []}
+        samples = {
+            tuple(sample.labels.items()): sample.value
+            for family in process.app.status.families()
+            for sample in family.samples
+            if sample.name == "tidegate_wanted_consumers"
+        }
+        assert samples == {(("route", "r"), ("queue", name)): 1 for name in ("q1", "q.2", "q3")}
+        assert {record["queue"]: record["wanted"] for record in process.of("scaling")} == {"q1": 1, "q.2": 1, "q3": 1}
+
+    queues = ("q1", "q.2", {"name": "q3", "event_types": ["other"]})
+    ran(
+        story, routes={"r": Route.model_validate({"exchange": "x", "queues": queues, "strategy": "min", "scaling": {}})}
+    )
+
+
 def test_what_is_sent_is_awaited_and_committed_before_the_group_is_left_when_it_is_stopped() -> None:
     async def story(process: Process) -> None:
         await process.feed(PARTITION, 0, 3)

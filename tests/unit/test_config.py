@@ -217,6 +217,21 @@ def test_the_summary_shows_a_routes_cap_and_a_classes_own_threshold_when_there_a
     assert "from 1 to 5000, queue delay 2s, 0 types" in told
 
 
+@pytest.mark.parametrize(
+    ("rule", "shown"),
+    [
+        ("class", "class_budget, in flight"),
+        ("none", "class_budget, message priority none, in flight"),
+        ("{P1: 9, P2: '4'}", "class_budget, message priority P1 9, P2 4, in flight"),
+    ],
+)
+def test_the_summary_shows_a_route_s_message_priority_when_it_is_not_the_usual_one(
+    files: Files, rule: str, shown: str
+) -> None:
+    text = HEAD.replace("queues: [mail]", f"queues: [mail], message_priority: {rule}")
+    assert shown in config.describe(files.load(text + ONE_TYPE))
+
+
 def test_the_json_holds_every_setting_in_force_when_printed(files: Files) -> None:
     settings = files.load(HEAD + ONE_TYPE)
     shown = json.loads(config.as_json(settings))

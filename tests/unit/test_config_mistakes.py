@@ -88,6 +88,23 @@ def test_a_mistake_is_named_with_its_place_and_remedy_when_a_setting_is_wrong(
 
 
 @pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        *(
+            (rule, "message_priority: is no message priority; allowed: class, none, or a whole number, 0 to 255, for")
+            for rule in ("rank", "", "4", "[P1]", "{}", "{P1: 256}", "{P1: -1}", "{P1: true}", "{P1: 1.5}", "{P1: }")
+        ),
+        ("{P1: 9, P9: 3}", 'message_priority.P9: class "P9" does not exist; allowed: P1, P2, P3'),
+        ("{gold: 3}", 'message_priority.gold: class "gold" does not exist; allowed: P1, P2, P3'),
+    ],
+)
+def test_a_message_priority_is_refused_when_no_message_can_have_it(files: Files, rule: str, expected: str) -> None:
+    found = files.mistakes(HEAD.replace("queues: [mail]", f"queues: [mail], message_priority: {rule}") + ONE_TYPE)
+    assert len(found) == 1
+    assert f" routes.mails.{expected}" in found[0]
+
+
+@pytest.mark.parametrize(
     ("line", "expected"),
     [
         ("x: {class: P9}", 'event_types.x.class: class "P9" does not exist; allowed: P1, P2, P3'),

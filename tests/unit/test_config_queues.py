@@ -68,6 +68,41 @@ def test_what_can_not_be_known_or_may_be_lost_is_warned_of(files: Files, queues:
     assert said in warnings[0]
 
 
+@pytest.mark.parametrize(
+    ("queues", "said"),
+    [
+        ("[{name: one, routing_keys: [mail]}, {name: two}]", "nor how many consumers one wants"),
+        ("[one, {name: two, tag: true}], strategy: tagged", "how many consumers one that may do so wants is not known"),
+        ("[one, two], strategy: max", "how many consumers one that may do so wants is not known"),
+    ],
+)
+def test_it_is_warned_of_queues_of_which_nobody_can_tell_how_many_consumers_they_want(
+    files: Files, queues: str, said: str
+) -> None:
+    assert not any("how many" in warning for warning in loaded(files, queues)[1])
+    assert [said in warning for warning in loaded(files, f"{queues}, scaling: {{}}")[1]] == [True]
+
+
+@pytest.mark.parametrize(
+    ("queues", "is_told_apart"),
+    [
+        ("[one]", False),
+        ("[one, two]", False),
+        ("[{name: one}]", False),
+        ("[one, two], strategy: min", True),
+        ("[{name: one}, {name: two}]", True),
+    ],
+)
+def test_wanted_consumers_are_told_of_each_queue_when_it_is_judged_by_itself(
+    files: Files, queues: str, *, is_told_apart: bool
+) -> None:
+    route, _ = loaded(files, f"{queues}, scaling: {{}}")
+    assert route.scales_apart is is_told_apart
+    assert not loaded(files, queues)[0].scales_apart
+    told = config.describe(files.load(HEAD.replace("queues: [mail]", f"queues: {queues}, scaling: {{}}") + TYPES))
+    assert ("wanted consumers of each queue in multiples of 1, a backlog done in 1m" in told) is is_told_apart
+
+
 @pytest.mark.parametrize("queues", ["[one]", "[{name: one}, {name: two}]", "[one, two], strategy: sum"])
 def test_nothing_is_warned_of_when_all_is_said(files: Files, queues: str) -> None:
     assert loaded(files, queues)[1] == []

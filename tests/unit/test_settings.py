@@ -132,14 +132,7 @@ def test_every_number_is_bounded_on_both_sides_when_it_is_a_setting() -> None:
     assert unbounded(Settings, "") == set()
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"policy": "static", "queues": ("q",)},
-        {"queues": ()},
-        {"queues": ({"name": "a"}, {"name": "b"})},
-    ],
-)
+@pytest.mark.parametrize("parts", [{"policy": "static", "queues": ("q",)}, {"queues": ()}])
 def test_wanted_consumers_are_refused_when_nobody_could_tell_what_they_take(parts: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="scaling: "):
         Route.model_validate({"exchange": "x", "scaling": {}, **parts})

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from proxy.bridge.letter_slots import LETTERS
 from proxy.errors import AssignmentLostError, LogError
 from proxy.model import Order, Outcome, Reason
-from proxy.settings import Limits
+from proxy.settings import Limits, Route
 from tests.support.events import PARTITION, events
 from tests.support.world import World, lived
 
@@ -24,6 +24,23 @@ def test_a_position_is_committed_only_after_its_confirm_when_events_flow() -> No
         assert world.log.committed == {PARTITION: "p2"}
 
     lived(story)
+
+
+@pytest.mark.parametrize(
+    ("rule", "priority"), [("class", 2), ("none", None), ({"P1": 9, "P3": 1}, 9), ({"P3": 1}, None)]
+)
+def test_messages_have_the_priority_of_their_class_when_the_route_says_which(
+    rule: str | dict[str, int], priority: int | None
+) -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 1))
+        await asyncio.sleep(1)
+        assert [batch.address.priority for batch in world.lane.batches] == [priority]
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await asyncio.sleep(1)
+        assert [batch.address.priority for batch in world.dead_lane.batches] == [0]
+
+    lived(story, route=Route(exchange="x", message_priority=rule))
 
 
 def test_partitions_are_paused_at_the_high_mark_and_resumed_at_the_low_mark_when_the_lane_is_full() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import pairwise
+from math import ceil
 
 import pytest
 from hypothesis import given
@@ -48,6 +49,41 @@ class World:
             self.counts.append(self.consumers)
 
 
+class TwoQueues:
+    """Every event goes to two queues, and no faster than the slower one's consumers take: a log for both."""
+
+    def __init__(self, *each: float) -> None:
+        self.each = each
+        self.scalings = [Scaling(1, WORK_OFF, is_one_of_several=True) for _ in each]
+        self.counts = [[4] for _ in each]
+        self.wishes: list[list[int]] = [[] for _ in each]
+        self.told = [Wanted(None, "")] * len(each)
+        self.backlog = 0.0
+        self.now = 0
+
+    def live(self, seconds: int, demand: float, *, delay: int = 30) -> None:
+        for _ in range(seconds):
+            self.now += 1
+            able = [each * counts[-1] for each, counts in zip(self.each, self.counts, strict=True)]
+            taken = min(*able, self.backlog + demand)
+            self.backlog += demand - taken
+            for place, scaling in enumerate(self.scalings):
+                self.told[place] = scaling.look(
+                    Sight(
+                        at=float(self.now),
+                        consumers=self.counts[place][-1],
+                        taken=taken,
+                        is_capacity=taken == able[place],
+                        given=taken,
+                        demand=demand,
+                        backlog=self.backlog,
+                    )
+                )
+                count = self.told[place].consumers
+                self.wishes[place].append(self.counts[place][-1] if count is None else count)
+                self.counts[place].append(self.wishes[place][max(0, len(self.wishes[place]) - delay)])
+
+
 def linear(count: int) -> float:
     return 75.0 * count
 
@@ -67,6 +103,53 @@ def test_as_many_are_wanted_as_take_what_comes_and_work_off_the_rest() -> None:
     assert world.consumers == 3, "150/s are 2, used to 80 % at most: 2.5"
     changes = sum(before != after for before, after in pairwise(world.counts))
     assert changes <= 6, "no hunting"
+
+
+@pytest.mark.parametrize(("quick", "least"), [(50.0, 4), (60.0, 4), (75.0, 3), (150.0, 2), (1_000.0, 4)])
+def test_each_of_two_queues_gets_the_consumers_that_it_needs_and_not_those_that_the_other_needs(
+    quick: float, least: int
+) -> None:
+    world = TwoQueues(50.0, quick)
+    world.live(60, 150)
+    world.live(600, 480)
+    slow_most, quick_most = (max(counts) for counts in world.counts)
+    assert world.backlog < 2 * 480
+    assert 10 <= slow_most <= 20
+    assert quick_most <= max(4, ceil(slow_most * 50 / quick) + 1), "what the slow one lets through, and one more"
+    world.live(900, 150)
+    assert [counts[-1] for counts in world.counts] == [4, least], "1,000/s: never measured, so never given up"
+    for counts in world.counts:
+        assert sum(before != after for before, after in pairwise(counts)) <= 8, "no hunting"
+
+
+@pytest.mark.parametrize("is_known_by", ["what goes to them", "a queue that is never empty"])
+def test_no_more_are_wanted_of_one_of_several_queues_while_its_consumers_have_time_to_spare(is_known_by: str) -> None:
+    one_of_several, alone = Scaling(1, WORK_OFF, is_one_of_several=True), Scaling(1, WORK_OFF)
+
+    def looked(since: int, until: int, given: float, backlog: float, *, is_capacity: bool = False) -> list[int | None]:
+        for second in range(since, until):
+            sight = Sight(
+                at=float(second),
+                consumers=4,
+                taken=400.0,
+                is_capacity=is_capacity,
+                demand=200.0,
+                backlog=backlog,
+                given=given,
+            )
+            told = [scaling.look(sight) for scaling in (one_of_several, alone)]
+        is_held = told[0].why.endswith("these have time to spare, the log waits for another queue")
+        assert is_held is (told[0].consumers != told[1].consumers)
+        return [one.consumers for one in told]
+
+    assert looked(0, 20, 400.0, backlog=0.0, is_capacity=True) == [4, 4]
+    assert looked(20, 30, 200.0, backlog=0.0) == [4, 4]
+    assert looked(30, 90, 200.0, backlog=60_000.0) == [4, 6]
+    assert looked(90, 93, 400.0, backlog=60_000.0) == [4, 6]
+    if is_known_by == "what goes to them":
+        assert looked(93, 120, 380.0, backlog=60_000.0) == [6, 6]
+    else:
+        assert looked(93, 120, 0.0, backlog=60_000.0, is_capacity=True) == [6, 6]
 
 
 @pytest.mark.parametrize("knee", [4, 6, 8, 9, 12, 20])

@@ -63,6 +63,33 @@ async def test_what_is_wanted_of_consumers_is_told_as_json() -> None:
         assert (answer.status, await answer.json()) == (200, told)
 
 
+OF_QUEUE = {"wanted_consumers": 8}
+OF_ROUTE = {"wanted_consumers": None, "queues": {"a.b&c": OF_QUEUE}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "expected"),
+    [
+        ({"route": "main"}, 200, OF_ROUTE),
+        ({"queue": "a.b&c", "route": "main"}, 200, OF_QUEUE),
+        ({"route": "mein"}, 404, {"error": "nothing is told of route mein"}),
+        ({"route": "main", "queue": "d"}, 404, {"error": "nothing is told of route main queue d"}),
+        ({"queue": "a.b&c"}, 404, {"error": "nothing is told of queue a.b&c"}),
+    ],
+)
+async def test_what_is_wanted_of_one_route_or_queue_is_told_when_it_is_asked_for(
+    asked: dict[str, str], status: int, expected: dict[str, Any]
+) -> None:
+    told = {"routes": {"main": OF_ROUTE}}
+    made = Admin(AdminSettings(listen="127.0.0.1:0"), status=dict, families=families, scaling=lambda: told)
+    async with (
+        serving(made) as address,
+        aiohttp.ClientSession() as client,
+        client.get(f"{address}/scaling", params=asked) as answer,
+    ):
+        assert (answer.status, await answer.json()) == (status, expected)
+
+
 async def test_metrics_are_asked_anew_and_escaped_when_they_are_scraped() -> None:
     async with (
         serving(admin("127.0.0.1:0")) as address,

@@ -48,10 +48,29 @@ records = st.builds(
 )
 
 
-@pytest.mark.parametrize("priority", [0, 2, 255])
-@pytest.mark.parametrize("value", [b"v", None])
-def test_the_message_has_the_address_s_priority_when_it_is_of_any_shape(priority: int, value: bytes | None) -> None:
-    assert read(envelope(priority=priority).encode(event(value=value))).properties.priority == priority
+@pytest.mark.parametrize("priority", [None, 0, 2, 255])
+@pytest.mark.parametrize("fields", [{}, {"value": None}, {"timestamp_ms": None}])
+def test_the_message_has_the_address_s_priority_when_it_is_of_any_shape(
+    priority: int | None, fields: dict[str, Any]
+) -> None:
+    properties = read(envelope(priority=priority).encode(event(**fields))).properties
+    assert (properties.priority, properties.message_id) == (priority, "orders-3-12")
+
+
+def test_the_property_takes_no_byte_when_the_address_has_no_priority() -> None:
+    zero, none = (read(envelope(priority=priority).encode(event())).frames for priority in (0, None))
+    assert [len(frame) for frame in zero] == [len(none[0]), len(none[1]) + 1, len(none[2])]
+
+
+@pytest.mark.parametrize("priority", [None, 2])
+@pytest.mark.parametrize("longer", [-1, 0, 1])
+def test_the_message_id_is_whole_up_to_255_bytes_when_there_is_a_priority_or_none(
+    priority: int | None, longer: int
+) -> None:
+    partition = Partition("t" * (255 - len("-3-12") + longer), 3)
+    told = read(envelope(partition=partition, priority=priority).encode(event())).properties.message_id
+    assert told == message_id(partition, event()).decode()
+    assert len(told) == (32 if longer > 0 else 255 + longer)
 
 
 @given(records)

@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
+from proxy.bridge.broker import Address
+from proxy.model import Event, Partition
+from proxy.settings import RoutingKey
+from proxy.simulation.model_broker import ModelBroker
 from proxy.simulation.model_queue import Message, ModelQueue
 from proxy.simulation.scenario import Queue
+from proxy.simulation.trace import Trace
+from tests.support.recipient import Recorder
 
 EVENT = Message(0.0, "orders", 0)
 
@@ -71,10 +77,25 @@ def test_a_quorum_queue_refuses_until_four_fifths_when_it_was_full() -> None:
 
 def test_the_highest_class_is_begun_first_when_the_queue_has_priorities() -> None:
     watched = Watched(kind="priority")
-    watched.fill(50, message=EVENT._replace(stream="campaign", rank=2))
-    watched.fill(10)
+    watched.fill(50, message=EVENT._replace(stream="campaign"))
+    watched.fill(10, message=EVENT._replace(priority=2))
     watched.queue.advance(10.0)
     assert [message.stream for _, message in watched.begun[4:14]] == ["orders"] * 10
+
+
+def test_the_order_stays_when_a_queue_with_priorities_gets_messages_without_one() -> None:
+    watched = Watched(kind="priority")
+    broker = ModelBroker(Random(7), Trace(10.0), begins=0.0, epoch=0.0)
+    broker.leads["", "queue"] = (("work", watched.queue),)
+    for stream, priority in (("campaign", None), ("orders", None), ("first", 1)):
+        address = Address("", RoutingKey(constant="queue"), "", priority=priority)
+        broker.streams[stream] = stream
+        recorder = Recorder(address, Partition(stream, 0))
+        events = [Event(f"{number:012}", 0, None, b"", (), 0) for number in range(10)]
+        assert broker.store(recorder.batch(events), events, 0.0) == [True] * 10
+    watched.queue.advance(10.0)
+    begun = [message.stream for _, message in watched.begun]
+    assert begun == ["campaign"] * 4 + ["first"] * 10 + ["campaign"] * 6 + ["orders"] * 10
 
 
 def test_capacity_holds_from_the_next_message_on_when_it_changes() -> None:

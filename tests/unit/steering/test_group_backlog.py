@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from proxy.bridge.event_log import Extent
 from proxy.errors import LogError
 from proxy.model import Partition
-from proxy.settings import EventType, RoutingKey
+from proxy.settings import EventType, Route, RoutingKey
 from proxy.simulation import virtual_time
 from proxy.steering.group_backlog import (
     INTERVAL,
@@ -38,6 +38,32 @@ def test_lags_and_demands_are_told_by_route_and_class() -> None:
     assert group.classes(0.0) is None
     group.add(5.0, {A: Extent(90, 200), B: Extent(60, 110), NEWS: Extent(0, 50), Partition("else", 0): Extent(0, 99)})
     assert group.classes(5.0) == {("shop", "P1"): ClassBacklog(160, 30.0), ("shop", "P3"): ClassBacklog(50, 10.0)}
+
+
+def test_what_goes_to_each_queue_is_told_of_routes_that_are_told_apart() -> None:
+    route = Route.model_validate(
+        {
+            "exchange": "x",
+            "strategy": "min",
+            "queues": ["all", {"name": "q", "routing_keys": ["q"]}, {"name": "ads", "event_types": ["ads"]}],
+        }
+    )
+    ads = kind("ads", "P3").model_copy(update={"routing_key": RoutingKey(header="to")})
+    group = GroupBacklog((TYPES | {"ads": ads, "far": ads.model_copy(update={"route": "far"})}).get, {"shop": route})
+    assert group.queues(0.0) is None
+    for now in (0.0, 5.0):
+        extents = {A: Extent(0, 100), B: Extent(0, 10), NEWS: Extent(0, 0)}
+        extents |= {Partition("ads", 0): Extent(3, 10), Partition("far", 0): Extent(0, 99)}
+        group.add(now, {at: Extent(one.committed, one.end + int(now) * 10) for at, one in extents.items()})
+    told = group.queues(5.0)
+    assert told is not None
+    assert {queue: dict(one.classes) for (_, queue), one in told.items()} == {
+        "all": {"P1": ClassBacklog(210, 20.0), "P3": ClassBacklog(107, 20.0)},
+        "q": {"P1": ClassBacklog(210, 20.0), "P3": ClassBacklog(50, 10.0)},
+        "ads": {"P3": ClassBacklog(57, 10.0)},
+    }
+    assert {queue: one.unknown for (_, queue), one in told.items()} == {"all": [], "q": ["ads"], "ads": []}
+    assert group.queues(5.1 + STALE_AFTER) is None
 
 
 def test_what_will_be_too_old_anyway_is_no_backlog() -> None:
