@@ -331,7 +331,8 @@ MUTATIONS = (
     Mutation(
         "give back forgotten",
         BUDGETED,
-        "        if events != self._granted:\n            self._gate.give_back(self._tier, self._granted - events)\n",
+        "        if events != self._granted:\n"
+        "            self._gate.give_back(self._tier, (self._granted - events) * self._charge.cost)\n",
         "",
     ),
     Mutation(
