@@ -16,6 +16,14 @@ MARGIN = 1.5
 BYTES = 256
 
 
+def share_at(share: float, cost: float) -> float:
+    """Return the busy share with events of a mean cost, given that with events of cost 1.
+
+    What passes between two events takes as long whatever they cost, so the dearer they are, the less it matters.
+    """
+    return cost / (cost + 1.0 / share - 1.0) if share else 0.0
+
+
 async def busy_share(stack: Stack, queue: Queue, *, seed: int) -> float:
     """Return the share of their time that the consumers work while their queue is full; near 1.
 

@@ -26,11 +26,11 @@ class Hand(Generic[Work]):
     """One consumer: what it works on, what it holds besides."""
 
     mean: float
-    """Seconds that an event takes on average."""
+    """Seconds that an event of cost 1 takes on average."""
     service: Service
     chance: random.Random
-    held: deque[tuple[float, Work]] = field(default_factory=deque)
-    """Not begun, with the instant each came."""
+    held: deque[tuple[float, int, Work]] = field(default_factory=deque)
+    """Not begun, with the instant each came and its cost."""
     at_work: Work | None = None
     ends_at: float = 0.0
     """When the present work ends, or the last one ended."""
@@ -40,20 +40,20 @@ class Hand(Generic[Work]):
     expected: float = 0.0
     """... and as it would take on average."""
 
-    def take(self, work: Work, now: float) -> None:
-        """Hold one more event."""
-        self.held.append((now, work))
+    def take(self, work: Work, now: float, cost: int = 1) -> None:
+        """Hold one more event, which takes `cost` times as long as one of cost 1."""
+        self.held.append((now, cost, work))
 
     def begin(self) -> tuple[Work, float] | None:
         """Begin the next event if free; return it with the instant at which it began."""
         if self.at_work is not None or self.is_stalled or not self.held:
             return None
-        came, work = self.held.popleft()
+        came, cost, work = self.held.popleft()
         begun_at = max(self.ends_at, came)
-        drawn = service_seconds(self.mean, self.service, self.chance)
+        drawn = service_seconds(cost * self.mean, self.service, self.chance)
         self.at_work, self.ends_at = work, begun_at + drawn
         self.drawn += drawn
-        self.expected += self.mean
+        self.expected += cost * self.mean
         return work, begun_at
 
     def finish(self, now: float) -> Work | None:
@@ -76,7 +76,7 @@ class Hand(Generic[Work]):
 
     def give_back(self) -> list[Work]:
         """Return all that it has not finished; it holds nothing any more."""
-        left = [work for _, work in self.held]
+        left = [work for _, _, work in self.held]
         self.held.clear()
         if self.at_work is not None:
             left.insert(0, self.at_work)

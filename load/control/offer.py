@@ -82,10 +82,13 @@ def preload_bytes(scenario: Scenario) -> int:
 
 
 def _takeable(scenario: Scenario, stream: str) -> float:
-    """Return the most events of a stream that its queues can take in the whole run, with their bounds."""
+    """Return the most events of a stream that its queues can take in the whole run, with their bounds.
+
+    Those that cost more are fewer.
+    """
     route = scenario.routes[scenario.route_of(stream)]
     names = route.sends.get(scenario.streams[stream].priority, route.queues)
-    return max(_most(scenario, name) for name in names)
+    return max(_most(scenario, name) for name in names) / scenario.streams[stream].cost
 
 
 def _most(scenario: Scenario, queue: str) -> float:

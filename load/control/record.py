@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 from load.control.offer import Due
@@ -25,12 +26,28 @@ class Record:
     stored: dict[str, dict[Place, Counter[int]]] = field(default_factory=dict)
     """How often each event came out of a queue, by queue."""
     _streams: list[str] = field(init=False)
+    _costs: list[int] = field(init=False)
+    """Of each topic's events."""
+    _passed: dict[str, list[int]] = field(default_factory=dict)
+    """What each event cost that came out of a queue, in their order, by queue."""
+    _looks: dict[str, list[int]] = field(default_factory=dict)
+    """How many had come out of a queue at each look, by queue."""
     _depths: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Prepare an empty trace."""
         self.trace = Trace(self.scenario.seconds)
         self._streams = [name for name, stream in self.scenario.streams.items() for _ in range(stream.types)]
+        self._costs = [self.scenario.streams[name].cost for name in self._streams]
+
+    def cost_of(self, mark: Mark | None) -> int:
+        """Return what an event costs."""
+        return 1 if mark is None else self._costs[mark.topic]
+
+    def mean_cost(self, queue: str) -> float:
+        """Return what an event cost on average that came out of a queue; 1 if none did."""
+        passed = self._passed.get(queue)
+        return sum(passed) / len(passed) if passed else 1.0
 
     def on_due(self, due: Due) -> None:
         """Take in that an event was offered."""
@@ -38,6 +55,7 @@ class Record:
 
     def on_stored(self, queue: str, mark: Mark | None) -> None:
         """Take in that an event came out of a queue for the first time."""
+        self._passed.setdefault(queue, []).append(self.cost_of(mark))
         if mark is not None:
             counts = self.stored.setdefault(queue, {}).setdefault((mark.topic, mark.partition), Counter())
             counts[mark.number] += 1
@@ -62,7 +80,7 @@ class Record:
         """Take in that a consumer began to work on an event."""
         at = instant - self.start
         if 0 <= at < self.scenario.seconds:
-            self.trace.worked[queue].add(at)
+            self.trace.worked[queue].add(at, self.cost_of(mark))
             if mark is not None:
                 waited = math.nan if math.isnan(mark.due) else instant - mark.due
                 self.trace.consumed[self._streams[mark.topic]].add(at, waited)
@@ -70,6 +88,7 @@ class Record:
     def on_sample(self, queue: str, sample: QueueSample, delivered: int, foreign: int) -> None:
         """Take in a look at a queue: what went through it so far, how much of that others published."""
         self.trace.queues[queue].append(sample)
+        self._looks.setdefault(queue, []).append(len(self._passed.get(queue, ())))
         passed = sample.ready + delivered - foreign
         admitted = passed - self._depths.get(queue, passed)
         self._depths[queue] = passed
@@ -100,6 +119,14 @@ class Record:
         """Put right what the consumers of a queue could truly do."""
         samples = self.trace.queues[queue]
         self.trace.queues[queue] = [replace(one, capacity=one.capacity * factor) for one in samples]
+
+    def weigh(self, queue: str) -> None:
+        """Say what waited in a queue at each look: what came out of it next."""
+        sums = list(accumulate(self._passed.get(queue, ()), initial=0))
+        samples = self.trace.queues[queue]
+        for place, (seen, passed) in enumerate(zip(samples, self._looks.get(queue, ()), strict=True)):
+            work = sums[min(passed + seen.ready, len(sums) - 1)] - sums[passed]
+            samples[place] = replace(seen, work=work)
 
     def account(self, committed: Mapping[Place, int]) -> None:
         """Compare what was committed with what came out of any queue."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from load.control import offer
+from load.control.calibration import share_at
 from load.control.generator import Generator, Topic
 from load.control.happenings import Happenings
 from load.control.payload import decode
@@ -160,6 +161,7 @@ class Run:
             services = Services(
                 self._stack.amqp_port, self._queues[name], queue, seed=self._scenario.seed,
                 on_stored=partial(self._record.on_stored, name), on_begun=partial(self._record.on_begun, name),
+                cost_of=self._record.cost_of,
             )  # fmt: skip
             running.callback(services.close)
             await services.connect()
@@ -208,7 +210,7 @@ class Run:
                 except WireError:
                     capacity = 0.0
                 foreign = happenings.foreign_rate[name]
-                seen = QueueSample(tick * SAMPLE, ready[name], services.held, capacity, foreign)
+                seen = QueueSample(tick * SAMPLE, ready[name], services.held, capacity, foreign, work=ready[name])
                 self._record.on_sample(name, seen, services.delivered, happenings.foreign[name])
 
     def _drain(self) -> None:
@@ -232,4 +234,6 @@ class Run:
         for number in range(len(replicas.reads)):
             record.on_metrics(number, records(replicas.folder_of(number)), self._wall_start)
         for name, services in self._services.items():
-            record.scale(name, self._scales.get(name, 1.0) * services.luck)
+            record.weigh(name)
+            share = share_at(self._scales.get(name, 1.0), record.mean_cost(name))
+            record.scale(name, share * services.luck)

@@ -42,6 +42,7 @@ class Services(Deliveries):
         seed: int,
         on_stored: Callable[[Mark | None], None],
         on_begun: Callable[[float, Mark | None], None],
+        cost_of: Callable[[Mark | None], int] = lambda _: 1,
     ) -> None:
         super().__init__()
         self._port = port
@@ -50,6 +51,7 @@ class Services(Deliveries):
         self._seed = seed
         self._on_stored = on_stored
         self._on_begun = on_begun
+        self._cost_of = cost_of
         self._hands: dict[int, Hand[Work]] = {}
         self._timers: dict[int, asyncio.TimerHandle] = {}
         self._next = 0
@@ -80,7 +82,7 @@ class Services(Deliveries):
 
     @property
     def capacity(self) -> float:
-        """Events a second that all consumers do together on average."""
+        """Events of cost 1 a second that all consumers do together on average."""
         return self._pace * min(self._wanted, self._queue.knee or self._wanted)
 
     @property
@@ -105,7 +107,7 @@ class Services(Deliveries):
         return (self._gone_expected + sum(hand.expected for hand in hands)) / drawn if drawn else 1.0
 
     def set_capacity(self, capacity: float) -> None:
-        """Let the consumers there are do so many events a second together; 0: they stall with what they hold."""
+        """Let the consumers there are do so many events of cost 1 a second together; 0: they stall."""
         self._pace = capacity / max(1, self._wanted)
         now = time.monotonic()
         for number, hand in self._hands.items():
@@ -190,7 +192,7 @@ class Services(Deliveries):
         if hand is None:  # cancelled while this was on its way
             self.send(commands.Basic.Nack(delivery_tag=tag, requeue=True))
             return
-        hand.take(work, now)
+        hand.take(work, now, self._cost_of(work.mark))
         if hand.at_work is None:
             self._move(number, now)
 

@@ -17,7 +17,7 @@ from proxy.bridge.letter_slots import HELD, HELD_BYTES, LetterSlots
 from proxy.bridge.observer import Observer
 from proxy.bridge.stake import Stake
 from proxy.bridge.throttle import Throttle
-from proxy.congestion.collector import RouteStatistics
+from proxy.congestion.collector import RouteStatistics, Way
 from proxy.model import Event, Outcome, Partition, Reason
 from proxy.settings import EventType, Limits, Route
 
@@ -79,7 +79,7 @@ class Listener:
         )
         self._lane = lane
         self._statistics = statistics
-        self._way = route.way(event_type.name, event_type.routing_key)
+        self._way = Way(route.way(event_type.name, event_type.routing_key), event_type.cost)
         statistics.open(rank, self._way)
         self._around = around
         self._sending: list[Batch] = []

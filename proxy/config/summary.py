@@ -45,7 +45,8 @@ def describe(settings: Settings) -> str:
     for rank, (name, priority) in enumerate(settings.classes.items()):
         rule = f"+{priority.increase:g} x{priority.decrease:g} from {priority.floor:g} to {priority.ceiling:g}"
         delay = f", queue delay {_delay(settings.queue_delays[rank])}" if _has_budgets(settings) else ""
-        lines.append(f"class    {rank + 1}. {name}: {rule}{delay}, {by_class[name]} types")
+        costs = _costs([stream.cost for stream in every if stream.priority == name])
+        lines.append(f"class    {rank + 1}. {name}: {rule}{delay}{costs}, {by_class[name]} types")
     limits = settings.limits
     inbox = f"{limits.inbox_events} events / {size_text(limits.inbox_bytes)}"
     confirm = duration_text(limits.confirm_deadline)
@@ -83,6 +84,12 @@ def _of_routes(settings: Settings) -> Iterator[str]:
             yield from _of_judged_queues(name, route, [stream for stream in _streams(settings) if stream.route == name])
     yield from _of_rare_polls(settings)
     yield from _of_shared_queues(settings)
+    unbudgeted = [
+        _name(stream) for stream in _streams(settings) if stream.cost != 1 and not _is_charged(settings, stream)
+    ]
+    if unbudgeted:
+        which = listing(unbudgeted, _NAMED)
+        yield f"event_types: only `policy: class_budget` charges `cost`; it does nothing for {which}"
 
 
 def _of_judged_queues(name: str, route: Route, streams: Sequence[EventType | TypePattern]) -> Iterator[str]:
@@ -205,6 +212,10 @@ def _apart(first: str, second: str) -> bool:
     return False
 
 
+def _is_charged(settings: Settings, stream: EventType | TypePattern) -> bool:
+    return settings.routes[stream.route].policy == "class_budget"
+
+
 def _has_budgets(settings: Settings) -> bool:
     return any(route.policy == "class_budget" for route in settings.routes.values())
 
@@ -228,6 +239,12 @@ def _cap(route: Route) -> str:
         return ""
     rate = f"{route.cap.events:g} events" if route.cap.events is not None else size_text(route.cap.bytes or 0)
     return f", at most {rate}/s{' (strict)' if route.cap.strict else ''}"
+
+
+def _costs(costs: Sequence[float]) -> str:
+    if not costs or set(costs) == {1.0}:
+        return ""
+    return f", cost {min(costs):g}" + (f" to {max(costs):g}" if max(costs) > min(costs) else "")
 
 
 def _delay(seconds: float) -> str:

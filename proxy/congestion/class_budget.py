@@ -34,18 +34,20 @@ class BudgetVerdict:
     hot: tuple[bool, ...]
     """By level."""
     rates: tuple[float, ...]
-    """Events a second by level; infinite: no limit."""
+    """Events of cost 1 a second by level; infinite: no limit."""
     allowance: float | None
-    """Where the top level has no limit, the events it may admit until it is told anew; None: what it was told."""
+    """Where the top level has no limit, the cost it may admit until it is told anew; None: what it was told."""
     counts: tuple[tuple[bool, ...], ...]
     """By level: whether the events of each class are among those that its rate counts."""
     trickle: float
-    """Events a second that the lowest class gets whatever comes above it."""
+    """Cost a second that the lowest class gets whatever comes above it."""
     delay: float | None
     """Queue delay in seconds, an estimate; None: not known."""
     drain: Drain
     ruled_by: str | None
     """The queue that `delay` and `drain` are of; None: all queues together."""
+    waiting: float
+    """What the messages in the queues cost."""
     queues: tuple[View, ...]
     """Each queue; one without a name is all of them together."""
     states: dict[str, Tether]
@@ -53,6 +55,11 @@ class BudgetVerdict:
     cuts: int
     """Levels cut by this verdict."""
     reading: Reading
+
+    @property
+    def is_even(self) -> bool:
+        """Whether every event that was ever seen cost 1."""
+        return all(view.is_even for view in self.queues)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +71,18 @@ class _Ruling:
 
 
 class RouteBudget:
-    """One route. `thresholds` are the classes' queue delays in seconds, the most important class first."""
+    """One route. `thresholds` are the classes' queue delays in seconds, the most important class first.
+
+    `dearest` is what the dearest event of the most important class costs.
+    """
 
     def __init__(
-        self, route: str, thresholds: Sequence[float], settings: ClassBudget, rules: Rules | None = None
+        self,
+        route: str,
+        thresholds: Sequence[float],
+        settings: ClassBudget,
+        rules: Rules | None = None,
+        dearest: float = 1.0,
     ) -> None:
         self._route = route
         self._thresholds = tuple(thresholds)
@@ -76,13 +91,13 @@ class RouteBudget:
         self._laws: list[RateLaw] = [
             Aimd(settings, is_unlimited=rank < len(thresholds) - 1 and rank == 0) for rank in range(len(thresholds))
         ]
-        self._allowance = Allowance(settings.start_rate)
+        self._allowance = Allowance(settings.start_rate, dearest)
         self._answered_at: float | None = None
         """When the queues told of the last depth that was counted."""
         self._unseen: float | None = settings.start_rate
-        """Events a second of the top level while no depth is known; None: it is."""
+        """Cost a second of the top level while no depth is known; None: it is."""
         self._taken = 0.0
-        """What the consumers took when the depth was last known, in events a second."""
+        """What the consumers took when the depth was last known, in cost a second."""
         self._top_sign = Sign.NONE
         """Why the top level was last hot."""
         self._top_hot_at = -inf
@@ -102,7 +117,7 @@ class RouteBudget:
 
     @property
     def rates(self) -> tuple[float, ...]:
-        """Events a second by level; one above may always send what one below may, whose threshold is tighter.
+        """Cost a second by level; one above may always send what one below may, whose threshold is tighter.
 
         Unless they are ruled by different queues.
         """
@@ -117,7 +132,7 @@ class RouteBudget:
     def judge(self, reading: Reading) -> BudgetVerdict:
         """Return the verdict on what was just seen."""
         self._signs.look(reading)
-        self._confirms.add(reading.at, 0, reading.confirmed)
+        self._confirms.add(reading.at, 0, reading.everything.work)
         views = self._look(reading)
         counted = self._group.count(reading.at, views)
         rulings = [self._ruling(reading, counted.views, rank) for rank in range(len(self._laws))]
@@ -152,6 +167,7 @@ class RouteBudget:
             delay=decisive.view.delay,
             drain=decisive.drain,
             ruled_by=decisive.view.name if is_apart else None,
+            waiting=sum(view.waiting for view in views),
             queues=views,
             states=counted.states if is_apart else {},
             cuts=cuts,
@@ -180,7 +196,7 @@ class RouteBudget:
         view = self._group.ruling(views, rank)
         if view.is_known:
             return _Ruling(view, view.estimate or self._unknown)
-        return _Ruling(view, self._confirms.estimate(reading.others or 0.0) or self._unknown)
+        return _Ruling(view, self._confirms.estimate(reading.everything.others_work) or self._unknown)
 
     def _hot(
         self, reading: Reading, views: Sequence[View], rulings: Sequence[_Ruling]
@@ -191,11 +207,11 @@ class RouteBudget:
         if any(view.unacked_growing for view in views) or (reading.unacked_growing and not self.is_one_by_one):
             stuck = [view for view in views if view.unacked_growing] or list(views)
             return Sign.UNACKED, tuple(any(view.feeds[rank] for view in stuck) for rank in range(len(rulings)))
-        estimate = self._confirms.estimate(reading.others or 0.0)
+        estimate = self._confirms.estimate(reading.everything.others_work)
         return self._signs.suspicion(reading.at, (estimate or self._unknown).own)
 
     def _look_ahead(self, reading: Reading, ruling: _Ruling, *, is_held: bool) -> float | None:
-        """Return the events that the top level may admit from now on; None: what it was told last stands."""
+        """Return the cost that the top level may admit from now on; None: what it was told last stands."""
         if not reading.queues:
             self._unseen = None
             return inf
@@ -214,7 +230,7 @@ class RouteBudget:
             Answer(
                 at=at,
                 has_queue=view.ready >= FEWEST,
-                ready=view.ready,
+                waiting=view.waiting,
                 threshold=self._thresholds[0],
                 drain=drain.rate,
                 is_used=reading.waited[0],

@@ -6,6 +6,7 @@ about load).
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hdrh.histogram import HdrHistogram
 
@@ -24,8 +25,13 @@ class Statistics:
     """Publish latency in seconds, write to confirm; None if nothing was confirmed."""
 
 
-Way = tuple[str, ...]
-"""The queues that the events of a type go to; none: nobody said, so to all."""
+class Way(NamedTuple):
+    """What the events of a type do to the consumers behind a route."""
+
+    queues: tuple[str, ...] = ()
+    """Where they go; none: nobody said, so to all."""
+    cost: float = 1.0
+    """So many times as long as an event of cost 1 keeps one a consumer busy."""
 
 
 class RouteStatistics:
@@ -34,10 +40,12 @@ class RouteStatistics:
     def __init__(self, route: str, classes: int) -> None:
         self.confirmed = [0] * classes
         """Publications confirmed since the start, by class."""
+        self.charged = [0.0] * classes
+        """What these cost."""
         self.failed = 0
         """Publications nacked or lost since the start."""
         self.by_way: dict[Way, list[int | None]] = {}
-        """The same by where they went; None: no event type of the class goes that way."""
+        """Confirmed by what they do; None: no event type of the class goes that way."""
         self._classes = classes
         self._route = route
         self._latency = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
@@ -49,9 +57,10 @@ class RouteStatistics:
         counts = self.by_way.setdefault(way, [None] * self._classes)
         counts[rank] = counts[rank] or 0
 
-    def on_confirmed(self, rank: int, count: int, seconds: float | None, way: Way = ()) -> None:
+    def on_confirmed(self, rank: int, count: int, seconds: float | None, way: Way = Way()) -> None:  # noqa: B008
         """Count `count` publications of a class confirmed `seconds` after they were written, if that is known."""
         self.confirmed[rank] += count
+        self.charged[rank] += count * way.cost
         if way in self.by_way:
             counts = self.by_way[way]
             counts[rank] = (counts[rank] or 0) + count

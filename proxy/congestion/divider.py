@@ -32,7 +32,7 @@ class Divider:
         self, *, tiers: int, pools: int = 1, strict: bool = False, most_waiting: int = 100_000, now: float = 0.0
     ) -> None:
         assert pools in {1, tiers}
-        self._pools = [Pool(inf, inf, 0.0) for _ in range(pools)]
+        self._pools = [Pool(inf, inf, inf, 0.0) for _ in range(pools)]
         self._trickle = Trickle()
         self._tiers = [Tier() for _ in range(tiers)]
         self._counts = [[tier <= pool for tier in range(tiers)] for pool in range(pools)]
@@ -43,17 +43,18 @@ class Divider:
         self._waiting = 0
         self._refills = floor(now / PERIOD + _DUST)
 
-    def set_rate(self, pool: int, rate: float, burst: float, now: float) -> list[Ticket]:
+    def set_rate(self, pool: int, rate: float, burst: float, now: float, debt: float | None = None) -> list[Ticket]:
         """Refill a pool by `rate` tokens a second from the next refill on; debts and reserves stay.
 
-        `rate` may be infinite, `burst` bounds stock and debt. Return what is granted by now.
+        `rate` may be infinite, `burst` bounds the stock, `debt` what may be owed: as much if it is None. Return what
+        is granted by now.
         """
         granted = self.advance(now)
         at = self._pools[pool]
         if at.rate == inf:
             at.balance = min(burst, rate * PERIOD)
-        at.rate, at.burst = rate, burst
-        at.balance = max(-burst, min(burst, at.balance)) if rate != inf else 0.0
+        at.rate, at.burst, at.debt = rate, burst, burst if debt is None else debt
+        at.balance = max(-at.debt, min(burst, at.balance)) if rate != inf else 0.0
         if rate == inf:
             self._serve(granted)
         return granted
@@ -77,7 +78,7 @@ class Divider:
         granted = self.advance(now)
         at = self._pools[pool]
         owed = 0.0 if at.rate == inf else min(0.0, at.balance)
-        at.rate, at.burst, at.balance = 0.0, tokens, tokens + owed
+        at.rate, at.burst, at.debt, at.balance = 0.0, tokens, tokens, tokens + owed
         self._serve(granted)
         return granted
 
@@ -127,7 +128,7 @@ class Divider:
             pool.give(size)
 
     def overdraw(self, tier: int, size: float) -> None:
-        """Subtract tokens that nobody could wait for any longer; the balance falls to -burst at most."""
+        """Subtract tokens that nobody could wait for any longer; the balance falls to the largest debt at most."""
         self._debit(tier, size)
 
     def advance(self, now: float) -> list[Ticket]:

@@ -26,6 +26,9 @@ class Pool:
     rate: float
     """Tokens a second; infinite: no limit."""
     burst: float
+    """Tokens that it holds at most."""
+    debt: float
+    """... and owes at most."""
     balance: float
 
     def refill(self, periods: int) -> None:
@@ -34,10 +37,10 @@ class Pool:
             self.balance = min(self.burst, self.balance + periods * self.rate * PERIOD)
 
     def take(self, size: float) -> None:
-        """Subtract tokens, down to a debt of the burst."""
+        """Subtract tokens, down to the largest debt."""
         if self.rate != inf:
             # Never up: a debt may be larger where a size was estimated too small.
-            self.balance = min(self.balance, max(-self.burst, self.balance - size))
+            self.balance = min(self.balance, max(-self.debt, self.balance - size))
 
     def give(self, size: float) -> None:
         """Add tokens that were not used."""

@@ -1,8 +1,8 @@
-"""How many events a second a level may send: AIMD as TCP learned it, without a unit of its own (design decision 13).
+"""How much a second a level may send: AIMD as TCP learned it, without a unit of its own (design decision 13).
 
 Sources: Chiu and Jain 1989 for additive increase and multiplicative decrease; RFC 5681 for slow start and its
 threshold; RFC 2861 for growing only what is used. A cut lands on a share of the *measured drain rate* instead of on a
-share of the own rate, so that one cut is right whatever the rate was.
+share of the own rate, so that one cut is right whatever the rate was. Rates are in events of cost 1.
 """
 
 from dataclasses import dataclass

@@ -30,6 +30,20 @@ class Inflow:
     """Whether any event type of each class goes there."""
     others: float | None = 0.0
     """Events a second that other replicas put in; None: not known."""
+    charged: tuple[float, ...] = ()
+    """What the own events cost, by class; none: one each."""
+    others_cost: float = 1.0
+    """What one of the others' costs on average."""
+
+    @property
+    def work(self) -> tuple[float, ...]:
+        """What the own events cost, by class."""
+        return self.charged or self.confirmed
+
+    @property
+    def others_work(self) -> float:
+        """Cost a second that other replicas put in; 0 if not known."""
+        return (self.others or 0.0) * self.others_cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +63,10 @@ class Reading:
     """Own events nacked, or lost with a deadline or a connection."""
     others: float | None = 0.0
     """Events a second that other replicas confirm; None: not known."""
+    charged: tuple[float, ...] = ()
+    """What the own confirmed events cost, by class; none: one each."""
+    others_cost: float = 1.0
+    """What one of the others' costs on average."""
     can_publish: bool = True
     """The connection is open and not blocked."""
     oldest: float = 0.0
@@ -66,7 +84,8 @@ class Reading:
     @property
     def everything(self) -> Inflow:
         """What goes to all queues together."""
-        return Inflow(self.confirmed, tuple(True for _ in self.confirmed), self.others)
+        feeds = tuple(True for _ in self.confirmed)
+        return Inflow(self.confirmed, feeds, self.others, self.charged, self.others_cost)
 
     def inflow(self, place: int) -> Inflow:
         """Return what goes to the queue at a place."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import inf
 
 from proxy.congestion.drain_rate import Drain, DrainRate
+from proxy.congestion.mix import Mix
 from proxy.congestion.reading import Inflow, QueueReading
 
 FEWEST = 4
@@ -37,10 +38,17 @@ class View:
     share: float
     """Part of what goes in that comes from this replica."""
     held: float
-    """Events a second for this replica at most while the depth is not known: what was taken before, if that was all."""
+    """Cost a second for this replica at most while the depth is not known: what was taken before, if that was all."""
     feeds: tuple[bool, ...]
     """By class: whether it goes there."""
     ready: int
+    """Messages waiting."""
+    waiting: float
+    """What they cost."""
+    cost: float
+    """What a message costs on average."""
+    is_even: bool
+    """Each costs 1."""
     consumers: int
     is_left: bool
     """Messages wait, enough to be a sign, and nobody takes them."""
@@ -65,10 +73,11 @@ class Receiver:
         self._name = name
         self._thresholds = tuple(thresholds)
         self._drain = DrainRate()
+        self._mix = Mix()
         self._share = 0.0
         self._held = inf
         self._peak = 0.0
-        """The best drain rate of late, in events a second."""
+        """The best drain rate of late, in events of cost 1 a second."""
         self._peak_at = 0.0
         self._empty_since: float | None = None
         self._empty_till = 0.0
@@ -83,14 +92,16 @@ class Receiver:
         if is_known:
             at = max((queue.at for queue in known), default=now)
             known_for = max((queue.fresh_for for queue in known), default=0.0)
-            self._drain.add(at, ready, inflow.confirmed, known_for)
-        estimate = self._drain.estimate(inflow.others or 0.0) if is_known else None
+            self._mix.add(at, inflow)
+            self._drain.add(at, self._mix.cost_of_last(ready), inflow.work, known_for)
+        waiting = self._mix.cost_of_last(ready)
+        estimate = self._drain.estimate(inflow.others_work, self._mix.lump) if is_known else None
         if estimate is not None and estimate.inflow > 0:
             # While nothing flows the last share stands.
             self._share = sum(estimate.own) / estimate.inflow
         if estimate is not None:
             self._held = self._share * estimate.rate if estimate.is_capacity else inf
-        delay = None if estimate is None else self._delay(now, ready, estimate)
+        delay = None if estimate is None else self._delay(now, waiting, estimate)
         self.has_seen_queue = self.has_seen_queue or ready >= FEWEST
         sees = is_known and estimate is not None and inflow.others is not None
         empty_for, since_last = self._emptiness(queues, ready, sees=sees)
@@ -105,6 +116,9 @@ class Receiver:
             held=inf if is_known else self._held,
             feeds=inflow.feeds,
             ready=ready,
+            waiting=waiting,
+            cost=self._mix.mean,
+            is_even=self._mix.is_even,
             consumers=sum(queue.consumers for queue in known),
             is_left=ready >= FEWEST and not any(q.consumers for q in queues if q is not None and q.ready),
             unacked=sum(unacked) if unacked and len(unacked) == len(queues) else None,
@@ -114,12 +128,12 @@ class Receiver:
             empty_since_last=since_last,
         )
 
-    def _delay(self, now: float, ready: int, drain: Drain) -> float:
-        """Return depth over drain rate, and no more than the time since it was last seen empty."""
-        if not ready:
+    def _delay(self, now: float, waiting: float, drain: Drain) -> float:
+        """Return what waits over drain rate, and no more than the time since it was last seen empty."""
+        if not waiting:
             return 0.0
         since_empty = inf if self._drain.empty_at is None else now - self._drain.empty_at
-        return min(since_empty, ready / drain.rate if drain.rate else inf)
+        return min(since_empty, waiting / drain.rate if drain.rate else inf)
 
     def _limits(self, now: float, drain: Drain | None) -> tuple[float, ...]:
         """Return the thresholds as they are at this drain rate.

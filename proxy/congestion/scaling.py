@@ -40,7 +40,7 @@ LATE = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """What is seen of one route and of its whole group; rates in events a second. None: not known."""
+    """What is seen of one route and of its whole group; rates in events of cost 1 a second. None: not known."""
 
     at: float
     """By the caller's clock in seconds; must not fall."""
@@ -53,7 +53,7 @@ class Sight:
     demand: float | None
     """What comes into the log."""
     backlog: float | None
-    """Events that wait, in the log and in the queues."""
+    """What waits, in the log and in the queues, in events of cost 1."""
     given: float = 0.0
     """What goes to them; counts for one of several queues only."""
     because: str = ""

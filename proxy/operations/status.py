@@ -114,7 +114,10 @@ class Status:
         )
         delays = GaugeMetricFamily("tidegate_queue_delay_seconds", "Depth over drain rate.", labels=["route"])
         drains = GaugeMetricFamily("tidegate_drain_rate_events", "Taken by consumers, per second.", labels=["route"])
+        costs = GaugeMetricFamily("tidegate_queue_cost", "Of what waits in its queues.", labels=["route"])
         for name, told in self._recorder.verdicts.last_of_budgets.items():
+            if not told.is_even and told.delay is not None:
+                costs.add_metric([name], told.waiting)
             for priority, rate in zip(self._recorder.lags, told.rates, strict=True):
                 rates.add_metric([name, priority], rate)
             drains.add_metric([name], told.drain.rate)
@@ -123,6 +126,7 @@ class Status:
         yield rates
         yield delays
         yield drains
+        yield costs
 
     def _judged_queues(self) -> Iterable[Family]:
         labels = ["route", "queue"]

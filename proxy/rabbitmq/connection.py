@@ -40,8 +40,7 @@ _HEARTBEAT = ChannelFrame.marshall(0, [Heartbeat()]).payload
 class ConfirmChannel(aiormq.Channel):
     """A channel that hands confirms, returns and its closing on at once.
 
-    Overrides the private `_on_confirm_frame`, `_on_return_frame`, `_on_close_frame`, `_on_close` and calls the private
-    `_get_frame`.
+    Overrides the private `_on_confirm_frame`, `_on_return_frame`, `_on_close_frame` and calls the private `_get_frame`.
     """
 
     def __init__(self, connection: AbstractConnection, number: int, events: WireEvents) -> None:
@@ -51,16 +50,13 @@ class ConfirmChannel(aiormq.Channel):
         self._events = events
 
     async def close_at_broker(self) -> None:
-        """Ask the broker to close it, once, and wait until it has; cancelled, it still closes when the answer comes."""
+        """Ask the broker to close it, and wait until it has; cancelled, it still closes when the answer comes.
+
+        Where its own `close` is cancelled, aiormq asks again, and that ends the connection.
+        """
         frame = commands.Channel.Close(reply_code=200, class_id=0, method_id=0)
         await self.write_queue.put(ChannelFrame.marshall(self.number, [frame]))
         await asyncio.wait([self.closing])
-
-    async def _on_close(self, exc: Any = None) -> None:
-        """Say nothing: aiormq would ask again where its question was cancelled, and that ends a connection.
-
-        Who wants one channel closed has asked already; with a connection all of its channels are closed.
-        """
 
     async def _on_confirm_frame(self, frame: Any) -> None:
         acked = isinstance(frame, commands.Basic.Ack)

@@ -67,6 +67,7 @@ class Verdicts:
                 queue_delay_us=_in_us(verdict.delay),
                 drain_rate=round(verdict.drain.rate, 3),
                 depth=None if verdict.delay is None else seen.ready,
+                depth_cost=None if verdict.delay is None or verdict.is_even else round(verdict.waiting, 3),
                 rates={
                     name: round(rate, 3) for name, rate in zip(classes, verdict.rates, strict=True) if not isinf(rate)
                 },

@@ -93,6 +93,6 @@ class Scaling(Record):
     queue: Annotated[str | None, "the queue whose consumers are meant; absent: all of the route"]
     wanted: Annotated[int, "consumers"]
     consumers: Annotated[int | None, "there are"]
-    drain_rate: Annotated[float | None, "events a second that they take"]
-    demand_rate: Annotated[float | None, "events a second that come"]
+    drain_rate: Annotated[float | None, "events of cost 1 a second that they take"]
+    demand_rate: Annotated[float | None, "events of cost 1 a second that come"]
     why: Annotated[str, "in words"]

@@ -22,12 +22,13 @@ class Verdict(Record):
     cuts: Annotated[int | None, "levels whose rate this verdict cut"] = None
     hot: Annotated[list[str] | None, "classes whose level is over its threshold"] = None
     queue_delay_us: Annotated[int | None, "an estimate; null if not known or without end"] = None
-    drain_rate: Annotated[float | None, "events a second that the consumers take from all replicas"] = None
+    drain_rate: Annotated[float | None, "events of cost 1 a second that the consumers take from all replicas"] = None
     depth: Annotated[int | None, "messages ready in the route's queues"] = None
+    depth_cost: Annotated[float | None, "what these cost, an estimate; null where every event costs 1"] = None
     rates: Annotated[
         dict[str, float] | None,
-        "for each class the events a second that it and those above it may send from this replica; without a limit, "
-        "none",
+        "for each class the events of cost 1 a second that it and those above it may send from this replica; without a "
+        "limit, none",
     ] = None
     ruled_by: Annotated[str | None, "queue that this rests on; null: all of the route's together"] = None
     queues: Annotated[

@@ -48,6 +48,13 @@ class Settings(Part):
         graded = [lowest * (highest / lowest) ** (1 - rank / last) if last else lowest for rank in range(last + 1)]
         return tuple(own.queue_delay or default for own, default in zip(self.classes.values(), graded, strict=True))
 
+    def costs(self, route: str) -> tuple[frozenset[float], ...]:
+        """Return what events of each class cost on a route, the most important class first; {1} without any."""
+        kinds = [kind for kind in (*self.event_types.values(), *self.patterns) if kind.route == route]
+        return tuple(
+            frozenset(kind.cost for kind in kinds if kind.priority == name) or frozenset({1.0}) for name in self.classes
+        )
+
     @cached_property
     def by_topic(self) -> dict[str, EventType]:
         """The event types that name their topic, by topic."""

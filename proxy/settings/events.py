@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from proxy.model import Order
-from proxy.settings.parts import Allowed, Name, Part, Seconds
+from proxy.settings.parts import Allowed, Name, Number, Part, Seconds
 from proxy.settings.route import DeadLetter, RoutingKey
 
 TopicName = Annotated[
@@ -27,6 +27,8 @@ class Traits(Part):
     order: Order = Order.PARTITION
     max_age: Annotated[Seconds, Field(ge=0.001, le=3_650 * 86_400)] | None = None
     """Older events are dead-lettered as `expired`; None: no event is too old."""
+    cost: Annotated[Number, Field(ge=0.01, le=1_000)] = 1.0
+    """`class_budget`: so many times as long as an event of cost 1 keeps one of these a consumer busy."""
     content_type: Annotated[str, Field(max_length=255)] = "application/octet-stream"
     """For events without a `content-type` header of their own."""
     dead_letter: DeadLetter | None = None

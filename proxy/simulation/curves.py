@@ -85,7 +85,7 @@ def _delays(axes: Any, trace: Trace, scenario: Scenario) -> None:
     for (name, looks), colour in zip(trace.queues.items(), _COLOURS * len(trace.queues), strict=False):
         every = max(1, len(looks) // (4 * _POINTS))
         shown = [one for one in looks[::every] if one.capacity]
-        axes.plot([one.at for one in shown], [one.ready / one.capacity for one in shown], color=colour, linewidth=0.8)
+        axes.plot([one.at for one in shown], [one.work / one.capacity for one in shown], color=colour, linewidth=0.8)
         if len(scenario.queues) > 1:
             axes.plot([], [], color=colour, label=name)
     if len(scenario.queues) > 1:

@@ -14,7 +14,7 @@ MEANINGS = {
     "X.bridge_p50, _p99": "seconds from an event's due instant to the broker's confirm; of a class",
     "X.goodput": "events that consumers began, as a share of those due",
     "X.share": "events that consumers began, as a share of all they began from Tidegate",
-    "use[.QUEUE]": "events that consumers began, as a share of what they take from an always-full queue",
+    "use[.QUEUE]": "work that consumers began, as a share of what they take from an always-full queue",
     "queue_delay_p50, _p99, _max[.QUEUE]": "seconds that what is ready stands for at the consumers' true capacity",
     "nack_ratio": "publications refused, as a share of all",
     "sent_ratio": "publications for each event that was taken",
@@ -173,7 +173,7 @@ class Figures:
         for queue in queues:
             for sample in self._trace.queues[queue]:
                 if since <= sample.at <= until and sample.capacity:
-                    looks[sample.at] = max(looks.get(sample.at, 0.0), sample.ready / sample.capacity)
+                    looks[sample.at] = max(looks.get(sample.at, 0.0), sample.work / sample.capacity)
         return list(looks.values())
 
     def _balance(self, since: float, until: float) -> float | None:
@@ -193,10 +193,10 @@ class Figures:
         worst: float | None = None
         for queue in self._affected(event):
             before = [sample for sample in self._trace.queues[queue] if sample.at <= event.at]
-            after = [s.ready for s in self._trace.queues[queue] if event.at <= s.at <= event.at + ADDED_WITHIN]
+            after = [s.work for s in self._trace.queues[queue] if event.at <= s.at <= event.at + ADDED_WITHIN]
             capacity = before[-2 if len(before) > 1 else -1].capacity if before else 0.0
             if capacity and after:
-                worst = max(worst or 0.0, (max(after) - before[-1].ready) / capacity)
+                worst = max(worst or 0.0, (max(after) - before[-1].work) / capacity)
         return worst
 
     def _settled(self, event: Happening) -> float | None:
@@ -219,7 +219,7 @@ class Figures:
     def _is_settled(self, queues: Sequence[str], since: float, until: float) -> bool:
         samples = [_slice(self._trace.queues[queue], since, until) for queue in queues]
         for queue, looks in zip(queues, samples, strict=True):
-            if any(sample.ready >= SHORT * sample.capacity for sample in looks):
+            if any(sample.work >= SHORT * sample.capacity for sample in looks):
                 return False
             ours = sum(max(0.0, sample.capacity - sample.foreign) for sample in looks) / max(1, len(looks))
             admitted = self._trace.admitted[queue].between(since, until)

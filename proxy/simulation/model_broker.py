@@ -79,6 +79,8 @@ class ModelBroker:
         """By exchange and routing key: the queues that events go to."""
         self.streams: dict[str, str] = {}
         """Which stream a topic belongs to."""
+        self.costs: dict[str, int] = {}
+        """What an event of a stream costs; 1 if it is not named."""
         self.seen: dict[Partition, Seen] = {}
         self.is_up = True
         self.is_blocked = False
@@ -171,6 +173,7 @@ class ModelBroker:
         stream = self.streams[batch.partition.topic]
         queues = self.leads[batch.address.exchange, batch.address.routing_key.constant or ""]
         priority = batch.address.priority or 0
+        cost = self.costs.get(stream, 1)
         seen = self.seen.setdefault(batch.partition, Seen())
         for _, queue in queues:
             queue.advance(now)
@@ -183,9 +186,9 @@ class ModelBroker:
                     verdicts[place] = False
                 else:
                     assert event.timestamp_ms is not None
-                    queue.put(Message(event.timestamp_ms / 1000 - self._epoch, stream, priority), now)
+                    queue.put(Message(event.timestamp_ms / 1000 - self._epoch, stream, priority, cost), now)
                     admitted += 1
-            self._trace.admitted[name].add(now - self._begins, admitted)
+            self._trace.admitted[name].add(now - self._begins, cost * admitted)
         self._trace.sent[stream].add(now - self._begins, len(verdicts))
         refused = verdicts.count(False)
         if refused:

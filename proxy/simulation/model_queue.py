@@ -26,6 +26,8 @@ class Message(NamedTuple):
     """Where it comes from; empty for other publishers, and for what has been begun before."""
     priority: int
     """The larger goes first; counts in priority queues only."""
+    cost: int = 1
+    """So many times as long as one of cost 1 keeps it a consumer busy."""
 
 
 Begun = Callable[[float, Message], None]
@@ -38,7 +40,7 @@ class Consumers:
     def __init__(self, queue: Queue, chance: Random, on_begun: Begun) -> None:
         self.begun_with = queue.consumers
         self.rate_each = queue.capacity / queue.consumers
-        """Events a second that one of them does; 0: they stall with what they hold."""
+        """Events of cost 1 a second that one of them does; 0: they stall with what they hold."""
         self.count = 0
         self._knee = queue.knee or inf
         self._prefetch = queue.prefetch_each or inf
@@ -55,7 +57,7 @@ class Consumers:
 
     @property
     def capacity(self) -> float:
-        """Events a second that all do together."""
+        """Events of cost 1 a second that all do together."""
         return self.rate_each * min(self.count, self._knee)
 
     @property
@@ -102,7 +104,7 @@ class Consumers:
         elif was_stalled:
             for number, hand in enumerate(self._hands):
                 if hand:
-                    heappush(self.ends, (now + self._seconds(), number))
+                    heappush(self.ends, (now + self._seconds(hand[0]), number))
 
     def set_count(self, count: int) -> list[Message]:
         """Let consumers come or go; return what those that go had in their hands."""
@@ -120,12 +122,13 @@ class Consumers:
         return sorted(back)
 
     def _begin(self, number: int, now: float) -> None:
-        self._on_begun(now, self._hands[number][0])
+        message = self._hands[number][0]
+        self._on_begun(now, message)
         if self.rate_each:
-            heappush(self.ends, (now + self._seconds(), number))
+            heappush(self.ends, (now + self._seconds(message), number))
 
-    def _seconds(self) -> float:
-        mean = max(1.0, self.count / self._knee) / self.rate_each
+    def _seconds(self, message: Message) -> float:
+        mean = message.cost * max(1.0, self.count / self._knee) / self.rate_each
         if self._service == "uniform":
             return mean * (0.5 + self._chance.random())
         return self._chance.expovariate(1 / mean) if self._service == "exponential" else mean
@@ -139,6 +142,8 @@ class ModelQueue:
         self.consumers.set_count(queue.consumers)
         self.ready = 0
         """Messages waiting, those in consumers' hands left out."""
+        self.work = 0
+        """What they cost together."""
         self.foreign = 0.0
         """Events a second that others publish into it."""
         self._bound = queue.most_messages
@@ -174,6 +179,7 @@ class ModelQueue:
             return
         self._line(message).append(message)
         self.ready += 1
+        self.work += message.cost
         if self._sheds and self._bound is not None and self.ready > self._bound:
             self._pop()
 
@@ -184,11 +190,12 @@ class ModelQueue:
         for message in reversed(back):
             self._line(message).appendleft(message)
         self.ready += len(back)
+        self.work += sum(message.cost for message in back)
         while self.ready and (number := self.consumers.taker()) is not None:
             self.consumers.hand(number, self._pop(), now)
 
     def set_capacity(self, capacity: float, now: float) -> None:
-        """Let the consumers there are do so many events a second together."""
+        """Let the consumers there are do so many events of cost 1 a second together."""
         self.advance(now)
         self.consumers.set_rate(capacity / max(1, self.consumers.count), now)
 
@@ -196,7 +203,9 @@ class ModelQueue:
         self.ready -= 1
         for line in self._lines.values():
             if line:
-                return line.popleft()
+                message = line.popleft()
+                self.work -= message.cost
+                return message
         raise AssertionError("ready counts what waits")
 
     def _line(self, message: Message) -> deque[Message]:

@@ -67,7 +67,7 @@ class Queue(Part):
     """A queue and its consumers."""
 
     capacity: Annotated[Number, Field(ge=0.1, le=100_000)]
-    """Events a second that all its consumers do together."""
+    """Events of cost 1 a second that all its consumers do together."""
     consumers: Annotated[Count, Field(le=1_000)] = 4
     """They share the capacity evenly; each works on one event at a time."""
     knee: Annotated[Count, Field(le=1_000)] | None = None
@@ -162,6 +162,8 @@ class Stream(Part):
     """How long its producer collects events before it writes them, to one partition; they are due when written."""
     size: Annotated[Bytes, Field(ge=1, le=16 * 1024**2)] = 256
     """Bytes of an event's value."""
+    cost: Annotated[Count, Field(le=1_000)] = 1
+    """So many times as long as an event of cost 1 keeps one of it a consumer busy; Tidegate's settings say the same."""
     route: Name | None = None
     """May be left out where there is only one."""
 

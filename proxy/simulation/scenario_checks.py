@@ -89,10 +89,13 @@ def _wrong_events(scenario: Scenario) -> Iterator[str]:
 
 def _wrong_figures(scenario: Scenario) -> Iterator[str]:
     allowed = set(figure_names(scenario))
+    costs = {stream.cost for stream in scenario.streams.values()}
     for number, expectation in enumerate(scenario.expect):
         if expectation.figure not in allowed and not expectation.figure.startswith("told."):
             near = nearest(expectation.figure, sorted(allowed))
             yield f"expect[{number}].figure: {expectation.figure} is unknown{near} allowed: {listing(sorted(allowed))}"
+        if expectation.figure.startswith("settled_after") and len(costs) > 1:
+            yield f"expect[{number}].figure: {expectation.figure} counts events; not where streams differ in cost"
         if (expectation.until or scenario.seconds) <= (expectation.since or scenario.warm_up):
             yield f"expect[{number}]: until is not after since"
     if scenario.control_off is None and not any(one.fails_with_control_off for one in scenario.expect):

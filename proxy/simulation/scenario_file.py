@@ -82,7 +82,7 @@ def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hos
                 "class": stream.priority,
                 "route": scenario.route_of(name),
                 "routing_key": stream.priority,
-            }
+            } | ({"cost": stream.cost} if stream.cost > 1 else {})
     given: dict[str, Any] = {
         "log": {"hosts": [hosts.get("kafka", "memory:1")], "group": scenario.name},
         "broker": {"hosts": [hosts.get("rabbitmq", "memory:1")]},
@@ -124,7 +124,8 @@ def unloaded(scenario: Scenario) -> Scenario:
     for name, stream in streams.items():
         route = scenario.routes[scenario.route_of(name)]
         reached = route.sends.get(top, route.queues)
-        rate = UNLOADED_SHARE * min(scenario.queues[queue].capacity for queue in reached) / len(streams)
+        capacity = min(scenario.queues[queue].capacity for queue in reached)
+        rate = UNLOADED_SHARE * capacity / len(streams) / stream.cost
         alone[name] = stream.model_copy(update={"rate": Rate(constant=rate)})
     return scenario.model_copy(
         update={

@@ -100,7 +100,8 @@ class _Run:
         for name in scenario.routes:
             for key, queues in scenario_file.bindings(scenario, name).items():
                 broker.leads[name, key] = tuple((queue, broker.queues[queue]) for queue in queues)
-        for name in scenario.streams:
+        for name, stream in scenario.streams.items():
+            broker.costs[name] = stream.cost
             for topic in scenario.topics(name):
                 broker.streams[topic] = name
 
@@ -133,7 +134,7 @@ class _Run:
 
         def note(now: float, message: Message) -> None:
             at = now - SETTLE
-            worked.add(at)
+            worked.add(at, message.cost)
             if message.stream:
                 consumed[message.stream].add(at, at - message.due)
 
@@ -158,7 +159,7 @@ class _Run:
                 queue.advance(loop.time())
                 consumers = queue.consumers
                 self.trace.queues[name].append(
-                    QueueSample(at, queue.ready, consumers.held, consumers.capacity, queue.foreign)
+                    QueueSample(at, queue.ready, consumers.held, consumers.capacity, queue.foreign, work=queue.work)
                 )
 
     def _account(self) -> None:

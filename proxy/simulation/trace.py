@@ -49,9 +49,11 @@ class QueueSample:
     held: int
     """Messages that consumers hold, begun or not."""
     capacity: float
-    """Events a second that its consumers can truly do now."""
+    """Events of cost 1 a second that its consumers can truly do now."""
     foreign: float
     """Events a second that others publish into it now."""
+    work: float
+    """What the ready messages cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,9 @@ class Trace:
     refused: defaultdict[str, Counts] = field(default_factory=lambda: defaultdict(Counts))
     """Those of them that were nacked."""
     admitted: defaultdict[str, Counts] = field(default_factory=lambda: defaultdict(Counts))
-    """Events that a queue took in, by queue."""
+    """What the events cost that a queue took in, by queue."""
     worked: defaultdict[str, Counts] = field(default_factory=lambda: defaultdict(Counts))
-    """Events begun by the consumers of a queue, whoever published them."""
+    """What the events cost that the consumers of a queue began, whoever published them."""
     consumed: defaultdict[str, Times] = field(default_factory=lambda: defaultdict(Times))
     """When a consumer began to work on an event, and how long after it was due, by stream."""
     bridged: defaultdict[str, list[tuple[float, dict[int, int]]]] = field(default_factory=lambda: defaultdict(list))

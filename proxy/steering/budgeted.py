@@ -1,6 +1,8 @@
 """Throttles that wait for tokens: of the route's class budget, of its hard cap."""
 
 import asyncio
+from dataclasses import dataclass
+from math import inf
 
 from proxy.bridge.throttle import Throttle
 from proxy.steering.gate import Gate
@@ -27,6 +29,16 @@ class Tiers:
         return self.again if again else self.first
 
 
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What events of a type take from the budget of their route."""
+
+    cost: float = 1.0
+    """Tokens for each."""
+    turn: float | None = None
+    """Tokens that a type may always ask for at once: what its class's dearest event costs. None: all cost alike."""
+
+
 class BudgetedThrottle:
     """Admits what the route's budget has for the class (`policy: class_budget`).
 
@@ -35,9 +47,12 @@ class BudgetedThrottle:
 
     batch_size = None
 
-    def __init__(self, gate: Gate, tiers: Tiers) -> None:
+    def __init__(self, gate: Gate, tiers: Tiers, charge: Charge = Charge()) -> None:
         self._gate = gate
         self._tiers = tiers
+        self._charge = charge
+        self._left = 0.0
+        """Of the turns before, less than an event costs: it comes on top of the next."""
         self._granted = 0
         self._tier = tiers.first
 
@@ -46,19 +61,33 @@ class BudgetedThrottle:
         tier = self._tiers.of(again=again)
         # A portion of its own class even where it queues in a lower tier: one event at a time, each waiting out its
         # patience, would make a partition of the top class as slow as the class below is just now.
-        granted = int(min(want, max(1.0, self._gate.portion(self._tiers.first))))
-        await pass_in_time(self._gate, tier, granted, again=again, patience=self._tiers.patience)
+        granted = self._events_of_turn(self._gate.portion(self._tiers.first), want)
+        tokens = granted * self._charge.cost
+        await pass_in_time(self._gate, tier, tokens, again=again, patience=self._tiers.patience)
         self._granted, self._tier = granted, tier
         return granted
+
+    def _events_of_turn(self, portion: float, want: int) -> int:
+        """Return how many events a turn is worth, one at least."""
+        cost, least = self._charge.cost, self._charge.turn
+        if least is None:
+            return int(min(want, max(1.0, portion / cost)))
+        tokens = max(least, portion) + self._left
+        worth = inf if tokens == inf else tokens // cost
+        if worth >= want or worth < 1:
+            self._left = 0.0
+            return want if worth >= want else 1
+        self._left = tokens - worth * cost
+        return int(worth)
 
     def settle(self, events: int, size: int) -> None:  # noqa: ARG002
         """Give back what could not be used."""
         if events != self._granted:
-            self._gate.give_back(self._tier, self._granted - events)
+            self._gate.give_back(self._tier, (self._granted - events) * self._charge.cost)
         self._granted = 0
 
     async def admit_letters(self, count: int, *, size: float) -> None:  # noqa: ARG002
-        """Take tokens like events that go again."""
+        """Take tokens like events that go again, one each: no consumer of the route works on letters."""
         await pass_in_time(self._gate, self._tiers.again, count, again=True, patience=self._tiers.patience)
 
 

@@ -78,9 +78,9 @@ class Gate:
         self._divider.overdraw(tier, size)
         self._arm()
 
-    def set_rate(self, pool: int, rate: float, burst: float) -> None:
+    def set_rate(self, pool: int, rate: float, burst: float, debt: float | None = None) -> None:
         """Change a pool's rate, in tokens a second; see `Divider.set_rate`."""
-        self._tell(self._divider.set_rate(pool, rate, burst, self._loop.time()))
+        self._tell(self._divider.set_rate(pool, rate, burst, self._loop.time(), debt))
         self._arm()
 
     def set_counts(self, pool: int, tiers: Sequence[bool]) -> None:

@@ -35,11 +35,17 @@ class ClassBacklog:
     """Events not yet done with; not those that expire anyway before they can be sent."""
     demand: float = 0.0
     """Events a second that come into the log."""
+    lag_work: float = 0.0
+    """What the lag costs ..."""
+    demand_work: float = 0.0
+    """... and what comes in a second."""
 
-    def add(self, lag: float, demand: float) -> None:
-        """Count another topic."""
+    def add(self, lag: float, demand: float, cost: float) -> None:
+        """Count another topic, whose events cost so much each."""
         self.lag += lag
         self.demand += demand
+        self.lag_work += lag * cost
+        self.demand_work += demand * cost
 
 
 @dataclass(slots=True)
@@ -107,7 +113,7 @@ class GroupBacklog:
                 came = demands.get(topic, 0.0)
                 # What is older than `max_age` is not sent: at most what came within it can be.
                 waits = lag if kind.max_age is None else min(lag, came * kind.max_age)
-                self._by_class[kind.route, kind.priority].add(waits, came)
+                self._by_class[kind.route, kind.priority].add(waits, came, kind.cost)
                 self._add_to_queues(kind, waits, came)
 
     def _add_to_queues(self, kind: EventType, waits: float, came: float) -> None:
@@ -119,7 +125,7 @@ class GroupBacklog:
             if takes is None:
                 of_queue.unknown.append(kind.name)
             elif takes:
-                of_queue.classes[kind.priority].add(waits, came)
+                of_queue.classes[kind.priority].add(waits, came, kind.cost)
 
 
 class Backlogs:
@@ -176,6 +182,6 @@ def seconds_to_work_off(
     lag, demand, told = 0.0, 0.0, {}
     for name in classes:
         of_class = backlogs.get(name, ClassBacklog())
-        lag, demand = lag + of_class.lag, demand + of_class.demand
+        lag, demand = lag + of_class.lag_work, demand + of_class.demand_work
         told[name] = 0.0 if not lag else lag / (drain - demand) if drain > demand else inf
     return told

@@ -1,4 +1,4 @@
-"""How many events a second the other replicas of the group get confirmed, from what the group has committed.
+"""How much the other replicas of the group get confirmed, from what the group has committed.
 
 They publish into the same queues, so the rate at which the consumers take is the sum over all of them. A replica knows
 its own confirms at once; of the others it sees only committed offsets, a commit interval old.
@@ -6,10 +6,12 @@ its own confirms at once; of the others it sees only committed offsets, a commit
 
 import asyncio
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import structlog
 
 from proxy.bridge.event_log import EventLog
+from proxy.congestion.collector import Way
 from proxy.errors import LogError
 from proxy.model import Partition
 from proxy.steering.rates import Rates
@@ -28,8 +30,17 @@ STALE_AFTER = 10.0
 """A rate from samples older than this is not known; longer than `IDLE_PAUSE` and one question that failed."""
 
 
-Lead = tuple[str, tuple[str, ...]]
-"""A route and the queues behind it that events go to."""
+Lead = tuple[str, Way]
+"""A route, and what events do behind it."""
+
+
+class Others(NamedTuple):
+    """What they get confirmed."""
+
+    rate: float
+    """Events a second."""
+    cost: float = 1.0
+    """What one of them costs on average."""
 
 
 class OthersRate:
@@ -60,8 +71,8 @@ class OthersRate:
         self._last = counts
         self._rates.sample(now)
 
-    def rate(self, route: str, now: float, queue: str | None = None) -> float | None:
-        """Return the others' events a second on the route, or only of those that may go to one of its queues.
+    def rate(self, route: str, now: float, queue: str | None = None) -> Others | None:
+        """Return what the others get confirmed on the route, or only what may go to one of its queues.
 
         None if it is not known: fewer than two samples, or old.
         """
@@ -69,8 +80,14 @@ class OthersRate:
             return None
         rates = self._rates.last
         if rates is None:
-            return None if self._last else 0.0  # nobody else has anything
-        return sum(rate for (to, queues), rate in rates.items() if to == route and (queue is None or queue in queues))
+            return None if self._last else Others(0.0)  # nobody else has anything
+        there = [
+            (rate, way.cost)
+            for (to, way), rate in rates.items()
+            if to == route and (queue is None or queue in way.queues)
+        ]
+        events = sum(rate for rate, _ in there)
+        return Others(events, sum(rate * cost for rate, cost in there) / events if events else 1.0)
 
     def pause(self, now: float) -> float:
         """Return how many seconds to wait before the next sample."""
@@ -88,8 +105,8 @@ class OtherReplicas:
         self._rates = OthersRate(leads)
         self._is_blind = False
 
-    def rate(self, route: str, queue: str | None = None) -> float | None:
-        """Return the events a second that other replicas get confirmed on the route, or into one queue of it.
+    def rate(self, route: str, queue: str | None = None) -> Others | None:
+        """Return what other replicas get confirmed on the route, or into one queue of it.
 
         None if that is not known now.
         """

@@ -11,10 +11,11 @@ from proxy.congestion.group import Rules
 from proxy.congestion.loop import ControlLoop
 from proxy.congestion.per_type import AimdBatchSize
 from proxy.settings import Cap, EventType, Settings
-from proxy.steering.budgeted import BudgetedThrottle, CappedThrottle, Tiers
+from proxy.steering.budgeted import BudgetedThrottle, CappedThrottle, Charge, Tiers
 from proxy.steering.depths import Depths
 from proxy.steering.gate import Gate
 from proxy.steering.insights import Insights
+from proxy.steering.other_replicas import Others
 from proxy.steering.queue_news import QueueNews
 from proxy.steering.route_control import ControlledRoute, Observer, RouteControl
 from proxy.steering.route_news import RouteNews
@@ -30,7 +31,7 @@ class Policies:
         settings: Settings,
         loop: ControlLoop,
         lanes: Mapping[str, Lane],
-        others: Callable[[str, str | None], float | None],
+        others: Callable[[str, str | None], Others | None],
         *,
         observers: Sequence[Observer],
     ) -> None:
@@ -39,6 +40,7 @@ class Policies:
         self._paced = 0
         routes = settings.routes.items()
         self._caps = {name: self._cap_gate(route.cap) for name, route in routes if route.cap is not None}
+        self._costs = {name: settings.costs(name) for name, _ in routes}
         self._controlled = {
             name: self._controlled_route(name, lanes[name], others, observers)
             for name, route in routes
@@ -76,7 +78,10 @@ class Policies:
             case "per_type":
                 throttle = self._paced_throttle(event_type)
             case "class_budget":
-                throttle = BudgetedThrottle(self._controlled[event_type.route].gate, tiers)
+                controlled = self._controlled[event_type.route]
+                costs = self._costs[event_type.route][tiers.first]
+                charge = Charge(event_type.cost, turn=max(costs) if len(costs) > 1 else None)
+                throttle = BudgetedThrottle(controlled.gate, tiers, charge)
         if route.cap is None:
             return throttle
         counts_bytes = route.cap.bytes is not None
@@ -99,7 +104,7 @@ class Policies:
         return gate
 
     def _controlled_route(
-        self, name: str, lane: Lane, others: Callable[[str, str | None], float | None], observers: Sequence[Observer]
+        self, name: str, lane: Lane, others: Callable[[str, str | None], Others | None], observers: Sequence[Observer]
     ) -> ControlledRoute:
         settings, classes = self._settings, len(self._settings.classes)
         route = settings.routes[name]
@@ -110,12 +115,14 @@ class Policies:
             tags=route.tagged,
         )
         now = asyncio.get_running_loop().time()
+        dearest = tuple(max(costs) for costs in self._costs[name])
         return ControlledRoute(
-            budget=RouteBudget(name, settings.queue_delays, settings.class_budget, rules),
+            budget=RouteBudget(name, settings.queue_delays, settings.class_budget, rules, dearest[0]),
             gate=Gate(Divider(tiers=classes, pools=classes, now=now)),
             lane=lane,
             statistics=self._loop.statistics[name],
             queues=route.queue_names,
             others=lambda queue: others(name, queue),
+            dearest=dearest,
             observers=[*observers, QueueNews().on_verdict, RouteNews().on_verdict],
         )

@@ -51,7 +51,7 @@ class QueueNews:
         drain = view.estimate
         if view.unacked is None or drain is None or not drain.is_capacity or not drain.rate:
             return
-        held = view.unacked / drain.rate
+        held = view.unacked * view.cost / drain.rate
         if held <= LONG_HOLD or not isfinite(held):
             self._long_since.pop(view.name, None)
             return

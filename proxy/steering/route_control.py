@@ -13,6 +13,7 @@ from proxy.congestion.reading import Inflow, QueueReading, Reading
 from proxy.steering.depths import Depths
 from proxy.steering.gate import Gate
 from proxy.steering.insights import Insights
+from proxy.steering.other_replicas import Others
 
 POLLS_KNOWN = 3
 """A depth older than so many polls is no longer known."""
@@ -34,8 +35,10 @@ class ControlledRoute:
     lane: Lane
     statistics: RouteStatistics
     queues: Collection[str]
-    others: Callable[[str | None], float | None]
-    """Events a second that other replicas confirm on this route, or into one of its queues; None: not known."""
+    others: Callable[[str | None], Others | None]
+    """What other replicas confirm on this route, or into one of its queues; None: not known."""
+    dearest: Sequence[float]
+    """What the dearest event of each class costs, the most important class first."""
     observers: Sequence[Observer] = ()
 
     def __post_init__(self) -> None:
@@ -58,11 +61,13 @@ class ControlledRoute:
                 if allowance is not None:
                     self.gate.set_stock(0, allowance)
                 continue
-            self.gate.set_rate(level, rate, inf if rate == inf else max(1.0, rate * BURST))
+            burst = inf if rate == inf else max(self.dearest[level], rate * BURST)
+            self.gate.set_rate(level, rate, burst, debt=max(burst, *self.dearest))
 
     def _read(self, now: float, depths: Depths, insights: Insights | None) -> Reading:
         confirmed = tuple(self.statistics.confirmed)
         names = tuple(queue for queue in self.queues if depths.steers(queue))
+        others = self.others(None)
         return Reading(
             at=now,
             queues=tuple(_seen(queue, depths, insights) for queue in names),
@@ -70,7 +75,9 @@ class ControlledRoute:
             inflows=tuple(self._inflow(queue) for queue in names) if self.budget.is_one_by_one else (),
             confirmed=confirmed,
             failed=self.statistics.failed,
-            others=self.others(None),
+            others=None if others is None else others.rate,
+            charged=tuple(self.statistics.charged),
+            others_cost=1.0 if others is None else others.cost,
             can_publish=self.lane.state is LaneState.OPEN,
             oldest=self.lane.oldest(now),
             latency=self.statistics.take_shortest(),
@@ -81,12 +88,15 @@ class ControlledRoute:
         )
 
     def _inflow(self, queue: str) -> Inflow:
-        ways = [counts for way, counts in self.statistics.by_way.items() if queue in way]
+        ways = [(counts, way.cost) for way, counts in self.statistics.by_way.items() if queue in way.queues]
         classes = range(len(self.statistics.confirmed))
+        others = self.others(queue)
         return Inflow(
-            confirmed=tuple(sum(counts[rank] or 0 for counts in ways) for rank in classes),
-            feeds=tuple(any(counts[rank] is not None for counts in ways) for rank in classes),
-            others=self.others(queue),
+            confirmed=tuple(sum(counts[rank] or 0 for counts, _ in ways) for rank in classes),
+            feeds=tuple(any(counts[rank] is not None for counts, _ in ways) for rank in classes),
+            others=None if others is None else others.rate,
+            charged=tuple(sum((counts[rank] or 0) * cost for counts, cost in ways) for rank in classes),
+            others_cost=1.0 if others is None else others.cost,
         )
 
 

@@ -10,6 +10,7 @@ from proxy import config
 from proxy.bridge.broker import DepthMonitor, Lane, QueueInsights
 from proxy.bridge.event_log import EventLog
 from proxy.congestion.class_budget import BudgetVerdict
+from proxy.congestion.collector import Way
 from proxy.congestion.detector import Verdict
 from proxy.congestion.loop import ControlLoop
 from proxy.settings import Settings
@@ -90,9 +91,10 @@ class Steering:
         event_type = config.event_type_for(self._settings, topic)
         routes = self._settings.routes
         if event_type is not None:
-            return event_type.route, routes[event_type.route].way(event_type.name, event_type.routing_key)
+            queues = routes[event_type.route].way(event_type.name, event_type.routing_key)
+            return event_type.route, Way(queues, event_type.cost)
         name, route = next(iter(routes.items()))
-        return (name, route.queue_names) if len(routes) == 1 else None
+        return (name, Way(route.queue_names)) if len(routes) == 1 else None
 
     async def _turn_control(self) -> None:
         """Turn the control loop every interval, or at the times of the cron expression."""

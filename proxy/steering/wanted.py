@@ -104,7 +104,7 @@ class WantedConsumers:
             consumers=None if verdict is None else _consumers(verdict),
             taken=verdict.drain.rate if verdict is not None and sees else None,
             is_capacity=verdict is not None and verdict.drain.is_capacity,
-            ready=0 if verdict is None else verdict.reading.ready,
+            waiting=0.0 if verdict is None else verdict.waiting,
             backlogs=backlogs,
         )
 
@@ -124,7 +124,7 @@ class WantedConsumers:
             taken=taken,
             is_capacity=view is not None and view.estimate is not None and view.estimate.is_capacity,
             given=0.0 if view is None or view.estimate is None else view.estimate.inflow,
-            ready=0 if view is None else view.ready,
+            waiting=0.0 if view is None else view.waiting,
             backlogs=None if of_queue is None or of_queue.unknown else of_queue.classes,
             because=because,
         )
@@ -149,7 +149,7 @@ class WantedConsumers:
         consumers: int | None,
         taken: float | None,
         is_capacity: bool,
-        ready: int,
+        waiting: float,
         backlogs: Mapping[str, ClassBacklog] | None,
         given: float = 0.0,
         because: str = "",
@@ -160,8 +160,8 @@ class WantedConsumers:
             consumers=consumers,
             taken=taken,
             is_capacity=is_capacity,
-            demand=None if backlogs is None else sum(one.demand for one in known.values()),
-            backlog=None if backlogs is None else ready + sum(one.lag for one in known.values()),
+            demand=None if backlogs is None else sum(one.demand_work for one in known.values()),
+            backlog=None if backlogs is None else waiting + sum(one.lag_work for one in known.values()),
             given=given,
             because=because,
         )

@@ -78,6 +78,8 @@ DRAIN_RATE = "proxy/congestion/drain_rate.py"
 DEPTHS = "proxy/steering/depths.py"
 ROTA = "proxy/steering/rota.py"
 OTHERS = "proxy/steering/other_replicas.py"
+UNSHARED = "proxy/kafka_log/unshared.py"
+INQUIRY = "proxy/kafka_log/inquiry.py"
 
 IN_SLICES = "tests/unit/test_kafka_slices.py"
 IN_BATCHES = "tests/properties/test_kafka_batches.py"
@@ -329,7 +331,8 @@ MUTATIONS = (
     Mutation(
         "give back forgotten",
         BUDGETED,
-        "        if events != self._granted:\n            self._gate.give_back(self._tier, self._granted - events)\n",
+        "        if events != self._granted:\n"
+        "            self._gate.give_back(self._tier, (self._granted - events) * self._charge.cost)\n",
         "",
     ),
     Mutation(
@@ -999,5 +1002,68 @@ MUTATIONS = (
         "return None if self.keeps else next(iter(ranks[top]))",
         "return None if self.keeps else next(reversed(ranks[top]))",
         "wire",
+    ),
+    Mutation(
+        "a topic that was missing is begun at its end",
+        PLACING,
+        "            self._begun.update(topics)\n",
+        "            pass\n",
+        tests=("tests/unit/test_positions_placing.py",),
+    ),
+    Mutation(
+        "a new log settles anew after each rebalance",
+        PLACING,
+        "        if known != topic_id:\n",
+        "        if True:\n",
+        tests=("tests/unit/test_positions_placing.py",),
+    ),
+    Mutation(
+        "a new epoch waits for the pause of an old failure",
+        POSITIONS,
+        "        self._begun.set()\n",
+        "",
+        tests=("tests/unit/test_positions_placing.py",),
+    ),
+    Mutation(
+        "the second question does not wait for the leaders",
+        INQUIRY,
+        "                await self._client.set_topics(self._topics | topics)\n                self._topics |= topics",
+        "                self._topics |= topics\n                await self._client.set_topics(self._topics)",
+        tests=("tests/unit/test_kafka_answers.py",),
+    ),
+    Mutation(
+        "the hosts of the settings are asked at the start only",
+        NETWORK,
+        "        waiting = [*self.nodes.in_turn(known.values()), *self.nodes.in_turn(others)]\n",
+        "        waiting = self.nodes.in_turn(known.values() or others)\n",
+        tests=("tests/unit/test_kafka_network.py",),
+    ),
+    Mutation(
+        "partitions that no leader shares out are left to it",
+        UNSHARED,
+        "        return bool(unread)\n",
+        "        return False\n",
+        tests=("tests/unit/test_kafka_unshared.py",),
+    ),
+    Mutation(
+        "a channel that is being closed is closed again",
+        RABBIT_CONNECTION,
+        "await channel.close_at_broker()",
+        "await channel.close()",
+        tests=("tests/unit/rabbitmq/test_connection.py",),
+    ),
+    Mutation(
+        "what must go again waits its patience at each gate",
+        BUDGETED,
+        "        self.patience = AGAIN_PATIENCE / gates\n",
+        "        self.patience = AGAIN_PATIENCE\n",
+        tests=("tests/unit/steering/test_budgeted.py",),
+    ),
+    Mutation(
+        "what is done with behind an open event is not told",
+        OFFSETS,
+        "        return sum(end - start for start, (end, _) in self._ahead.items())\n",
+        "        return 0\n",
+        tests=("tests/unit/recording/test_recorder.py",),
     ),
 )

@@ -20,7 +20,7 @@ _answers = st.lists(
         Answer,
         at=st.floats(0.01, 3.0),
         has_queue=st.booleans(),
-        ready=st.integers(0, 10_000),
+        waiting=st.floats(0, 10_000),
         threshold=st.just(0.5),
         drain=st.just(0.0) | st.floats(1, 20_000),
         is_used=st.booleans(),
@@ -41,7 +41,7 @@ def test_the_allowance_keeps_its_bounds_when_anything_is_answered(answers: list[
         told = Answer(
             at=now,
             has_queue=step.has_queue,
-            ready=step.ready,
+            waiting=step.waiting,
             threshold=step.threshold,
             drain=step.drain,
             is_used=step.is_used,
@@ -54,7 +54,7 @@ def test_the_allowance_keeps_its_bounds_when_anything_is_answered(answers: list[
         assert events >= 1
         assert events <= max(1.0, base, 2 * before if doubles else 0.0) + 1e-6
         assert events <= max(1.0, step.bound * poll) + 1e-6
-        if step.has_queue and step.drain and step.ready >= step.threshold * step.drain:
+        if step.has_queue and step.drain and step.waiting >= step.threshold * step.drain:
             assert events <= max(1.0, step.drain * poll), "a queue that is long enough grows no further"
         before = events
 

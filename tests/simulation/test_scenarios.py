@@ -24,6 +24,10 @@ QUICK = (
     "queues-fan-out-min",
     "replicas-2-demand-60",
     "top-class-start",
+    "cost-p3",
+    "cost-p1",
+    "cost-p3-swings",
+    "cost-p1-swings",
 )
 """Each runs in a second or two."""
 
@@ -53,12 +57,31 @@ def test_every_expectation_holds_when_the_default_policy_runs_it(name: str) -> N
     assert missed == []
 
 
-@pytest.mark.parametrize("name", QUICK[:4])
+@pytest.mark.parametrize("name", [*QUICK[:4], *(name for name in QUICK if name.startswith("cost"))])
 def test_marked_figures_fail_when_control_is_off(name: str) -> None:
     marked = {one.figure for one in loaded(name).expect if one.fails_with_control_off}
     held = {figure for figure, holds in judged(name, "static").items() if holds}
     assert marked
     assert not marked & held
+
+
+@pytest.mark.parametrize(
+    ("name", "missed"),
+    [
+        ("cost-p3", {"use"}),
+        ("cost-p3-swings", {"P1.consumed_p99", "use", "queue_delay_p99"}),
+        ("cost-p1-swings", {"P1.consumed_p99", "use", "queue_delay_p99"}),
+    ],
+)
+def test_figures_fail_when_tidegate_is_not_told_what_events_cost(name: str, missed: set[str]) -> None:
+    scenario = loaded(name)
+    untold = {f"{stream}-types": {"cost": 1} for stream in scenario.streams}
+    alone = scenario_file.unloaded(scenario)
+    unloaded = Figures(alone, simulate(alone, "static"))
+    figures = Figures(
+        scenario, simulate(scenario.model_copy(update={"settings": {"event_types": untold}}), "class_budget")
+    )
+    assert {one.figure for one in scenario.expect if not figures.judge(one, unloaded).holds} == missed
 
 
 def test_summary_and_exit_code_tell_when_an_expectation_is_missed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from proxy.settings import ClassBudget
 from proxy.steering.budgeted import BudgetedThrottle, Tiers
 from proxy.steering.depths import Depths
 from proxy.steering.gate import Gate
+from proxy.steering.other_replicas import Others
 from proxy.steering.route_control import ControlledRoute, RouteControl
 from tests.support.bridge_fakes import ScriptedMonitor
 
@@ -55,7 +56,8 @@ class ScriptedRoute:
             lane=self,
             statistics=self.statistics,
             queues=(self.queue,) if has_queue else (),
-            others=lambda _: self.others,
+            others=lambda _: None if self.others is None else Others(self.others),
+            dearest=(1.0, 1.0, 1.0),
             observers=[self.verdicts.append],
         )
 

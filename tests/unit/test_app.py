@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -395,5 +396,10 @@ def test_metrics_tell_rates_delay_and_drain_when_a_route_has_a_class_budget() ->
         assert told["tidegate_rate_limit_events", "r", "P3"] == 50
         assert told["tidegate_drain_rate_events", "r"] == 0
         assert ("tidegate_queue_delay_seconds", "r") in told
+        assert ("tidegate_queue_cost", "r") not in told, "every event costs 1"
+        last = process.app.recorder.verdicts.last_of_budgets
+        last["r"] = replace(last["r"], waiting=36.0, queues=(replace(last["r"].queues[0], is_even=False),))
+        costs = [family for family in process.app.status.families() if family.name == "tidegate_queue_cost"]
+        assert [sample.value for sample in costs[0].samples] == [36.0]
 
     ran(story, routes={"r": Route(exchange="x", policy="class_budget", queues=("q1",))})

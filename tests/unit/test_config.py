@@ -238,3 +238,19 @@ def test_the_json_holds_every_setting_in_force_when_printed(files: Files) -> Non
     assert set(shown) == set(Settings.model_fields)
     assert shown["broker"]["password"] == "**********"
     assert shown["event_types"]["order-confirmed"]["routing_key"]["constant"] == "mail"
+
+
+def test_cost_is_inherited_shown_by_class_and_said_to_be_idle_where_nobody_charges_it(files: Files) -> None:
+    text = HEAD.replace("queues: [mail]", "queues: [mail], policy: {}") + dedent("""\
+        classes: {P1: , P2: , P3: {events: {cost: 10}}}
+        event_types: {a: {class: P1}, b: {class: P3}, c: {class: P3, cost: 2.5}}
+        """)
+    settings = files.load(text.replace("policy: {}", "policy: class_budget"))
+    assert [settings.event_types[name].cost for name in "abc"] == [1.0, 10.0, 2.5]
+    assert settings.costs("mails") == ({1.0}, {1.0}, {2.5, 10.0})
+    told = config.describe(settings)
+    assert "queue delay 80ms, cost 2.5 to 10, 2 types" in told
+    assert "queue delay 500ms, 1 types" in told
+    idle = "event_types: only `policy: class_budget` charges `cost`; it does nothing for b, c"
+    assert idle not in config.warnings(settings)
+    assert idle in config.warnings(files.load(text.replace("policy: {}", "policy: static")))

@@ -147,6 +147,18 @@ async def test_it_is_said_that_a_log_began_anew_when_the_group_was_without_its_t
     assert [(entry["event"], entry["topic_id"]) for entry in said] == [("log_restarted", "two")]
 
 
+@pytest.mark.parametrize(("missing", "begins"), [(["orders"], 0), (["news"], 90)])
+async def test_reading_begins_at_the_first_offset_when_the_topic_was_missing_before(
+    missing: list[str], begins: int
+) -> None:
+    log, share = Log(first=0, end=90), Share(AT, is_paused=False)
+    placing = Placing(SETTINGS.model_copy(update={"start": "latest"}), log, log, log, log)  # type: ignore[arg-type]
+    placing.note_missing(missing)
+    shares = {AT: share}
+    assert await placing.attend(lambda: shares)
+    assert (share.began, share.is_pinned) == (begins, False)
+
+
 @pytest.mark.parametrize(("start", "is_pinned"), [("latest", False), ("earliest", True)])
 async def test_the_group_is_to_remember_a_log_when_another_took_its_name_and_reading_would_begin_at_the_end(
     start: str, *, is_pinned: bool

@@ -10,7 +10,7 @@ from proxy.congestion.divider import Divider
 from proxy.congestion.pools import Pool
 from proxy.errors import LogError
 from proxy.model import Outcome, Reason
-from proxy.steering.budgeted import BudgetedThrottle, CappedThrottle, Tiers
+from proxy.steering.budgeted import BudgetedThrottle, CappedThrottle, Charge, Tiers
 from proxy.steering.gate import Gate
 from tests.support.events import PARTITION, events
 from tests.support.world import World, lived
@@ -18,7 +18,9 @@ from tests.support.world import World, lived
 STOCK = 1_000.0
 
 
-def told(story: Callable[[World, Gate], Awaitable[None]], *, capped: bool = False, **traits: object) -> None:
+def told(
+    story: Callable[[World, Gate], Awaitable[None]], *, capped: bool = False, cost: float = 1.0, **traits: object
+) -> None:
     """Let a world live behind a gate whose tokens never come again: what is missing was taken."""
     made: list[Gate] = []
 
@@ -32,7 +34,7 @@ def told(story: Callable[[World, Gate], Awaitable[None]], *, capped: bool = Fals
         return (
             CappedThrottle(OpenThrottle(), gate, Tiers(1, 3), counts_bytes=False)
             if capped
-            else BudgetedThrottle(gate, Tiers(1, 3))
+            else BudgetedThrottle(gate, Tiers(1, 3), Charge(cost, turn=cost))
         )
 
     async def with_gate(world: World) -> None:
@@ -78,6 +80,20 @@ def test_tokens_come_back_for_what_the_lane_left_unwritten_when_its_partition_is
         assert taken(gate) == 4
 
     told(story, capped=capped)
+
+
+@pytest.mark.parametrize("cost", [0.5, 10.0])
+def test_what_they_cost_comes_back_for_events_left_unwritten_when_their_partition_is_revoked(cost: float) -> None:
+    async def story(world: World, gate: Gate) -> None:
+        world.lane.room = asyncio.Semaphore(4)
+        await world.feed(*events(0, 30))
+        assert taken(gate) == 30 * cost
+        world.lane.finish_written()
+        await world.assignment.on_revoked([PARTITION])
+        await asyncio.sleep(0)
+        assert taken(gate) == 4 * cost
+
+    told(story, cost=cost)
 
 
 def test_tokens_come_back_for_what_the_lane_left_unwritten_when_a_nack_calls_the_rest_back() -> None:

@@ -386,3 +386,40 @@ def test_a_rate_is_brought_down_to_what_was_taken_when_the_depth_is_lost_in_an_o
     route.budget._laws[2].rate = 330.0  # type: ignore[misc]
     verdict = route.see(1.0, 0, lambda reading: replace(reading, queues=(None,)))
     assert verdict.rates[2] == pytest.approx(CAPACITY, rel=0.05)
+
+
+def dear(reading: Reading) -> Reading:
+    """Let an event of the lowest class cost 10."""
+    urgent, middle, low = reading.confirmed
+    return replace(reading, charged=(float(urgent), float(middle), 10.0 * low))
+
+
+def test_delay_and_drain_are_of_work_when_a_class_costs_more() -> None:
+    route = Route(sends=(60, 60, 18))  # as much work as ever: 300 a second
+    route.see(3.0, 20, dear)
+    verdict = route.see(1.0, 20, dear)
+    assert verdict.drain.rate == pytest.approx(CAPACITY, rel=0.05)
+    assert verdict.waiting == pytest.approx(20 * 300 / 138, rel=0.2)
+    assert verdict.delay == pytest.approx(verdict.waiting / CAPACITY, rel=0.05)
+    assert not verdict.is_even
+
+
+def test_few_messages_are_hot_when_they_are_dear() -> None:
+    route = Route(sends=(0, 0, 30))
+    route.see(3.0, 2, dear)
+    assert route.see(1.0, 5, dear).hot == (False, False, True)
+    assert Route(sends=(0, 0, 30)).see(4.0, 2, dear).hot == (False, False, False)
+
+
+def test_what_other_replicas_send_counts_by_its_cost() -> None:
+    route = Route(sends=(60, 0, 0))
+    verdict = route.see(4.0, 10, lambda reading: replace(reading, others=24.0, others_cost=10.0))
+    assert verdict.drain.rate == pytest.approx(300, rel=0.05)
+    assert verdict.waiting == pytest.approx(10 * 300 / 84, rel=0.1)
+
+
+def test_an_event_of_the_top_class_may_always_go_when_it_is_dear() -> None:
+    budget = RouteBudget("r", THRESHOLDS, ClassBudget(start_rate=1.0), dearest=40.0)
+    queue = QueueReading(50, 4, 1.0, 3 * TICK)
+    verdict = budget.judge(Reading(at=1.0, queues=(queue,), confirmed=(0, 0, 0), waited=(True, False, False)))
+    assert verdict.allowance == 40.0

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.congestion.collector import RouteStatistics, Statistics
+from proxy.congestion.collector import RouteStatistics, Statistics, Way
 from proxy.congestion.detector import Cause, Verdict, judge
 from proxy.congestion.loop import ControlLoop
 from proxy.congestion.per_type import AimdBatchSize
@@ -99,9 +99,9 @@ def test_every_observer_of_a_route_hears_its_verdict_and_no_other_when_the_loop_
 
 def test_confirms_are_counted_by_where_they_went_and_a_class_that_never_goes_there_is_told_apart() -> None:
     statistics = RouteStatistics("r", 3)
-    statistics.open(0, ("quick",))
-    statistics.open(2, ("quick", "slow"))
-    statistics.on_confirmed(0, 5, 0.001, ("quick",))
-    statistics.on_confirmed(2, 7, 0.001, ("quick", "slow"))
-    assert statistics.by_way == {("quick",): [5, None, None], ("quick", "slow"): [None, None, 7]}
+    statistics.open(0, Way(("quick",)))
+    statistics.open(2, Way(("quick", "slow")))
+    statistics.on_confirmed(0, 5, 0.001, Way(("quick",)))
+    statistics.on_confirmed(2, 7, 0.001, Way(("quick", "slow")))
+    assert statistics.by_way == {Way(("quick",)): [5, None, None], Way(("quick", "slow")): [None, None, 7]}
     assert statistics.confirmed == [5, 0, 7]

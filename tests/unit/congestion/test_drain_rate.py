@@ -133,3 +133,20 @@ def test_what_was_taken_before_a_sudden_fall_is_forgotten_when_it_is_known() -> 
 def test_a_rate_that_strays_by_a_fifth_is_no_sudden_fall() -> None:
     drain, _ = fed((3.0, 300, 300.0), (0.2, 200, 240.0))
     assert estimate(drain).rate > 270
+
+
+def test_a_pause_between_dear_events_is_no_fall_when_work_comes_in_large_pieces() -> None:
+    drain, now, taken = DrainRate(), 0.0, 0.0
+    for tick in range(20):
+        now += 0.05
+        taken += 30.0 * (tick % 3 == 0)  # 200 a second, thirty at a time
+        drain.add(now, 5_000.0 - taken, (0.0, 0.0))
+    steady = drain.estimate(0.0, lump=30.0)
+    for _ in range(5):
+        now += 0.05
+        drain.add(now, 5_000.0 - taken, (0.0, 0.0))
+    found = drain.estimate(0.0, lump=30.0)
+    assert steady is not None
+    assert found is not None
+    assert found.rate > 0.6 * steady.rate
+    assert estimate(drain).rate == 0.0, "the same as single events could be no chance"

@@ -30,7 +30,7 @@ SCENARIO = Scenario(
 def result(waited: float, ready: int, *, lost: int = 0, lateness: float = 0.0, failed: int = 0) -> Result:
     trace = Trace(SCENARIO.seconds, lost=lost)
     for tick in range(200):
-        trace.queues["work"].append(QueueSample(tick * 0.05, ready, 0, 100.0, 0.0))
+        trace.queues["work"].append(QueueSample(tick * 0.05, ready, 0, 100.0, 0.0, work=ready))
         trace.consumed["orders"].add(tick * 0.05, waited)
     return Result(SCENARIO, trace, lateness, failed, 0.1, 2.5)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from load.control import offer
+from load.control.calibration import share_at
 from load.control.hands import Hand
 from load.control.happenings import for_real, impossible, left_out
 from load.control.payload import LEAST, Mark, decode, encode, filler
@@ -97,6 +98,16 @@ class TestHands:
         assert one.give_back() == ["a", "b", "c"]
         assert one.begin() is None
 
+    def test_a_dear_event_takes_as_much_longer(self) -> None:
+        one = hand(mean=0.5)
+        one.take("a", 0.0, cost=10)
+        one.take("b", 0.0)
+        one.begin()
+        assert one.finish(4.9) is None
+        assert one.finish(5.0) == "a"
+        assert one.begin() == ("b", 5.0)
+        assert one.expected == 5.5
+
     @pytest.mark.parametrize("service", ["uniform", "exponential", "constant"])
     def test_work_takes_its_mean_on_average(self, service: str) -> None:
         one = replace(hand(mean=0.01), service=service)
@@ -169,10 +180,36 @@ class TestRecord:
 
     def test_what_a_queue_took_in_is_what_it_holds_more_and_gave_out_less_what_others_published(self) -> None:
         record = Record(scenario(), start=0.0)
-        record.on_sample("work", QueueSample(0.0, 5, 0, 100.0, 0.0), delivered=10, foreign=0)
-        record.on_sample("work", QueueSample(0.05, 8, 0, 100.0, 20.0), delivered=14, foreign=1)
+        record.on_sample("work", QueueSample(0.0, 5, 0, 100.0, 0.0, work=5), delivered=10, foreign=0)
+        record.on_sample("work", QueueSample(0.05, 8, 0, 100.0, 20.0, work=8), delivered=14, foreign=1)
 
         assert record.trace.admitted["work"].between(0, 1) == 6
+
+    def test_what_waited_cost_what_came_out_next(self) -> None:
+        streams = {"orders": Stream(priority="P1", rate=20.0), "campaign": Stream(priority="P3", rate=2.0, cost=10)}
+        record = Record(scenario(streams=streams), start=0.0)
+        record.on_stored("work", Mark(0, 0, 0, 0.0))
+        record.on_sample("work", QueueSample(0.0, 2, 0, 100.0, 0.0, work=2), delivered=1, foreign=0)
+        record.on_stored("work", Mark(1, 0, 0, 0.0))
+        record.on_stored("work", None)
+        record.on_sample("work", QueueSample(0.05, 4, 0, 100.0, 0.0, work=4), delivered=2, foreign=0)
+        record.on_left("work", [Mark(1, 0, 1, 0.0)], set())
+        record.on_begun("work", 0.1, Mark(1, 0, 0, 0.0))
+        record.weigh("work")
+
+        assert [sample.work for sample in record.trace.queues["work"]] == [11, 10]
+        assert record.trace.worked["work"].between(0, 1) == 10
+
+    def test_consumers_lose_less_between_events_when_these_are_dear(self) -> None:
+        streams = {"orders": Stream(priority="P1", rate=20.0), "campaign": Stream(priority="P3", rate=2.0, cost=10)}
+        record = Record(scenario(streams=streams), start=0.0)
+        assert record.mean_cost("work") == 1.0
+        for topic in (0, 0, 1):
+            record.on_stored("work", Mark(topic, 0, 0, 0.0))
+
+        assert record.mean_cost("work") == 4.0
+        assert share_at(0.9, 1.0) == pytest.approx(0.9)
+        assert share_at(0.9, 4.0) == pytest.approx(4 / (4 + 1 / 9))
 
     def test_committed_events_that_came_out_of_no_queue_are_lost_and_repeated_ones_are_duplicates(self) -> None:
         record = Record(scenario(), start=0.0)
@@ -187,7 +224,7 @@ class TestRecord:
     def test_use_is_counted_against_what_the_consumers_took_of_a_full_queue(self) -> None:
         record = Record(scenario(), start=0.0)
         for tick in range(201):
-            record.on_sample("work", QueueSample(tick * 0.05, 1, 0, 100.0, 0.0), delivered=0, foreign=0)
+            record.on_sample("work", QueueSample(tick * 0.05, 1, 0, 100.0, 0.0, work=1), delivered=0, foreign=0)
         for number in range(850):
             record.on_begun("work", 1.0 + number / 100, None)
         record.scale("work", 0.95)

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from proxy.bridge.broker import QueueState
+from proxy.congestion.class_budget import RouteBudget
 from proxy.congestion.collector import Statistics
 from proxy.congestion.detector import Cause, Verdict
+from proxy.congestion.reading import QueueReading, Reading
 from proxy.errors import LogError
 from proxy.model import Outcome, Partition, Reason
 from proxy.recording.recorder import Recorder
-from proxy.settings import BrokerSettings, LogSettings, Route, Settings
+from proxy.settings import BrokerSettings, ClassBudget, LogSettings, Route, Settings
 from proxy.steering.depths import Depths
 from tests.support.bridge_fakes import ScriptedMonitor
 from tests.support.events import PARTITION, event, events
@@ -214,6 +216,26 @@ def test_a_verdict_is_recorded_with_what_it_saw_and_the_thresholds() -> None:
         assert recorded.recorder.verdicts.last == {"r": verdict}
         recorded.recorder.verdicts.on_verdict(Verdict("r", None, Cause.TOO_FEW_SAMPLES, Statistics("r", 0, 0, None)))
         assert recorded.records[1]["p50_us"] is None
+        await asyncio.sleep(0)
+
+    recorded(story)
+
+
+@pytest.mark.parametrize(("charged", "told"), [((60.0, 0.0, 24.0), None), ((60.0, 0.0, 240.0), 36.0)])
+def test_what_waits_is_recorded_by_its_cost_when_events_differ_in_it(
+    charged: tuple[float, ...], told: float | None
+) -> None:
+    async def story(_: World, recorded: Recorded) -> None:
+        budget = RouteBudget("r", (0.5, 0.2, 0.08), ClassBudget())
+        for second in range(3):
+            counts, charges = (60 * second, 0, 24 * second), tuple(second * one for one in charged)
+            queue = QueueReading(10, 4, float(second), 3.0)
+            reading = Reading(
+                at=float(second), queues=(queue,), confirmed=counts, charged=charges, waited=(False, False, True)
+            )
+            recorded.recorder.verdicts.on_budget_verdict(budget.judge(reading))
+        last = recorded.records[-1]
+        assert (last["depth"], last["depth_cost"]) == (10, None if told is None else pytest.approx(told, abs=0.5))
         await asyncio.sleep(0)
 
     recorded(story)

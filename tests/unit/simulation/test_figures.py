@@ -40,7 +40,7 @@ def trace() -> Trace:
         trace.admitted["work"].add(at, 0 if 10 <= at < 12 else rate)
         trace.worked["work"].add(at, rate - 1)
         ready = 60 if 10 < at < 12 else 5
-        trace.queues["work"].append(QueueSample(at, ready, 4, 10.0 * rate, 0.0))
+        trace.queues["work"].append(QueueSample(at, ready, 4, 10.0 * rate, 0.0, work=ready))
     trace.refused["campaign"].add(3, 30)
     trace.told += [
         Told(at, "shop", congested=congested, cause=cause)

@@ -137,3 +137,20 @@ def test_a_queue_that_sheds_refuses_nothing_and_keeps_the_youngest_when_it_is_fu
     assert watched.queue.ready == 10
     watched.queue.set_consumers(1, 0.0)
     assert watched.begun[0][1].due == 20.0
+
+
+def test_a_dear_message_keeps_a_consumer_busy_for_as_much_longer_and_counts_as_much() -> None:
+    watched = Watched(service="constant", bound=None, consumers=1, prefetch=0.001)
+    watched.fill(3, message=EVENT._replace(cost=10))
+    watched.fill(2)
+    assert (watched.queue.ready, watched.queue.work) == (4, 22)
+    watched.queue.advance(0.35)
+    assert [at for at, _ in watched.begun] == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.31])
+    assert watched.queue.work == 0
+
+
+def test_what_consumers_that_leave_give_back_costs_what_it_did() -> None:
+    watched = Watched(consumers=2, prefetch=0.001)
+    watched.fill(3, message=EVENT._replace(cost=7))
+    watched.queue.set_consumers(0, 0.0)
+    assert (watched.queue.ready, watched.queue.work) == (3, 21)

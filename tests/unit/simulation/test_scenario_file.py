@@ -55,6 +55,12 @@ def test_defaults_fill_in_when_a_scenario_says_little(tmp_path: Path) -> None:
         ("expect:", "events: [{name: a, at: 3, what: alarm}]\nexpect:", "events[0]: alarm needs `seconds`"),
         ("expect:", "settings: {broker: {dept: 1}}\nexpect:", "settings: broker.dept: no such setting"),
         ("expect:", "replicas: [[P1], [P2]]\nexpect:", "replicas: class P2 has no stream; allowed: P1, P3"),
+        ("rate: 60", "rate: 60, cost: 0.5", "streams.orders.cost: is no whole number"),
+        (
+            "rate: endless}}\nexpect: [{figure: use",
+            "rate: 9, cost: 3}}\nevents: [{name: a, at: 3, what: foreign, to: 1}]\nexpect: [{figure: settled_after.a",
+            "expect[0].figure: settled_after.a counts events; not where streams differ in cost",
+        ),
         ("seconds: 20", "seconds: 3", "warm_up is not shorter than seconds"),
     ],
 )
@@ -92,3 +98,15 @@ def test_queues_are_kept_from_tidegate_when_a_route_is_not_watched(tmp_path: Pat
     text = GOOD.replace("queues: [work]", "queues: [work], watched: false")
     scenario = scenario_file.load(written(tmp_path, text))
     assert scenario_file.settings(scenario, "static").routes["shop"].queues == ()
+
+
+def test_tidegate_is_told_what_events_cost_when_a_stream_says_it(tmp_path: Path) -> None:
+    scenario = scenario_file.load(written(tmp_path, GOOD.replace("endless}", "endless, cost: 10}")))
+    settings = scenario_file.settings(scenario, "class_budget")
+    assert {name: kind.cost for name, kind in settings.by_topic.items()} == {"orders-0": 1.0, "campaign-0": 10.0}
+    assert settings.costs("shop") == ({1.0}, {1.0}, {10.0})
+
+
+def test_the_unloaded_run_asks_for_a_fifth_of_the_capacity_when_events_are_dear(tmp_path: Path) -> None:
+    scenario = scenario_file.load(written(tmp_path, GOOD.replace("rate: 60", "rate: 15, cost: 10")))
+    assert scenario_file.unloaded(scenario).streams["orders"].rate.constant == pytest.approx(6.0)

@@ -12,7 +12,7 @@ from proxy.bridge.throttle import OpenThrottle, Throttle
 from proxy.congestion.divider import Divider
 from proxy.congestion.pools import PERIOD
 from proxy.simulation import virtual_time
-from proxy.steering.budgeted import AGAIN_PATIENCE, BudgetedThrottle, CappedThrottle, Tiers, pass_in_time
+from proxy.steering.budgeted import AGAIN_PATIENCE, BudgetedThrottle, CappedThrottle, Charge, Tiers, pass_in_time
 from proxy.steering.gate import Gate
 from proxy.steering.route_control import BURST
 
@@ -185,6 +185,33 @@ def test_no_token_is_lost_when_dead_letters_are_given_up_at_any_await(
         whole = now() / PERIOD // 1
         assert balances(budget)[1:] == pytest.approx([whole * rates[0] * PERIOD] * 2)
         assert balances(cap) == pytest.approx([whole * rates[1] * PERIOD])
+
+    lived(story)
+
+
+def test_dear_events_take_as_many_tokens_as_they_cost_and_bring_them_back_when_not_sent() -> None:
+    async def story() -> None:
+        gate = budget_gate(inf, 10_000.0, 10_000.0)
+        throttle = BudgetedThrottle(gate, Tiers(P2, 3), Charge(10.0, turn=10.0))
+        assert await throttle.admit(1_000, size=1.0, again=False) == 10
+        assert gate.taken == 100
+        before = balances(gate)
+        throttle.settle(3, 3)
+        assert [after - then for after, then in zip(balances(gate), before, strict=True)] == [0, 70, 70]
+        assert gate.taken == 30
+
+    lived(story)
+
+
+def test_a_cap_counts_events_or_bytes_as_it_says_when_events_cost_more() -> None:
+    async def story() -> None:
+        for counts_bytes, taken in ((True, 2 * 70), (False, 2)):
+            budget, cap = budget_gate(inf, inf, inf), cap_gate(10_000.0)
+            capped = BudgetedThrottle(budget, Tiers(P3, 3), Charge(10.0, turn=10.0))
+            throttle = CappedThrottle(capped, cap, Tiers(P3, 3), counts_bytes=counts_bytes)
+            await asyncio.sleep(1.0)
+            throttle.settle(await throttle.admit(2, size=70.0, again=False), 2 * 70)
+            assert (cap.taken, budget.taken) == (taken, 20)
 
     lived(story)
 

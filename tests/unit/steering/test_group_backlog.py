@@ -23,10 +23,20 @@ from tests.support.bridge_fakes import ScriptedLog
 A, B, NEWS = Partition("orders", 0), Partition("orders", 1), Partition("news", 0)
 
 
-def kind(topic: str, priority: str, max_age: float | None = None) -> EventType:
+def kind(topic: str, priority: str, max_age: float | None = None, cost: float = 1.0) -> EventType:
     return EventType(
-        name=topic, topic=topic, priority=priority, route="shop", routing_key=RoutingKey(constant="q"), max_age=max_age
+        name=topic,
+        topic=topic,
+        priority=priority,
+        route="shop",
+        routing_key=RoutingKey(constant="q"),
+        max_age=max_age,
+        cost=cost,
     )
+
+
+def backlog(lag: float, demand: float, cost: float = 1.0) -> ClassBacklog:
+    return ClassBacklog(lag, demand, lag * cost, demand * cost)
 
 
 TYPES = {"orders": kind("orders", "P1"), "news": kind("news", "P3", max_age=20.0)}
@@ -37,7 +47,7 @@ def test_lags_and_demands_are_told_by_route_and_class() -> None:
     group.add(0.0, {A: Extent(0, 100), B: Extent(50, 60), NEWS: Extent(0, 0), Partition("else", 0): Extent(0, 9)})
     assert group.classes(0.0) is None
     group.add(5.0, {A: Extent(90, 200), B: Extent(60, 110), NEWS: Extent(0, 50), Partition("else", 0): Extent(0, 99)})
-    assert group.classes(5.0) == {("shop", "P1"): ClassBacklog(160, 30.0), ("shop", "P3"): ClassBacklog(50, 10.0)}
+    assert group.classes(5.0) == {("shop", "P1"): backlog(160, 30.0), ("shop", "P3"): backlog(50, 10.0)}
 
 
 def test_what_goes_to_each_queue_is_told_of_routes_that_are_told_apart() -> None:
@@ -58,9 +68,9 @@ def test_what_goes_to_each_queue_is_told_of_routes_that_are_told_apart() -> None
     told = group.queues(5.0)
     assert told is not None
     assert {queue: dict(one.classes) for (_, queue), one in told.items()} == {
-        "all": {"P1": ClassBacklog(210, 20.0), "P3": ClassBacklog(107, 20.0)},
-        "q": {"P1": ClassBacklog(210, 20.0), "P3": ClassBacklog(50, 10.0)},
-        "ads": {"P3": ClassBacklog(57, 10.0)},
+        "all": {"P1": backlog(210, 20.0), "P3": backlog(107, 20.0)},
+        "q": {"P1": backlog(210, 20.0), "P3": backlog(50, 10.0)},
+        "ads": {"P3": backlog(57, 10.0)},
     }
     assert {queue: one.unknown for (_, queue), one in told.items()} == {"all": [], "q": ["ads"], "ads": []}
     assert group.queues(5.1 + STALE_AFTER) is None
@@ -70,14 +80,23 @@ def test_what_will_be_too_old_anyway_is_no_backlog() -> None:
     group = GroupBacklog(TYPES.get)
     group.add(0.0, {NEWS: Extent(0, 100_000)})
     group.add(5.0, {NEWS: Extent(0, 100_050)})
-    assert group.classes(5.0) == {("shop", "P3"): ClassBacklog(200.0, 10.0)}
+    assert group.classes(5.0) == {("shop", "P3"): backlog(200.0, 10.0)}
+
+
+def test_a_backlog_is_worked_off_by_what_it_costs_when_types_differ() -> None:
+    group = GroupBacklog({"orders": kind("orders", "P1"), "news": kind("news", "P3", cost=10.0)}.get)
+    group.add(0.0, {A: Extent(0, 100), NEWS: Extent(0, 50)})
+    group.add(5.0, {A: Extent(0, 150), NEWS: Extent(0, 50)})
+    told = {name: one for (_, name), one in (group.classes(5.0) or {}).items()}
+    assert told == {"P1": backlog(150, 10.0), "P3": backlog(50, 0.0, cost=10.0)}
+    assert seconds_to_work_off(told, ["P1", "P3"], 20.0) == {"P1": pytest.approx(15.0), "P3": pytest.approx(65.0)}
 
 
 def test_what_a_new_partition_or_a_topic_made_anew_holds_is_no_demand() -> None:
     group = GroupBacklog(TYPES.get)
     group.add(0.0, {A: Extent(9_000, 9_000)})
     group.add(5.0, {A: Extent(0, 500), B: Extent(0, 700)})
-    assert group.classes(5.0) == {("shop", "P1"): ClassBacklog(1_200, 0.0)}
+    assert group.classes(5.0) == {("shop", "P1"): backlog(1_200, 0.0)}
 
 
 def test_nothing_is_known_when_the_last_answer_is_old() -> None:
@@ -97,7 +116,7 @@ def test_the_log_is_asked_every_interval_and_a_failure_is_said_once() -> None:
         await asyncio.sleep(1)
         assert backlogs.of("shop") is None
         await asyncio.sleep(INTERVAL)
-        assert backlogs.of("shop") == {"P1": ClassBacklog(100, 0.0)}
+        assert backlogs.of("shop") == {"P1": backlog(100, 0.0)}
         assert backlogs.of("another") == {}
         with capture_logs() as said:
             log.failure = LogError("no answer")
@@ -113,7 +132,7 @@ def test_the_log_is_asked_every_interval_and_a_failure_is_said_once() -> None:
 
 
 def test_a_class_waits_for_those_above_it_and_for_ever_when_what_comes_takes_all() -> None:
-    backlogs = {"P1": ClassBacklog(100, 50.0), "P3": ClassBacklog(900, 150.0)}
+    backlogs = {"P1": backlog(100, 50.0), "P3": backlog(900, 150.0)}
     assert seconds_to_work_off(backlogs, ["P1", "P2", "P3"], 100.0) == {
         "P1": pytest.approx(2.0),
         "P2": pytest.approx(2.0),

@@ -14,6 +14,7 @@ from proxy.simulation import virtual_time
 from proxy.steering.budgeted import BudgetedThrottle, CappedThrottle
 from proxy.steering.depths import Depths
 from proxy.steering.gate import Gate
+from proxy.steering.other_replicas import Others
 from proxy.steering.policies import Policies
 from tests.support.bridge_fakes import ScriptedLane, ScriptedMonitor
 
@@ -32,7 +33,9 @@ class Made:
         self.verdicts: list[BudgetVerdict] = []
         self.loop = ControlLoop(list(routes), 3, self.settings.detector)
         lanes = {name: ScriptedLane() for name in routes}
-        self.policies = Policies(self.settings, self.loop, lanes, lambda *_: 0.0, observers=[self.verdicts.append])
+        self.policies = Policies(
+            self.settings, self.loop, lanes, lambda *_: Others(0.0), observers=[self.verdicts.append]
+        )
 
     def throttle(self, route: str, priority: str = "P2") -> Throttle:
         return self.policies.throttle(

@@ -57,3 +57,11 @@ def test_nothing_is_said_of_the_prefetch_when_it_is_short_not_known_or_not_known
     assert said(seen(0.0), seen(60.0)) == []
     assert said(seen(0.0, unacked=300, is_capacity=False), seen(60.0, unacked=300, is_capacity=False)) == []
     assert said(seen(0.0, unacked=300), seen(5.0, unacked=30), seen(HELD_FOR + 1, unacked=300)) == []
+
+
+def test_what_consumers_hold_is_long_by_its_cost_and_not_by_its_number() -> None:
+    dear = [
+        replace(one, queues=(replace(one.queues[0], cost=10.0),))
+        for one in (seen(0.0, unacked=30), seen(60.0, unacked=30))
+    ]
+    assert [log["seconds"] for log in said(*dear)] == [1.0]

@@ -8,10 +8,15 @@ from math import inf
 import pytest
 
 from proxy.bridge.broker import LaneState
+from proxy.congestion.class_budget import RouteBudget
+from proxy.congestion.collector import Way
+from proxy.congestion.group import Rules
 from proxy.congestion.signs import Sign
 from proxy.errors import BrokerError
+from proxy.settings import ClassBudget
 from proxy.simulation import virtual_time
-from proxy.steering.route_control import POLLS_KNOWN
+from proxy.steering.other_replicas import Others
+from proxy.steering.route_control import BURST, POLLS_KNOWN
 from tests.support.route import Rig, ScriptedRoute
 
 CAPACITY = 300.0
@@ -254,5 +259,38 @@ def test_a_stream_among_a_routes_queues_holds_nothing_back() -> None:
         assert route.last.reading.queues == ()
         assert route.nacked == 0
         assert await rate_over(route, 5) > 3 * CAPACITY
+
+    lived(story)
+
+
+def test_a_queue_is_told_the_cost_of_what_goes_there_and_of_what_others_send() -> None:
+    async def story(_: Rig, route: ScriptedRoute) -> None:
+        route.controlled.budget = RouteBudget("r", (0.5, 0.2, 0.08), ClassBudget(), Rules("min"))
+        route.controlled.others = lambda queue: Others(30.0, 2.0 if queue is None else 5.0)
+        here, elsewhere = Way((route.queue,), 10.0), Way(("another",), 3.0)
+        for way in (here, elsewhere):
+            route.statistics.open(2, way)
+        charged = route.statistics.charged[2]
+        route.statistics.on_confirmed(2, 4, 0.001, here)
+        route.statistics.on_confirmed(2, 5, 0.001, elsewhere)
+        assert route.statistics.charged[2] - charged == 55.0
+        await asyncio.sleep(0.2)
+        seen = route.last.reading
+        assert seen.charged[2] - seen.confirmed[2] == 55.0 - 9
+        assert (seen.everything.others_work, seen.inflows[0].others_work) == (60.0, 150.0)
+        assert (seen.inflows[0].confirmed[2], seen.inflows[0].charged[2]) == (4, 40.0)
+
+    lived(story)
+
+
+def test_dear_events_above_are_subtracted_whole_when_the_rate_is_small() -> None:
+    async def story(_: Rig, route: ScriptedRoute) -> None:
+        route.controlled.dearest = (40.0, 1.0, 10.0)
+        await asyncio.sleep(0.2)
+        pools = route.gate._divider._pools
+        assert pools[2].rate < 100
+        assert [(pool.burst, pool.debt) for pool in pools[1:]] == [
+            (max(least, pool.rate * BURST), 40.0) for least, pool in zip((1.0, 10.0), pools[1:], strict=True)
+        ]
 
     lived(story)

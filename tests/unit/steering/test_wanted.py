@@ -24,7 +24,9 @@ from tests.support.queue_views import HIGHEST, view
 def seen(name: str, rate: float, *, consumers: int = 4, is_busy: bool = False, delay: float | None = 0.0) -> View:
     """Return a queue whose consumers take so much a second."""
     drain = Drain(rate, rate, (rate, 0.0, 0.0), 0.0, is_capacity=is_busy)
-    return replace(view(name, delay, consumers), estimate=drain, ready=10 if is_busy else 0)
+    return replace(
+        view(name, delay, consumers), estimate=drain, ready=10 if is_busy else 0, waiting=10.0 if is_busy else 0.0
+    )
 
 
 class World:
@@ -40,7 +42,7 @@ class World:
         self.views = [seen("slow", 100.0, is_busy=True, delay=0.08), seen("quick", 100.0)]
         self.states: dict[str, Tether] = {}
         self.is_stale = False
-        self.p1, self.p3 = ClassBacklog(0, 10.0), ClassBacklog(60_000, 200.0)
+        self.p1, self.p3 = ClassBacklog(0, 10.0, 0, 10.0), ClassBacklog(60_000, 200.0, 60_000, 200.0)
         self.slow = QueueBacklog(defaultdict(ClassBacklog, P3=self.p3))
         self.quick = QueueBacklog(defaultdict(ClassBacklog, P1=self.p1, P3=self.p3))
         self.noted: list[tuple[str | None, int | None, float | None]] = []
@@ -66,6 +68,10 @@ class World:
     ) -> None:
         assert (route, consumers) in {("shop", 0), ("shop", 4)}
         self.noted.append((queue, wanted.consumers, drain))
+
+    def asks_p3(self, lag: float, demand: float, cost: float = 1.0) -> None:
+        self.p3.lag, self.p3.demand, self.p3.lag_work, self.p3.demand_work = 0.0, 0.0, 0.0, 0.0
+        self.p3.add(lag, demand, cost)
 
     def told(self, queue: str) -> dict[str, Any]:
         found = self.wanted.told()["routes"]["shop"]["queues"][queue]
@@ -104,12 +110,12 @@ def test_more_are_wanted_of_the_queue_that_holds_the_log_back_and_not_of_the_oth
 
 def test_more_are_wanted_of_a_queue_that_is_empty_now_and_then_when_nearly_all_that_it_can_take_goes_there() -> None:
     async def story(world: World) -> None:
-        world.p3.lag, world.p3.demand = 0.0, 90.0
+        world.asks_p3(0.0, 90.0)
         await asyncio.sleep(10)
         for going_there, wanted in ((20.0, 4), (95.0, 6)):
             world.views[0] = seen("slow", going_there)
             await asyncio.sleep(10)
-            world.p3.lag = 60_000.0
+            world.asks_p3(60_000.0, 90.0)
             await asyncio.sleep(10)
             assert world.told("slow")["wanted_consumers"] == wanted
 
@@ -118,7 +124,7 @@ def test_more_are_wanted_of_a_queue_that_is_empty_now_and_then_when_nearly_all_t
 
 def test_a_class_is_done_when_its_last_queue_is_and_nobody_knows_when_that_of_one_is_not_known() -> None:
     async def story(world: World) -> None:
-        world.p3.demand = 20.0
+        world.asks_p3(60_000.0, 20.0)
         world.views = [seen("slow", 100.0, is_busy=True), seen("quick", 220.0)]
         await asyncio.sleep(1.5)
         work_off = [world.told(queue)["classes"]["P3"]["work_off_s"] for queue in ("slow", "quick")]
@@ -203,3 +209,12 @@ def test_what_is_taken_is_not_known_of_a_long_queue_that_may_throw_events_away(
         assert (SHEDS in told["why"]) is not knows
 
     lived(story, **route)
+
+
+def test_consumers_are_wanted_for_what_a_backlog_costs_and_not_for_its_events() -> None:
+    async def story(world: World) -> None:
+        world.asks_p3(0.0, 10.0, cost=20.0)
+        await asyncio.sleep(15)
+        assert world.told("slow")["wanted_consumers"] > 4, "20 times what the events are"
+
+    lived(story)
