@@ -41,6 +41,7 @@ class Source:
         self._tasks: dict[tuple[int, int], asyncio.Task[None]] = {}
         self._held: set[int] = set()
         self._senders: dict[int, Sender] = {}
+        self._renewal = asyncio.Lock()
 
     async def start(self) -> None:
         """Connect and begin to send."""
@@ -94,6 +95,13 @@ class Source:
         while count:
             count -= await self._send(stream, partition, count)
 
+    async def _renew(self, stream: int) -> None:
+        """Take another producer for a stream whose own is stuck, once Kafka has answered for what that has sent."""
+        async with self._renewal:
+            if self._senders[stream].is_stuck:
+                await self._senders[stream].answered(QUIET_SECONDS)
+                await self.begin_anew(stream)
+
     async def _connect(self) -> Sender:
         sender = Sender(
             self._kafka, metadata_max_age_ms=round(METADATA_SECONDS * 1000), request_timeout_ms=self._request_ms
@@ -108,6 +116,8 @@ class Source:
             now = time.monotonic()
             owed = min(owed + STREAMS[stream].rate / len(self.of(stream)) * (now - then), MOST_AT_ONCE)
             then = now
+            if self._senders[stream].is_stuck:
+                await self._renew(stream)
             if owed >= 1 and stream not in self._held:
                 owed -= await self._send(stream, partition, int(owed))
 

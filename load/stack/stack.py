@@ -130,6 +130,12 @@ class Stack(Reach):
         """Process of RabbitMQ's first node; None while it is stopped."""
         return self.pid(self.rabbitmq_roles[0])
 
+    @property
+    def logs(self) -> dict[str, Path]:
+        """What the nodes write of themselves, by role; none of those in containers."""
+        data = self._state.data
+        return {path.relative_to(data).parts[0]: path for path in (*data.glob("*/*.log"), *data.glob("*/logs/*.log"))}
+
     def pid(self, role: str) -> int | None:
         """Return the process of a node, None while it is stopped."""
         process = State.load(self._state.path).processes.get(role)
