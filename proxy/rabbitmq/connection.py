@@ -23,6 +23,7 @@ from pamqp.heartbeat import Heartbeat
 
 from proxy.errors import BrokerError
 from proxy.publish_lane.wire import Sent, WireEvents
+from proxy.rabbitmq.host_turn import HostTurn
 from proxy.rabbitmq.login import Login, Logins
 from proxy.rabbitmq.words import cause, speaking
 
@@ -81,9 +82,11 @@ class ConfirmChannel(aiormq.Channel):
 class RabbitWire:
     """See `proxy.publish_lane.wire.Wire`."""
 
-    def __init__(self, login: Login, events: WireEvents) -> None:
+    def __init__(self, login: Login, events: WireEvents, pass_over: Callable[[str], None]) -> None:
+        """Use a login; `pass_over` is told of its host if that is silent when the wire is closed."""
         self._login = login
         self._events = events
+        self._pass_over = pass_over
         self._underlay = login.underlay
         self._queue = self._underlay.write_queue
         self._number = 0
@@ -165,6 +168,8 @@ class RabbitWire:
 
     async def close(self, *, gracefully: bool) -> None:
         """Close the connection; bounded, idempotent."""
+        if not (self._is_closed or gracefully) and 0 < self.heartbeat < self._loop.time() - self.heard:
+            self._pass_over(self.host)
         self._is_closed = True
         await self._login.close(gracefully=gracefully)
 
@@ -197,17 +202,26 @@ class RabbitConnector:
 
     def __init__(self, logins: Logins, name: str, prepare: Callable[[Login], Awaitable[None]] | None = None) -> None:
         self._logins = logins
-        self.home, self._hosts = logins.hosts()
+        self.home, hosts = logins.hosts()
+        self._hosts = HostTurn(hosts)
         self._name = name
         self._prepare = prepare
 
     async def connect(self, events: WireEvents, host: str | None = None) -> RabbitWire:
         """Try that host once, or the next one."""
-        login = await self._logins.log_in(host or next(self._hosts), self._name)
+        host = host or self._hosts.next(asyncio.get_running_loop().time())
+        try:
+            login = await self._logins.log_in(host, self._name)
+        except asyncio.CancelledError:
+            self._pass_over(host)  # the lane waits for it no longer
+            raise
         try:
             if self._prepare is not None:
                 await self._prepare(login)
         except BaseException:
             await login.close(gracefully=False)
             raise
-        return RabbitWire(login, events)
+        return RabbitWire(login, events, self._pass_over)
+
+    def _pass_over(self, host: str) -> None:
+        self._hosts.pass_over(host, asyncio.get_running_loop().time())

@@ -74,6 +74,9 @@ class ScriptedWire:
     def ack(self, tag: int, channel: int = 1) -> None:
         self.events.on_confirm(channel, tag, multiple=True, acked=True)
 
+    def ack_alone(self, tag: int, channel: int = 1) -> None:
+        self.events.on_confirm(channel, tag, multiple=False, acked=True)
+
     def nack(self, tag: int, channel: int = 1) -> None:
         self.events.on_confirm(channel, tag, multiple=False, acked=False)
 
@@ -325,8 +328,10 @@ async def test_a_lane_stays_when_its_home_host_is_absent_or_refuses_it_or_leaves
         old = stage.wire
         await asyncio.sleep(150)
         assert len(stage.connector.attempts) == 4
-        await stage.publish(1)
-        await asyncio.sleep(29.5)
+        await stage.publish(2)
+        await asyncio.sleep(0.1)
+        old.ack_alone(2)
+        await asyncio.sleep(29.4)
         stage.wire.events.on_lost("reset", refused=False)
         old.ack(1)
         await asyncio.sleep(1)
@@ -728,7 +733,6 @@ async def test_a_connection_is_given_up_when_nothing_at_all_came_for_a_heartbeat
         stage = Stage()
         async with stage.running():
             await asyncio.sleep(11)
-            stage.publish(1)
             stage.wire.blocked = blocked
             stage.wire.silent_since = asyncio.get_running_loop().time()
             assert 5.9 < await lost_after(stage) < 6.3
@@ -879,12 +883,26 @@ async def test_the_connection_is_given_up_when_what_is_open_on_a_refusing_channe
 
 
 @in_virtual_time
-async def test_the_whole_deadline_is_waited_when_the_connection_is_not_young() -> None:
+async def test_the_whole_deadline_is_waited_when_the_connection_is_not_young_and_other_events_are_confirmed() -> None:
+    stage = Stage()
+    async with stage.running():
+        await asyncio.sleep(11)
+        stage.publish(2)
+        await asyncio.sleep(0.1)
+        stage.wire.ack_alone(2)
+        assert 29.8 < await lost_after(stage) < 30.3
+
+
+@in_virtual_time
+async def test_an_old_connection_is_given_up_once_after_five_seconds_when_nothing_is_confirmed_any_more() -> None:
     stage = Stage()
     async with stage.running():
         await asyncio.sleep(11)
         stage.publish(1)
-        assert 29.9 < await lost_after(stage) < 30.3
+        assert 4.9 < await lost_after(stage) < 5.3
+        await asyncio.sleep(11)
+        stage.publish(1)
+        assert await lost_after(stage) > 18
 
 
 @in_virtual_time
@@ -903,8 +921,10 @@ async def test_patience_is_five_seconds_at_most_when_a_confirm_took_far_longer()
     stage = Stage()
     async with stage.running():
         await asyncio.sleep(10.5)
-        stage.publish(1)
-        await asyncio.sleep(9)
+        stage.publish(2)
+        await asyncio.sleep(1)
+        stage.wire.ack_alone(2)
+        await asyncio.sleep(8)
         stage.wire.ack(1)
         stage.wire.events.on_lost("reset", refused=False)
         await asyncio.sleep(0.5)

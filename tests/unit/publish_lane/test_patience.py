@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.publish_lane.patience import QUICK_ATTEMPTS, HostPatience, Patience
+from proxy.publish_lane.patience import QUICK_ATTEMPTS, STALLED, HostPatience, Patience
 
 DAYS = 200_000
 """Attempts of some days."""
@@ -41,6 +41,34 @@ def test_an_outage_is_forgotten_when_confirms_are_quick_for_a_minute() -> None:
     for second in range(60):
         patience.saw(0.01, 101.0 + second)
     assert patience.short == 2.0
+
+
+def old(*, confirmed: float) -> Patience:
+    """Return the patience with a channel that was opened at 0 s and confirmed something last at a time."""
+    patience = Patience(30.0)
+    patience.open(0.0)
+    patience.saw(0.01, confirmed)
+    return patience
+
+
+def test_an_old_channel_is_given_up_early_when_it_confirms_nothing_any_more() -> None:
+    assert old(confirmed=99.0).limit(100.0, 104.0) == STALLED
+    assert old(confirmed=100.5).limit(100.0, 104.0) == 30.0
+
+
+def test_an_old_channel_is_given_up_early_once_within_a_deadline() -> None:
+    patience = old(confirmed=99.0)
+    patience.lose(101.0)
+    assert patience.limit(120.0, 130.9) == 30.0
+    assert patience.limit(120.0, 131.0) == STALLED
+
+
+def test_an_old_channel_has_five_times_the_slowest_confirm_when_the_broker_is_slow() -> None:
+    patience = old(confirmed=90.0)
+    patience.saw(4.0, 99.0)
+    assert patience.limit(100.0, 104.0) == 20.0
+    patience.saw(9.0, 99.5)
+    assert patience.limit(100.0, 104.0) == 30.0
 
 
 def test_a_slow_login_is_forgotten_when_later_ones_are_quick() -> None:

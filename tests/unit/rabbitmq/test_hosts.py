@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import chain, cycle, islice
 from random import Random
 
+from proxy.rabbitmq.host_turn import SILENT_FOR, HostTurn
 from proxy.rabbitmq.login import Logins
 from proxy.settings import BrokerSettings
 
@@ -47,3 +48,27 @@ def test_those_who_lose_a_host_go_to_different_ones() -> None:
 
 def test_the_order_is_the_same_when_chance_is() -> None:
     assert [next(order(logins(4))) for _ in range(5)] == [next(order(logins(4)))] * 5
+
+
+def turn(count: int) -> HostTurn:
+    return HostTurn(cycle(HOSTS[:count]))
+
+
+def test_a_silent_host_is_passed_over_for_a_while_when_there_are_others() -> None:
+    hosts = turn(3)
+    hosts.pass_over("b:2", 100.0)
+    assert [hosts.next(100.0 + SILENT_FOR - 0.1) for _ in range(4)] == ["a:1", "c:3", "a:1", "c:3"]
+    assert [hosts.next(100.0 + SILENT_FOR) for _ in range(3)] == HOSTS
+
+
+def test_hosts_are_tried_in_turn_when_each_is_silent() -> None:
+    hosts = turn(3)
+    for host in HOSTS:
+        hosts.pass_over(host, 100.0)
+    assert [hosts.next(100.0) for _ in range(6)] == 2 * HOSTS
+
+
+def test_the_only_host_is_tried_when_it_is_silent() -> None:
+    hosts = turn(1)
+    hosts.pass_over("a:1", 100.0)
+    assert hosts.next(100.0) == "a:1"
