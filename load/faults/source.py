@@ -22,6 +22,8 @@ RETRY_SECONDS = 0.2
 KEPT_AGO = 60.0
 """Seconds for which the instants of Kafka's answers are remembered."""
 QUIET_SECONDS = 20.0
+STUCK_SECONDS = 10.0
+"""A producer that Kafka has taken nothing from for so long is replaced."""
 REQUEST_SECONDS = 40.0
 """After which a producer asks another node; aiokafka's default."""
 
@@ -42,11 +44,14 @@ class Source:
         self._held: set[int] = set()
         self._senders: dict[int, Sender] = {}
         self._renewal = asyncio.Lock()
+        self._taken_at: dict[int, float] = {}
+        """When Kafka took something from a stream's producer last, or that was new."""
 
     async def start(self) -> None:
         """Connect and begin to send."""
         for stream in range(len(STREAMS)):
             self._senders[stream] = await self._connect()
+            self._taken_at[stream] = time.monotonic()
             for partition in range(PARTITIONS):
                 self.add(stream, partition)
 
@@ -72,6 +77,7 @@ class Source:
             yield
         finally:
             self._held.discard(stream)
+            self._taken_at[stream] = time.monotonic()
 
     async def begin_anew(self, stream: int) -> None:
         """Take another producer for a stream that is held: one that knows nothing of a topic that is gone."""
@@ -95,12 +101,22 @@ class Source:
         while count:
             count -= await self._send(stream, partition, count)
 
+    def _is_stuck(self, stream: int) -> bool:
+        return self._senders[stream].is_stuck or time.monotonic() - self._taken_at[stream] > STUCK_SECONDS
+
     async def _renew(self, stream: int) -> None:
-        """Take another producer for a stream whose own is stuck, once Kafka has answered for what that has sent."""
+        """Take another producer for a stream whose own is stuck, once that has ended; if Kafka lets one in."""
         async with self._renewal:
-            if self._senders[stream].is_stuck:
-                await self._senders[stream].answered(QUIET_SECONDS)
-                await self.begin_anew(stream)
+            if not self._is_stuck(stream):
+                return
+            self._taken_at[stream] = time.monotonic()  # not again at once
+            with suppress(KafkaError):
+                sender = await self._connect()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(QUIET_SECONDS):
+                        await self._senders[stream].stop()
+                self._senders[stream] = sender
+                self._taken_at[stream] = time.monotonic()
 
     async def _connect(self) -> Sender:
         sender = Sender(
@@ -116,9 +132,11 @@ class Source:
             now = time.monotonic()
             owed = min(owed + STREAMS[stream].rate / len(self.of(stream)) * (now - then), MOST_AT_ONCE)
             then = now
-            if self._senders[stream].is_stuck:
+            if stream in self._held:
+                continue
+            if self._is_stuck(stream):
                 await self._renew(stream)
-            if owed >= 1 and stream not in self._held:
+            if owed >= 1:
                 owed -= await self._send(stream, partition, int(owed))
 
     async def _send(self, stream: int, partition: int, most: int) -> int:
@@ -140,6 +158,7 @@ class Source:
     def _on_answer(self, at: tuple[int, int], sent: int, first: int, count: int, offset: int | None) -> None:
         if offset is None:
             return  # nobody knows whether Kafka has them; they may arrive, and need not
+        self._taken_at[at[0]] = time.monotonic()
         self.ledgers[at].keep(sent + first, count, offset)
         now, kept = time.monotonic(), self.kept_at[at]
         kept[sent + first] = now
