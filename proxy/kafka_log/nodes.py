@@ -40,7 +40,8 @@ class Nodes:
         """Until when a node that was slow once is not asked first."""
         self._throttled: dict[object, float] = {}
         """Until when a node has told to wait for a quota."""
-        self._asked: dict[object, int] = {}
+        self._asked: dict[tuple[object, str], int] = {}
+        """By node and kind of question: a common turn could bring each question of one kind to the same node."""
         self._turns = 0
 
     def failed(self, node: object, host: str, kind: str, why: str) -> None:
@@ -109,18 +110,18 @@ class Nodes:
         failing.pause = min(2 * failing.pause, LONGEST_PAUSE)
         return wait
 
-    def in_turn(self, nodes: Iterable[object]) -> list[object]:
+    def in_turn(self, nodes: Iterable[object], kind: str) -> list[object]:
         """Return the nodes in the order in which to ask any of them: answering ones first, then who was asked least."""
         now = self._clock()
 
         def place(node: object) -> tuple[bool, int]:
             failing = self._failing.get(node)
             is_silent = failing is not None and any(now - at <= REMEMBERED for at, _ in failing.kinds.values())
-            return is_silent or self._late.get(node, 0.0) > now, self._asked.get(node, 0)
+            return is_silent or self._late.get(node, 0.0) > now, self._asked.get((node, kind), 0)
 
         return sorted(nodes, key=place)
 
-    def ask(self, node: object) -> None:
-        """Note that the node is asked now because it was its turn."""
+    def ask(self, node: object, kind: str) -> None:
+        """Note that the node is asked a question of this kind now because it was its turn."""
         self._turns += 1
-        self._asked[node] = self._turns
+        self._asked[node, kind] = self._turns

@@ -244,9 +244,9 @@ def test_a_node_is_asked_last_for_a_short_while_when_it_was_silent() -> None:
     nodes = Nodes(lambda: now)
     nodes.failed(1, "kafka-1:9092", "Fetch", "no answer in time")
     nodes.late(2)
-    assert nodes.in_turn([1, 2, 3]) == [3, 1, 2]
+    assert nodes.in_turn([1, 2, 3], "Metadata") == [3, 1, 2]
     now += REMEMBERED + 1
-    assert nodes.in_turn([1, 2, 3]) == [1, 2, 3]
+    assert nodes.in_turn([1, 2, 3], "Metadata") == [1, 2, 3]
     assert nodes.why(1, CONNECT, "Fetch") == "no answer in time", "it has not answered since"
 
 
