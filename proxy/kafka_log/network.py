@@ -30,7 +30,7 @@ from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
 
 from proxy.kafka_log.leaders import Leaders
-from proxy.kafka_log.nodes import CONNECT, Nodes
+from proxy.kafka_log.nodes import CONNECT, Nodes, Turns
 from proxy.kafka_log.protocol import TopicsRequest
 from proxy.kafka_log.words import failure
 
@@ -75,6 +75,7 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         self._attempts: dict[tuple[object, ConnectionGroup], asyncio.Task[Any]] = {}
         self._stretch: dict[object, int] = {}
         self._leaders = Leaders()
+        self._turns = Turns()
         self._metadata_at = 0.0
         self._is_closing = False
 
@@ -113,19 +114,25 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
             self.nodes.throttles(node_id, self.host(node_id), muted / 1000)
         return response
 
-    async def ask_any(self, request: Any) -> Any:
-        """Ask the nodes in turn, another one every second, until one answers. Raises `KafkaError` if none does."""
+    async def ask_any(self, request: Any, kind: str) -> Any:
+        """Ask the nodes in turn, another one every second, until one answers. Raises `KafkaError` if none does.
+
+        Each `kind` of question has a turn of its own.
+        """
         known = {(broker.host, broker.port): broker.nodeId for broker in self.cluster.brokers()}
         others = [name for name, (_, *at, _) in self._hosts.items() if tuple(at) not in known]
-        kind = type(request).__name__
-        waiting = [*self.nodes.in_turn(known.values(), kind), *self.nodes.in_turn(others, kind)]
+
+        def asked_at(node: object) -> int:
+            return self._turns.asked(node, kind)
+
+        waiting = [*self.nodes.in_turn(known.values(), asked_at), *self.nodes.in_turn(others, asked_at)]
         failure: errors.KafkaError = errors.NodeNotReadyError("no node is known")
         asked: dict[asyncio.Task[Any], object] = {}
         try:
             while waiting or asked:
                 if waiting:
                     node = waiting.pop(0)
-                    self.nodes.ask(node, kind)
+                    self._turns.ask(node, kind)
                     asked[asyncio.create_task(self.send(node, request), name="kafka-question")] = node
                 done, _ = await asyncio.wait(
                     asked, timeout=ASK_ANOTHER if waiting else None, return_when=asyncio.FIRST_COMPLETED
@@ -145,7 +152,7 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
 
     async def coordinator_lookup(self, coordinator_type: int, coordinator_key: str) -> Any:
         """Return the node that coordinates the group. Raises `KafkaError`."""
-        response = await self.ask_any(FindCoordinatorRequest(coordinator_key, coordinator_type))
+        response = await self.ask_any(FindCoordinatorRequest(coordinator_key, coordinator_type), "coordinator")
         if response.error_code:
             raise errors.for_code(response.error_code)
         return response.coordinator_id
@@ -156,7 +163,7 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         # once, empty and with the broker's default settings.
         question = TopicsRequest(topics or None, with_rights=False)
         try:
-            answer = await self.ask_any(question)
+            answer = await self.ask_any(question, "leaders")
         except errors.KafkaError as error:
             cluster_metadata.failed_update(error)
             return False

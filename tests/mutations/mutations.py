@@ -1027,8 +1027,8 @@ MUTATIONS = (
     Mutation(
         "the hosts of the settings are asked at the start only",
         NETWORK,
-        "        waiting = [*self.nodes.in_turn(known.values(), kind), *self.nodes.in_turn(others, kind)]\n",
-        "        waiting = self.nodes.in_turn(known.values() or others, kind)\n",
+        "        waiting = [*self.nodes.in_turn(known.values(), asked_at), *self.nodes.in_turn(others, asked_at)]\n",
+        "        waiting = self.nodes.in_turn(known.values() or others, asked_at)\n",
         tests=("tests/unit/test_kafka_network.py",),
     ),
     Mutation(

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.kafka_log.leaders import Leaders
-from proxy.kafka_log.nodes import Nodes
 from proxy.kafka_log.protocol import TopicsRequest
 
 OLD, NEW = 1, 2
@@ -68,15 +67,3 @@ def test_the_leader_is_that_of_the_highest_epoch_told_so_far(told: list[tuple[in
         highest = max(highest, epoch)
         found = led(leaders.settled(answer(by_epoch[epoch], epoch)))
         assert found == by_epoch[highest]
-
-
-def test_each_kind_of_question_goes_to_all_nodes_in_turn_however_others_come_between() -> None:
-    """With one turn for all, three questions every interval brought each of three nodes the same one for ever."""
-    nodes = Nodes(lambda: 0.0)
-    asked: dict[str, list[object]] = {"metadata": [], "topics": []}
-    for _ in range(6):
-        for kind in ("metadata", "topics", "topics"):
-            node = nodes.in_turn([1, 2, 3], kind)[0]
-            nodes.ask(node, kind)
-            asked[kind].append(node)
-    assert asked["metadata"] == [1, 2, 3, 1, 2, 3]
