@@ -57,8 +57,10 @@ SLICES = "proxy/kafka_log/slices.py"
 ANSWER = "proxy/kafka_log/answer.py"
 UNPACKING = "proxy/kafka_log/unpacking.py"
 NETWORK = "proxy/kafka_log/network.py"
-KAFKA_CONNECTION = "proxy/kafka_log/connection.py"
 NODES = "proxy/kafka_log/nodes.py"
+LEADERS = "proxy/kafka_log/leaders.py"
+HOST_TURN = "proxy/rabbitmq/host_turn.py"
+KAFKA_CONNECTION = "proxy/kafka_log/connection.py"
 GROUP = "proxy/kafka_log/group.py"
 READER = "proxy/kafka_log/reader.py"
 STALLS = "proxy/kafka_log/stalls.py"
@@ -1058,5 +1060,33 @@ MUTATIONS = (
         "        return sum(end - start for start, (end, _) in self._ahead.items())\n",
         "        return 0\n",
         tests=("tests/unit/recording/test_recorder.py",),
+    ),
+    Mutation(
+        "a leader of an older epoch is believed",
+        LEADERS,
+        "max(led, self._newest.get((topic_id, number), led), key=_epoch)",
+        "led",
+        tests=("tests/unit/test_kafka_leaders.py",),
+    ),
+    Mutation(
+        "all questions of a client share one turn",
+        NODES,
+        "        return self._asked.get((node, kind), 0)\n",
+        "        return max((at for (who, _), at in self._asked.items() if who == node), default=0)\n",
+        tests=("tests/unit/test_kafka_network.py",),
+    ),
+    Mutation(
+        "a connection that confirms nothing any more is kept",
+        PATIENCE,
+        "is_stalled = self._seen < written and not is_spent",
+        "is_stalled = False",
+        tests=("tests/unit/publish_lane/test_patience.py",),
+    ),
+    Mutation(
+        "a silent host is tried again in its turn",
+        HOST_TURN,
+        "while self._silent_until.get(host, now) > now:",
+        "while False:",
+        tests=("tests/unit/rabbitmq/test_hosts.py",),
     ),
 )

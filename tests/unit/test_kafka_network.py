@@ -261,7 +261,8 @@ def test_a_node_is_available_again_when_what_failed_succeeds() -> None:
     assert not nodes.is_failing(1)
 
 
-async def test_all_nodes_are_asked_in_turn_who_leads_however_others_ask_between() -> None:
+@pytest.mark.parametrize("asker", ["itself", "another"])
+async def test_all_nodes_are_asked_in_turn_who_leads_whatever_is_asked_between(asker: str) -> None:
     """With one turn for all, three questions every interval brought each of three nodes the same one for ever."""
     asked: dict[str, list[int]] = {"mine": [], "others": []}
     async with scripted_kafka() as kafka, network(kafka) as client, network(kafka) as other:
@@ -276,5 +277,7 @@ async def test_all_nodes_are_asked_in_turn_who_leads_however_others_ask_between(
         for _ in range(6):
             await client._metadata_update(client.cluster, ["mine"])
             for _ in range(2):
-                await other.ask_any(TopicsRequest(["others"], with_rights=False), "ids")
+                await (client if asker == "itself" else other).ask_any(
+                    TopicsRequest(["others"], with_rights=False), "ids"
+                )
     assert sorted(asked["mine"]) == [1, 1, 2, 2, 3, 3]
