@@ -8,7 +8,7 @@ import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from load import machine
 from load.control.comparison import DECISIVE, Compared, Comparison, document
@@ -21,7 +21,6 @@ from load.terminal import interrupted_by_signals, run, say
 from load.wire import WireError
 from load.worker import WorkerError
 from proxy.errors import SettingsError
-from proxy.settings import Policy
 from proxy.simulation import scenario_file
 from proxy.simulation.curves import draw
 from proxy.simulation.scenario import Scenario
@@ -170,7 +169,10 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="DIR", help="page, pictures, logs; new or empty (default: out/control-DATE-TIME)"
     )
     parser.add_argument(
-        "--policy", action="append", choices=get_args(Policy), help="may be repeated (default: all of them)"
+        "--policy",
+        action="append",
+        choices=scenario_file.policies(),
+        help=f"or a rate law; may be repeated (default: {', '.join(POLICIES)})",
     )
     parser.add_argument("--rabbitmq-sbin", type=Path, metavar="DIR", help="scripts of another RabbitMQ")
     return parser

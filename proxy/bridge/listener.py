@@ -161,6 +161,7 @@ class Listener:
                 batches = self._without_expired(batches, self._around.wall() - self.event_type.max_age)
             self._sending = batches
             self.stage = "lane"
+            self._statistics.trips.begin(batches, asyncio.get_running_loop().time(), self.event_type.cost)
             await self._lane.publish(batches)
         finally:
             self._sending, self.stage = [], ""
@@ -168,6 +169,7 @@ class Listener:
             size = sum(written)
             self.throttle.settle(len(written), size)
             self._around.observer.on_used(self.event_type.route, len(written), size)
+            self._statistics.trips.settle(batches, asyncio.get_running_loop().time())
             self.inbox.settle(batches)
 
     async def _idle(self, now: float) -> None:
@@ -220,6 +222,10 @@ class Listener:
     def on_outcome(self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome) -> None:
         """Show an outcome to whoever observes."""
         self._around.observer.on_outcome(flow, batch, start, end, outcome)
+        if self._statistics.trips.is_heard:
+            is_dropped = outcome in {Outcome.NACKED, Outcome.UNKNOWN}
+            now = asyncio.get_running_loop().time()
+            self._statistics.trips.on_outcome(batch, end - start, now, is_dropped=is_dropped)
 
     def on_confirmed(self, events: Sequence[Event], seconds: float | None, overtaken: int) -> None:
         """Count confirmed events."""

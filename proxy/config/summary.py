@@ -8,6 +8,7 @@ from itertools import pairwise
 from proxy.config.items import listing, printable
 from proxy.settings import EventType, Route, Settings, TypePattern
 from proxy.settings.parts import duration_text, size_text
+from proxy.settings.route import DEFAULT_LAW
 
 _WILD = frozenset("*?")
 _KAFKA_LEAST_SESSION = 6.0
@@ -39,7 +40,7 @@ def describe(settings: Settings) -> str:
         window = f"{route.in_flight_events} events / {size_text(route.in_flight_bytes)}"
         exchange = route.exchange or "(default exchange)"
         lines.append(
-            f"route    {name}: {exchange}, {judged}, {route.policy}{_cap(route)}{_scaling(route)}{_priority(route)}, "
+            f"route    {name}: {exchange}, {judged}, {_policy(route)}{_cap(route)}{_scaling(route)}{_priority(route)}, "
             f"in flight {window}, {by_route[name]} types"
         )
     for rank, (name, priority) in enumerate(settings.classes.items()):
@@ -232,6 +233,10 @@ def _priority(route: Route) -> str:
     if route.priorities:
         return f", message priority {listing(f'{name} {number}' for name, number in route.priorities.items())}"
     return "" if route.message_priority == "class" else f", message priority {route.message_priority}"
+
+
+def _policy(route: Route) -> str:
+    return route.policy if route.law == DEFAULT_LAW else f"{route.policy} by {route.law}"
 
 
 def _cap(route: Route) -> str:

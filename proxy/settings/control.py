@@ -42,6 +42,25 @@ DEFAULT_CLASSES = {
 }
 
 
+class CubicSettings(Part):
+    """`law: cubic`."""
+
+    cut: Annotated[Number, Field(ge=0.01, le=0.9)] = 0.2
+    """Share of its rate that a level gives up at a sign of congestion: 0.2 as in Aeron, 0.3 as in RFC 9438."""
+    tcp: bool = False
+    """Below the last cut's rate, send no less than a flow of TCP Reno's would."""
+
+
+class VegasSettings(Part):
+    """`law: vegas` and `law: vegas_capped`."""
+
+    batching: Annotated[Number, Field(ge=0, le=100)] | None = None
+    """Share of a trip that a batch may wait before it is written without being a sign of a queue.
+
+    None: 1 / batches on their way.
+    """
+
+
 class ClassBudget(Part):
     """`policy: class_budget`: one rate per class and route, found from the queues' delay (docs/design/0008)."""
 
@@ -64,6 +83,9 @@ class ClassBudget(Part):
 
     Larger: consumers that take without a prefetch may be flooded unseen; smaller: quick consumers may be held back.
     """
+
+    cubic: CubicSettings = CubicSettings()
+    vegas: VegasSettings = VegasSettings()
 
     @model_validator(mode="after")
     def _thresholds_are_graded(self) -> Self:

@@ -33,6 +33,7 @@ AIMD, a batch size per event type; `static` none (the windows remain)."""
 Strategy = Literal["min", "max", "tagged", "sum"]
 """Which of several queues a route is judged by: the slowest, the quickest, the slowest with a tag, or all of them taken
 together as one."""
+DEFAULT_LAW = "aimd"
 MOST_PRIORITY = 255
 """AMQP counts priorities in one byte."""
 PRIORITY_FORM = f"class, none, or a whole number, 0 to {MOST_PRIORITY}, for each class that has one: {{P1: 9, P2: 4}}"
@@ -169,6 +170,8 @@ class Route(Part):
     untether: bool = False
     """Let a queue that is long stuck rest, instead of ruling for ever; with `min` and `tagged`."""
     policy: Policy = "class_budget"
+    law: Name = DEFAULT_LAW
+    """`class_budget`: what finds the rates; one that comes with Tidegate, or that an installed package brings."""
     cap: Cap | None = None
     """A hard limit beside the policy; None: none."""
     scaling: Scaling | None = None
@@ -188,6 +191,12 @@ class Route(Part):
         twice = sorted({queue for queue in names if names.count(queue) > 1})
         if twice:
             raise ValueError(f"queues: {twice[0]} stands there twice; its messages would count twice")
+        return self
+
+    @model_validator(mode="after")
+    def _law_is_asked(self) -> Self:
+        if self.law != DEFAULT_LAW and self.policy != "class_budget":
+            raise ValueError("law: belongs to `policy: class_budget`; the other policies ask none")
         return self
 
     @model_validator(mode="after")

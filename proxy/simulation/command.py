@@ -10,12 +10,12 @@ import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import structlog
 
 from proxy.errors import SettingsError
-from proxy.settings import Policy, Route
+from proxy.settings import Route
 from proxy.simulation import scenario_file
 from proxy.simulation.figures import MEANINGS, Figures, Judged
 from proxy.simulation.scenario import Scenario
@@ -33,6 +33,8 @@ examples:
   tidegate simulate flash-campaign             one of them, with the default policy ({DEFAULT_POLICY})
   tidegate simulate flash-campaign --policy static --policy {DEFAULT_POLICY} --out pictures
                                                with control off beside it, and the curves of both as a picture
+  tidegate simulate saw --policy {DEFAULT_POLICY} --policy cubic --policy vegas
+                                               one rate law beside the other
   tidegate simulate mine.yaml --json mine.json a scenario of your own, every figure into a file
 The bridge is the production code; log, broker and consumers are a model, and time is virtual.
 Start a scenario of your own from one that ships: proxy/simulation/scenarios/*.yaml of the installed package.
@@ -216,8 +218,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--policy",
         action="append",
-        choices=get_args(Policy),
-        help=f"congestion control; may be given several times to compare (default: {DEFAULT_POLICY})",
+        choices=scenario_file.policies(),
+        help=f"congestion control, or a rate law of {DEFAULT_POLICY}; may be given several times to compare "
+        f"(default: {DEFAULT_POLICY})",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure there")
     parser.add_argument("--out", type=Path, metavar="DIR", help="draw the curves there (needs tidegate[reports])")

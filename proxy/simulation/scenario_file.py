@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 
@@ -11,8 +11,9 @@ from proxy import config
 from proxy.config import yaml_file
 from proxy.config.items import Item, Mistakes
 from proxy.config.words import validate
+from proxy.congestion import laws
 from proxy.errors import SettingsError
-from proxy.settings import Settings
+from proxy.settings import Policy, Settings
 from proxy.simulation.scenario import Rate, RouteIn, Scenario
 from proxy.simulation.scenario_checks import contradictions
 
@@ -21,6 +22,11 @@ SHIPPED = Path(__file__).with_name("scenarios")
 
 UNLOADED_SHARE = 0.2
 UNLOADED_SECONDS = 30.0
+
+
+def policies() -> tuple[str, ...]:
+    """Return what a scenario can be run under: each policy, and each rate law, which means `class_budget` with it."""
+    return (*get_args(Policy), *laws.names())
 
 
 def shipped() -> dict[str, Path]:
@@ -69,7 +75,7 @@ def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hos
     """
     routes: dict[str, Any] = {}
     for name, route in scenario.routes.items():
-        routes[name] = {"exchange": name, "policy": route.policy or policy}
+        routes[name] = {"exchange": name} | _controlled_by(route.policy or policy)
         if route.watched:
             routes[name] |= _judged(scenario, route)
         if routes[name]["policy"] == "class_budget" and any(_follows_wishes(scenario, queue) for queue in route.queues):
@@ -97,6 +103,10 @@ def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hos
         for route in routes.values():
             route["in_flight_bytes"] = "20MiB"
     return _merged(given, scenario.settings)
+
+
+def _controlled_by(policy: str) -> dict[str, str]:
+    return {"policy": "class_budget", "law": policy} if policy in laws.names() else {"policy": policy}
 
 
 def _follows_wishes(scenario: Scenario, queue: str) -> bool:

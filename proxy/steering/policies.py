@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from random import Random
 
 from proxy.bridge.broker import Lane
 from proxy.bridge.throttle import OpenThrottle, PacedThrottle, Throttle
+from proxy.congestion import laws
 from proxy.congestion.class_budget import RouteBudget
 from proxy.congestion.divider import Divider
 from proxy.congestion.group import Rules
+from proxy.congestion.laws import Beginning
 from proxy.congestion.loop import ControlLoop
 from proxy.congestion.per_type import AimdBatchSize
-from proxy.settings import Cap, EventType, Settings
+from proxy.congestion.rate_law import RateLaw
+from proxy.settings import Cap, EventType, Route, Settings
 from proxy.steering.budgeted import BudgetedThrottle, CappedThrottle, Charge, Tiers
 from proxy.steering.depths import Depths
 from proxy.steering.gate import Gate
@@ -103,6 +107,10 @@ class Policies:
         gate.set_rate(0, cap.rate, cap.rate * cap.burst)
         return gate
 
+    def _law(self, name: str, route: Route) -> Callable[[float], RateLaw]:
+        make, chance = laws.find(route.law), Random(name).random  # noqa: S311 -- repeatable is what it must be
+        return lambda start: make(Beginning(self._settings.class_budget, start=start, chance=chance))
+
     def _controlled_route(
         self, name: str, lane: Lane, others: Callable[[str, str | None], Others | None], observers: Sequence[Observer]
     ) -> ControlledRoute:
@@ -117,7 +125,9 @@ class Policies:
         now = asyncio.get_running_loop().time()
         dearest = tuple(max(costs) for costs in self._costs[name])
         return ControlledRoute(
-            budget=RouteBudget(name, settings.queue_delays, settings.class_budget, rules, dearest[0]),
+            budget=RouteBudget(
+                name, settings.queue_delays, settings.class_budget, rules, dearest[0], law=self._law(name, route)
+            ),
             gate=Gate(Divider(tiers=classes, pools=classes, now=now)),
             lane=lane,
             statistics=self._loop.statistics[name],

@@ -43,6 +43,7 @@ class ControlledRoute:
 
     def __post_init__(self) -> None:
         """Begin with the rates that the law begins with."""
+        self.statistics.trips.is_heard = self.budget.hears_trips
         self._set_rates(self.budget.rates, None)
 
     def turn(self, now: float, depths: Depths, insights: Insights | None) -> None:
@@ -82,6 +83,7 @@ class ControlledRoute:
             oldest=self.lane.oldest(now),
             latency=self.statistics.take_shortest(),
             in_flight=self.lane.in_flight,
+            trips=self.statistics.trips.take(),
             waited=tuple(self.gate.has_waited(rank) for rank in range(len(confirmed))),
             knows_unacked=insights is not None and all(insights.of(queue) is not None for queue in self.queues),
             unacked_growing=insights is not None and any(insights.is_growing(queue) for queue in self.queues),

@@ -76,6 +76,10 @@ STATUS = "proxy/operations/status.py"
 HOME = "proxy/publish_lane/home.py"
 KAFKA_CONSUMER = "proxy/kafka_log/consumer.py"
 RATE_LAW = "proxy/congestion/rate_law.py"
+AIMD = "proxy/congestion/aimd.py"
+CUBIC = "proxy/congestion/cubic.py"
+VEGAS = "proxy/congestion/vegas.py"
+TRIPS = "proxy/congestion/trips.py"
 DRAIN_RATE = "proxy/congestion/drain_rate.py"
 DEPTHS = "proxy/steering/depths.py"
 ROTA = "proxy/steering/rota.py"
@@ -839,7 +843,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a cut lands on a share of the own rate",
-        RATE_LAW,
+        AIMD,
         "level.excess / DRAINING) * level.target",
         "level.excess / DRAINING) * self.rate",
         tests=("tests/unit/congestion/test_rate_law.py",),
@@ -1088,5 +1092,54 @@ MUTATIONS = (
         "while self._silent_until.get(host, now) > now:",
         "while False:",
         tests=("tests/unit/rabbitmq/test_hosts.py",),
+    ),
+    Mutation(
+        "a law's rate stands while the route must stop",
+        RATE_LAW,
+        "        return 0.0 if self._before is not None else self._law.rate\n",
+        "        return self._law.rate\n",
+        tests=("tests/unit/congestion/test_laws.py",),
+    ),
+    Mutation(
+        "a rate in front of empty queues is left to the law",
+        RATE_LAW,
+        "        if level.empty_for is not None and level.empty_for >= EMPTY_FOR:\n",
+        "        if level.empty_for is not None and level.empty_for >= 1e9:\n",
+        tests=("tests/unit/congestion/test_laws.py",),
+    ),
+    Mutation(
+        "CUBIC: time runs on while the rate is not used",
+        CUBIC,
+        "        self._was_hot = False\n        return True\n",
+        "        self._was_hot = False\n        self._used += FEEDBACK\n        return True\n",
+        tests=("tests/unit/congestion/test_cubic.py",),
+    ),
+    Mutation(
+        "CUBIC: who is cut below the last flat part leaves no room",
+        CUBIC,
+        "rate * (2 - share) / 2 if rate < self._most else rate",
+        "rate",
+        tests=("tests/unit/congestion/test_cubic.py",),
+    ),
+    Mutation(
+        "Vegas: a probe does not hold the limit",
+        VEGAS,
+        "        self._frozen_until = now + seconds * (1 + factor / (1 + factor))\n",
+        "        self._frozen_until = now\n",
+        tests=("tests/unit/congestion/test_vegas.py",),
+    ),
+    Mutation(
+        "Vegas: what waits in the sender's buffer is a queue",
+        VEGAS,
+        "shortest * (1 + factor) / trip.seconds",
+        "shortest / trip.seconds",
+        tests=("tests/unit/congestion/test_vegas.py",),
+    ),
+    Mutation(
+        "a batch is back although some of it is open",
+        TRIPS,
+        "        if out.written is None or out.resolved < out.written:\n",
+        "        if out.written is None:\n",
+        tests=("tests/unit/congestion/test_trips.py",),
     ),
 )

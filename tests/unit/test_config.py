@@ -217,6 +217,12 @@ def test_the_summary_shows_a_routes_cap_and_a_classes_own_threshold_when_there_a
     assert "from 1 to 5000, queue delay 2s, 0 types" in told
 
 
+def test_the_summary_shows_a_route_s_law_when_it_is_not_the_usual_one(files: Files) -> None:
+    text = HEAD.replace("queues: [mail]", "queues: [mail], law: cubic")
+    assert "class_budget by cubic, in flight" in config.describe(files.load(text + ONE_TYPE))
+    assert "class_budget, in flight" in config.describe(files.load(HEAD + ONE_TYPE))
+
+
 @pytest.mark.parametrize(
     ("rule", "shown"),
     [

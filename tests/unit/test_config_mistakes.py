@@ -279,6 +279,19 @@ def test_the_file_is_refused_when_its_anchors_multiply(files: Files) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ("law: cubik", 'law: "cubik" does not exist; did you mean "cubic"? allowed: aimd, cubic, vegas, vegas_capped'),
+        ("law: cubic, policy: static", "law: belongs to `policy: class_budget`; the other policies ask none"),
+    ],
+)
+def test_a_rate_law_is_refused_when_there_is_none_or_nobody_asks_it(files: Files, keys: str, expected: str) -> None:
+    found = files.mistakes(HEAD.replace("queues: [mail]", f"queues: [mail], {keys}") + ONE_TYPE)
+    assert len(found) == 1
+    assert expected in found[0]
+
+
 def test_a_queue_is_a_mistake_when_its_route_names_it_twice(files: Files) -> None:
     text = HEAD.replace("queues: [mail]", "queues: [mail, sms, mail]") + ONE_TYPE
     assert files.mistakes(text) == [

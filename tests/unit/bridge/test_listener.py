@@ -577,3 +577,20 @@ def test_what_was_admitted_in_vain_goes_at_once_when_the_hold_ends() -> None:
         assert world.written[:2] == ["p0", "p15"]
 
     lived(story, policy="per_type")
+
+
+def test_trips_are_from_handing_on_to_the_last_outcome_when_a_law_asks_for_them() -> None:
+    async def story(world: World) -> None:
+        world.statistics.trips.is_heard = True
+        await world.feed(*events(0, 4))
+        await asyncio.sleep(2)
+        assert world.statistics.trips.take() == ()
+        world.lane.finish(Outcome.NACKED)
+        (trip,) = world.statistics.trips.take()
+        assert trip.seconds == pytest.approx(2, abs=0.2)
+        assert (trip.in_flight, trip.is_dropped, trip.cost) == (1, True, 4.0)
+        await asyncio.sleep(5)
+        world.lane.finish()
+        assert not any(trip.is_dropped for trip in world.statistics.trips.take())
+
+    lived(story)

@@ -137,3 +137,22 @@ def test_only_routes_under_class_budget_are_controlled_and_their_verdicts_told()
         assert {verdict.route for verdict in made.verdicts} == {"a", "d"}
 
     lived(story)
+
+
+@pytest.mark.parametrize(("law", "is_heard"), [("aimd", False), ("cubic", False), ("vegas", True)])
+def test_trips_are_noted_on_a_route_whose_law_asks_for_them_only(law: str, *, is_heard: bool) -> None:
+    async def story() -> None:
+        made = Made(r=Route(exchange="x", law=law), other=Route(exchange="x"))
+        assert made.loop.statistics["r"].trips.is_heard is is_heard
+        assert not made.loop.statistics["other"].trips.is_heard
+
+    lived(story)
+
+
+def test_a_route_has_the_rates_of_its_own_law() -> None:
+    async def story() -> None:
+        made = Made(r=Route(exchange="x", queues=("q",), law="cubic"), other=Route(exchange="x", queues=("q",)))
+        laws = {name: made.policies._controlled[name].budget._levels[2]._law for name in ("r", "other")}
+        assert {name: type(law).__name__ for name, law in laws.items()} == {"r": "Cubic", "other": "Aimd"}
+
+    lived(story)
