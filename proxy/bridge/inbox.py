@@ -6,6 +6,7 @@ classes are paused first. A pause takes effect before the pump's next await, so 
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from math import inf
 
 from proxy.bridge.broker import Batch
 from proxy.bridge.flow import PartitionFlow
@@ -56,6 +57,7 @@ class Inbox:
         budget: Budget,
         pause: Callable[[Collection[Partition]], None],
         resume: Callable[[Collection[Partition]], None],
+        mark: Callable[[], float] = lambda: inf,
     ) -> None:
         self.events = 0
         """Events waiting."""
@@ -66,6 +68,8 @@ class Inbox:
         self._budget = budget
         self._pause = pause
         self._resume = resume
+        self._mark = mark
+        """Events at which it is full, if that is less than its bound."""
         self._pressures: set[str] = set()
 
     @property
@@ -158,12 +162,10 @@ class Inbox:
         self.events += events
         self.bytes += size
         limits = self._limits
-        if self.events >= limits.inbox_events or self.bytes >= limits.inbox_bytes:
+        most = min(limits.inbox_events, self._mark())
+        if self.events >= most or self.bytes >= limits.inbox_bytes:
             self.press("inbox", on=True)
-        elif (
-            self.events <= limits.inbox_events * limits.inbox_low
-            and self.bytes <= limits.inbox_bytes * limits.inbox_low
-        ):
+        elif self.events <= most * limits.inbox_low and self.bytes <= limits.inbox_bytes * limits.inbox_low:
             self.press("inbox", on=False)
         if size:
             self._budget.add(size)

@@ -16,7 +16,7 @@ from proxy.bridge.lease import Lease
 from proxy.bridge.letter_slots import HELD, HELD_BYTES, LetterSlots
 from proxy.bridge.observer import Observer
 from proxy.bridge.stake import Stake
-from proxy.bridge.throttle import Throttle
+from proxy.bridge.throttle import Throttle, inbox_mark
 from proxy.congestion.collector import RouteStatistics, Way
 from proxy.model import Event, Outcome, Partition, Reason
 from proxy.settings import EventType, Limits, Route
@@ -64,7 +64,8 @@ class Listener:
         self.event_type = event_type
         self.throttle = throttle
         self.counts = counts
-        self.inbox = Inbox(around.limits, around.budget, around.log.pause, around.log.resume)
+        log = around.log
+        self.inbox = Inbox(around.limits, around.budget, log.pause, log.resume, lambda: inbox_mark(throttle))
         around.budget.join(self.inbox, rank)
         self.is_stopped = False
         """An event could not be delivered and had nowhere to go; nothing more is sent until the next start."""

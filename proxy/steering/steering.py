@@ -33,6 +33,10 @@ class Verdicts(Protocol):
         """Take one of the statistics."""
         ...
 
+    def on_statistics(self, verdict: Verdict) -> None:
+        """Take what the statistics collector has seen of a route that `class_budget` judges."""
+        ...
+
     def on_budget_verdict(self, verdict: BudgetVerdict) -> None:
         """Take one of a class budget."""
         ...
@@ -58,8 +62,8 @@ class Steering:
         self._wall = wall
         self.control = ControlLoop(list(settings.routes), len(settings.classes), settings.detector)
         for name, route in settings.routes.items():
-            if route.policy != "class_budget":
-                self.control.observe(name, verdicts.on_verdict)
+            judges_itself = route.policy == "class_budget"
+            self.control.observe(name, verdicts.on_statistics if judges_itself else verdicts.on_verdict)
         queues = sorted({queue for route in settings.routes.values() for queue in route.queue_names})
         timing = settings.broker.depth_interval, settings.broker.depth_polls
         self.depths = Depths(monitor, queues, *timing, letter_queues(settings))

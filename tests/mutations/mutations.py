@@ -307,8 +307,8 @@ MUTATIONS = (
     Mutation(
         "inbox never pauses",
         INBOX,
-        "        if self.events >= limits.inbox_events or self.bytes >= limits.inbox_bytes:\n",
-        "        if self.events > 10 * limits.inbox_events:\n",
+        "        if self.events >= most or self.bytes >= limits.inbox_bytes:\n",
+        "        if self.events > 10 * most:\n",
     ),
     Mutation(
         "inbox never resumes",
@@ -375,8 +375,8 @@ MUTATIONS = (
     Mutation(
         "no deadline for confirms",
         PATIENCE,
-        "            return self.deadline\n",
-        "            return 1_000 * self.deadline\n",
+        "if is_stalled else self.deadline\n",
+        "if is_stalled else 1_000 * self.deadline\n",
         tests=("tests/unit/publish_lane/test_lane.py",),
     ),
     Mutation(

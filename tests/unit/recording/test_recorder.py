@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -236,6 +237,20 @@ def test_what_waits_is_recorded_by_its_cost_when_events_differ_in_it(
             recorded.recorder.verdicts.on_budget_verdict(budget.judge(reading))
         last = recorded.records[-1]
         assert (last["depth"], last["depth_cost"]) == (10, None if told is None else pytest.approx(told, abs=0.5))
+        await asyncio.sleep(0)
+
+    recorded(story)
+
+
+def test_a_class_budget_s_verdicts_tell_the_publish_latency_that_the_collector_saw_last() -> None:
+    async def story(_: World, recorded: Recorded) -> None:
+        verdicts, budget = recorded.recorder.verdicts, RouteBudget("r", (0.5, 0.2, 0.08), ClassBudget())
+        reading = Reading(at=0.0, confirmed=(0, 0, 0), waited=(False, False, False))
+        verdicts.on_budget_verdict(budget.judge(reading))
+        verdicts.on_statistics(Verdict("r", False, Cause.NONE, Statistics("r", 20, 0, 0.0015)))  # noqa: FBT003 - positional dataclass
+        verdicts.on_budget_verdict(budget.judge(replace(reading, at=5.0)))
+        assert [record["p50_us"] for record in recorded.records] == [None, 1_500]
+        assert verdicts.last == {}
         await asyncio.sleep(0)
 
     recorded(story)
