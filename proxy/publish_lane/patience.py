@@ -33,7 +33,9 @@ LONGEST = 5.0
 """... but no more seconds: a queue that changed its leader has let confirms wait for longer once, and means nothing."""
 
 STALLED = 5.0
-"""Seconds without any confirm after which an older channel is given up, or some times the slowest of late."""
+"""Seconds without any confirm after which an older channel is given up, or some times the slowest of late ..."""
+LONGEST_STALL = 10.0
+"""... up to so many: confirms that are slow, and come, are no stall."""
 
 HALF_FORGOTTEN = 10.0
 """Seconds in which half of the slowest confirm is forgotten, as others come."""
@@ -139,8 +141,8 @@ class Patience:
         """Return for how many seconds the confirm of what was `written` then is awaited."""
         is_spent = now - self._lost_at < self.deadline
         if written - self._opened > YOUNG:
-            is_stalled = self._seen < written and not is_spent
-            return min(self.deadline, max(STALLED, TIMES * self._slowest)) if is_stalled else self.deadline
+            stalled = min(self.deadline, max(STALLED, min(LONGEST_STALL, TIMES * self._slowest)))
+            return stalled if now - max(self._seen, written) > stalled and not is_spent else self.deadline
         if self._is_mute:
             return min(self.deadline, doubled(self.short, max(0, self._in_vain + 1 - QUICK_CHANNELS)))
         return self.deadline if is_spent else self.short

@@ -375,8 +375,8 @@ MUTATIONS = (
     Mutation(
         "no deadline for confirms",
         PATIENCE,
-        "if is_stalled else self.deadline\n",
-        "if is_stalled else 1_000 * self.deadline\n",
+        "and not is_spent else self.deadline\n",
+        "and not is_spent else 1_000 * self.deadline\n",
         tests=("tests/unit/publish_lane/test_lane.py",),
     ),
     Mutation(
@@ -1082,8 +1082,8 @@ MUTATIONS = (
     Mutation(
         "a connection that confirms nothing any more is kept",
         PATIENCE,
-        "is_stalled = self._seen < written and not is_spent",
-        "is_stalled = False",
+        "now - max(self._seen, written) > stalled and not is_spent",
+        "False",
         tests=("tests/unit/publish_lane/test_patience.py",),
     ),
     Mutation(

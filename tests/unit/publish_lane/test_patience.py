@@ -52,8 +52,16 @@ def old(*, confirmed: float) -> Patience:
 
 
 def test_an_old_channel_is_given_up_early_when_it_confirms_nothing_any_more() -> None:
-    assert old(confirmed=99.0).limit(100.0, 104.0) == STALLED
-    assert old(confirmed=100.5).limit(100.0, 104.0) == 30.0
+    patience = old(confirmed=100.1)  # of what was written just before
+    assert patience.limit(100.0, 100.1 + STALLED) == 30.0
+    assert patience.limit(100.0, 100.2 + STALLED) == STALLED
+
+
+def test_an_old_channel_is_kept_for_the_whole_deadline_when_others_are_confirmed() -> None:
+    patience = old(confirmed=100.0)
+    for second in range(30):
+        patience.saw(0.01, 100.0 + second)
+        assert patience.limit(100.0, 101.0 + second) == 30.0
 
 
 def test_an_old_channel_is_given_up_early_once_within_a_deadline() -> None:
@@ -63,12 +71,12 @@ def test_an_old_channel_is_given_up_early_once_within_a_deadline() -> None:
     assert patience.limit(120.0, 131.0) == STALLED
 
 
-def test_an_old_channel_has_five_times_the_slowest_confirm_when_the_broker_is_slow() -> None:
-    patience = old(confirmed=90.0)
-    patience.saw(4.0, 99.0)
-    assert patience.limit(100.0, 104.0) == 20.0
-    patience.saw(9.0, 99.5)
-    assert patience.limit(100.0, 104.0) == 30.0
+@pytest.mark.parametrize(("slowest", "limit"), [(0.5, 5.0), (1.5, 7.5), (9.0, 10.0)])
+def test_an_old_channel_has_longer_but_not_for_ever_when_confirms_were_slow(slowest: float, limit: float) -> None:
+    patience = old(confirmed=99.0)
+    patience.saw(slowest, 99.0)
+    assert patience.limit(100.0, 100.0 + limit) == 30.0
+    assert patience.limit(100.0, 100.1 + limit) == limit
 
 
 def test_a_slow_login_is_forgotten_when_later_ones_are_quick() -> None:
