@@ -39,8 +39,8 @@ def check(
         try:
             laws.find(route.law)
         except RateLawError as error:
-            known = laws.names()
-            near = ";" if route.law in known else nearest(route.law, known)
+            known = [law for law in laws.names() if law != route.law]
+            near = "; repair the package;" if route.law in laws.names() else nearest(route.law, known)
             mistakes.add(
                 _place(root, "routes", name, "law"), f"{quoted(route.law)} {error}{near} allowed: {listing(known)}"
             )

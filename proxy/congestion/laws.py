@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from math import inf
+from typing import Any
 
 from proxy.congestion.aimd import Aimd
 from proxy.congestion.cubic import Cubic
-from proxy.congestion.rate_law import RateLaw
+from proxy.congestion.rate_law import METHODS, RateLaw, is_rate
 from proxy.congestion.vegas import Vegas
 from proxy.errors import RateLawError
 from proxy.settings import ClassBudget
@@ -49,10 +51,24 @@ def find(name: str) -> LawMaker:
         return LAWS[name]
     for entry in entry_points(group=GROUP, name=name):
         try:
-            made = entry.load()
-        except Exception as error:  # a package of somebody else's may raise anything
+            make = entry.load()
+        except (Exception, SystemExit) as error:  # a package of somebody else's may raise anything
             raise RateLawError(f"{entry.value} can't be loaded: {type(error).__name__}: {error}") from error
-        if not callable(made):
-            raise RateLawError(f"{entry.value} makes no law: it is no function")
-        return made  # type: ignore[no-any-return]
+        for start in (ClassBudget().start_rate, inf):
+            _try(entry.value, make, start)
+        return make  # type: ignore[no-any-return]
     raise RateLawError("does not exist")
+
+
+def _try(place: str, make: Any, start: float) -> None:
+    """Make a law to see whether it is one. Raises `RateLawError`."""
+    try:
+        law = make(Beginning(ClassBudget(), start=start, chance=lambda: 0.5))
+    except (Exception, SystemExit) as error:  # likewise
+        raise RateLawError(f"{place} makes no law: {type(error).__name__}: {error}") from error
+    lacking = [name for name in ("unit", "hears_trips", "rate") if not hasattr(law, name)]
+    lacking += [name for name in METHODS if not callable(getattr(law, name, None))]
+    if lacking:
+        raise RateLawError(f"{place} makes no law: what it returns has no {', '.join(lacking)}")
+    if not is_rate(law.rate):
+        raise RateLawError(f"{place} makes no law: its rate is {law.rate!r}")

@@ -11,6 +11,7 @@ from math import inf
 from typing import Protocol
 
 from proxy.congestion.trips import Trip
+from proxy.errors import RateLawError
 
 EMPTY_FOR = 0.4
 """Seconds for which the queues must have been empty each time before a rate is searched anew.
@@ -102,6 +103,15 @@ class RateLaw(Protocol):
         ...
 
 
+METHODS = ("on_hot", "on_calm", "on_used", "on_resume", "on_trips")
+"""What a law is asked."""
+
+
+def is_rate(rate: object) -> bool:
+    """Return whether it is a number from 0, perhaps infinite."""
+    return isinstance(rate, (int, float)) and rate >= 0
+
+
 class LevelRate:
     """The rate of one level: a law's, within what holds for every law. That of the `is_top` level begins infinite."""
 
@@ -147,12 +157,16 @@ class LevelRate:
         if level.is_hot:
             rate = law.rate
             law.on_hot(level)
+            if not is_rate(law.rate):
+                raise RateLawError(f"the law {type(law).__name__} has a rate of {law.rate!r}, which is none")
             return law.rate < rate
         if self._is_top and level.has_allowance and level.sees and level.is_cool:
             law.rate = inf
             return False
         if law.on_calm(level):
             self._grow(level, elapsed)
+        if not is_rate(law.rate):
+            raise RateLawError(f"the law {type(law).__name__} has a rate of {law.rate!r}, which is none")
         return False
 
     def _grow(self, level: Level, elapsed: float) -> None:

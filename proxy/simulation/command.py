@@ -62,7 +62,9 @@ def main(arguments: Sequence[str]) -> int:
         if options.out is not None and find_spec("matplotlib") is None:
             raise SettingsError(["pictures need matplotlib: pip install 'tidegate[reports]', or leave --out away"])
         _make_room(options.json, options.out)
-        return _run(scenario, tuple(dict.fromkeys(options.policy or [DEFAULT_POLICY])), options.json, options.out)
+        policies = tuple(dict.fromkeys(options.policy or [DEFAULT_POLICY]))
+        scenario_file.try_laws(policies)
+        return _run(scenario, policies, options.json, options.out)
     except BrokenPipeError:
         raise  # for whoever called: no mistake of the scenario
     except (SettingsError, OSError) as error:

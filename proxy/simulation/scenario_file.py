@@ -1,7 +1,7 @@
 """Reads a scenario, or says every mistake in it at once; makes the Tidegate settings that it runs with."""
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,7 +12,7 @@ from proxy.config import yaml_file
 from proxy.config.items import Item, Mistakes
 from proxy.config.words import validate
 from proxy.congestion import laws
-from proxy.errors import SettingsError
+from proxy.errors import RateLawError, SettingsError
 from proxy.settings import Policy, Settings
 from proxy.simulation.scenario import Rate, RouteIn, Scenario
 from proxy.simulation.scenario_checks import contradictions
@@ -27,6 +27,19 @@ UNLOADED_SECONDS = 30.0
 def policies() -> tuple[str, ...]:
     """Return what a scenario can be run under: each policy, and each rate law, which means `class_budget` with it."""
     return (*get_args(Policy), *laws.names())
+
+
+def try_laws(names: Iterable[str]) -> None:
+    """Raise `SettingsError` for those of the names that are of rate laws and can't be had."""
+    mistakes = []
+    for name in names:
+        if name in laws.names():
+            try:
+                laws.find(name)
+            except RateLawError as error:
+                mistakes.append(f"--policy {name}: {error}; repair the package, or uninstall it")
+    if mistakes:
+        raise SettingsError(mistakes)
 
 
 def shipped() -> dict[str, Path]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from math import inf, isfinite
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -132,6 +133,26 @@ def constant(begin: Beginning) -> RateLaw:
 NO_FUNCTION = 3
 
 
+def raises(begin: Beginning) -> RateLaw:
+    del begin
+    raise SystemExit(3)
+
+
+class Bare:
+    unit = "nothing"
+
+    def __init__(self, begin: Beginning) -> None:
+        del begin
+
+    def on_calm(self, level: Level) -> bool:
+        del level
+        return True
+
+
+def negative(begin: Beginning) -> RateLaw:
+    return law("aimd", min(-5.0, begin.start))
+
+
 @pytest.fixture
 def brought(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
     def bring(name: str, value: str) -> None:
@@ -153,7 +174,13 @@ def test_a_law_of_an_installed_package_is_found_by_its_entry_point(brought: Call
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [("no_such_package:law", "can't be loaded: ModuleNotFoundError"), (f"{__name__}:NO_FUNCTION", "makes no law")],
+    [
+        ("no_such_package:law", "can't be loaded: ModuleNotFoundError"),
+        (f"{__name__}:NO_FUNCTION", "makes no law: TypeError: 'int' object is not callable"),
+        (f"{__name__}:raises", "makes no law: SystemExit: 3"),
+        (f"{__name__}:Bare", "what it returns has no hears_trips, rate, on_hot, on_used, on_resume, on_trips"),
+        (f"{__name__}:negative", "its rate is -5.0"),
+    ],
 )
 def test_it_is_said_what_is_wrong_when_the_package_is_broken(
     brought: Callable[[str, str], None], value: str, words: str
@@ -167,3 +194,13 @@ def test_no_package_takes_the_place_of_a_law_that_comes_with_tidegate(brought: C
     brought("aimd", f"{__name__}:constant")
     assert laws.names() == tuple(LAWS)
     assert laws.find("aimd") is LAWS["aimd"]
+
+
+@pytest.mark.parametrize("rate", [float("nan"), -5.0, None, "fast"])
+@pytest.mark.parametrize("seen", [CALM, HOT], ids=["calm", "hot"])
+def test_a_law_that_gives_no_rate_is_named_at_once(rate: Any, seen: Level, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = law("aimd", 50.0)
+    for method in ("on_calm", "on_hot"):
+        monkeypatch.setattr(made, method, lambda _: setattr(made, "rate", rate))
+    with pytest.raises(RateLawError, match="the law Aimd has a rate of"):
+        LevelRate(made, is_top=False).on_tick(seen)

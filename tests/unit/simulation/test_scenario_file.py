@@ -1,9 +1,11 @@
 """A scenario is read whole, or every mistake in it is named with its place."""
 
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
+from proxy.congestion import laws
 from proxy.errors import SettingsError
 from proxy.simulation import scenario_file
 from proxy.simulation.command import main
@@ -86,6 +88,20 @@ def test_exit_code_is_2_and_no_traceback_shown_when_a_scenario_is_wrong(
     assert "not valid YAML" in told
     assert "flash-campaign" in told  # those that ship are named
     assert "Traceback" not in told
+
+
+def test_one_line_says_so_when_the_package_of_a_law_is_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def found(*, group: str, name: str = "broken") -> list[EntryPoint]:
+        entry = EntryPoint(name="broken", value="no_such_package:law", group=group)
+        return [entry] if group == laws.GROUP and name == "broken" else []
+
+    monkeypatch.setattr(laws, "entry_points", found)
+    assert main([str(written(tmp_path, GOOD)), "--policy", "broken"]) == 2
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith("--policy broken: no_such_package:law can't be loaded: ModuleNotFoundError")
+    assert told.endswith("repair the package, or uninstall it")
 
 
 def test_a_replica_is_told_its_classes_topics_only_when_replicas_differ(tmp_path: Path) -> None:
