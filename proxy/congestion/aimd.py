@@ -8,12 +8,10 @@ share of the own rate, so that one cut is right whatever the rate was.
 from collections.abc import Sequence
 from math import inf
 
-from proxy.congestion.rate_law import FEEDBACK, PROBE, RESUME_SHARE, Level
+from proxy.congestion.rate_law import DOUBLING, FEEDBACK, PROBE, Level, resumed
 from proxy.congestion.trips import Trip
 from proxy.settings import ClassBudget
 
-DOUBLING = 0.5
-"""Seconds in which slow start doubles the rate."""
 FALLEN = 0.5
 """A cut waits for the last one to show, unless it lands below this share of the rate: the consumers take so much less,
 and every tick counts.
@@ -86,14 +84,12 @@ class Aimd:
 
     def on_resume(self, level: Level, before: float) -> None:
         """See `RateLaw.on_resume`."""
-        if before == inf:
+        good = max(self._good, before)
+        self.rate = resumed(good, level, self._settings.start_rate)
+        if good == inf:
             self._is_recovering = False
-            # What consumers were seen to take fades while they stand still, down to next to nothing.
-            self.rate = max(level.drain, self._settings.start_rate) if level.drain else inf
-            return
-        self._good = max(self._good, before)
-        self._slow_start_end = self._good / 2
-        self.rate = max(min(self._good, self._settings.start_rate), RESUME_SHARE * self._good)
+        else:
+            self._good, self._slow_start_end = good, good / 2
 
     def on_trips(self, now: float, trips: Sequence[Trip]) -> None:
         """Nothing: how long batches take says nothing of slow consumers."""

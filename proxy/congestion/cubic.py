@@ -8,14 +8,12 @@ seconds in which the rate was used, a loss is every sign of congestion, and a ro
 from collections.abc import Sequence
 from math import cbrt, inf
 
-from proxy.congestion.rate_law import FEEDBACK, PROBE, RESUME_SHARE, Level
+from proxy.congestion.rate_law import DOUBLING, FEEDBACK, PROBE, Level, resumed
 from proxy.congestion.trips import Trip
 from proxy.settings import ClassBudget
 
 C = 0.4
 """Events a second, gained per second cubed."""
-DOUBLING = 0.5
-"""Seconds in which slow start doubles the rate, until the first sign of a queue (RFC 9438, 4.10)."""
 
 
 class Cubic:
@@ -34,7 +32,6 @@ class Cubic:
         self._settings = settings.cubic
         self._most = 0.0
         """Wmax: where the curve is flat; 0: it was never cut, and slow start goes on."""
-        self._cut_to = 0.0
         self._used = 0.0
         """Seconds since the last cut in which the rate was used."""
         self._pending = 0.0
@@ -53,7 +50,7 @@ class Cubic:
         rate = level.drain if self.rate == inf else self.rate
         # Fast convergence: who is cut below the last flat part leaves room for others.
         self._most = rate * (2 - share) / 2 if rate < self._most else rate
-        self.rate = self._cut_to = self._drawn = max(rate * (1 - share), PROBE)
+        self.rate = self._drawn = max(rate * (1 - share), PROBE)
         self._used = self._pending = 0.0
         self._cut_at = level.now
 
@@ -80,10 +77,7 @@ class Cubic:
 
     def on_resume(self, level: Level, before: float) -> None:
         """See `RateLaw.on_resume`."""
-        if before == inf:
-            self.rate = max(level.drain, self._start_rate) if level.drain else inf
-        else:
-            self.rate = max(min(before, self._start_rate), RESUME_SHARE * before)
+        self.rate = resumed(before, level, self._start_rate)
 
     def on_trips(self, now: float, trips: Sequence[Trip]) -> None:
         """Nothing: how long batches take says nothing of slow consumers."""

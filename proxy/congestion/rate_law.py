@@ -24,6 +24,8 @@ FEEDBACK = 0.1
 """Seconds until a change of the rate shows in the depth: a round trip of the control loop."""
 PROBE = 1.0
 """Events a second that a cut, and a depth that is lost, leave: so a route that sees nothing does not stand for ever."""
+DOUBLING = 0.5
+"""Seconds in which slow start doubles a rate, until the first sign of a queue (RFC 9438, 4.10)."""
 RESUME_SHARE = 0.25
 """Share of the last good rate to start with after a stop."""
 LONGEST_TICK = 1.0
@@ -107,6 +109,17 @@ METHODS = ("on_hot", "on_calm", "on_used", "on_resume", "on_trips")
 """What a law is asked."""
 
 
+def resumed(good: float, level: Level, start_rate: float) -> float:
+    """Return the rate to begin with after a stop, when `good` was the last good one.
+
+    Where there was no limit it is what is seen to be taken, and never less than `start_rate`: what consumers were seen
+    to take fades while they stand still, down to next to nothing.
+    """
+    if good == inf:
+        return max(level.drain, start_rate) if level.drain else inf
+    return max(min(good, start_rate), RESUME_SHARE * good)
+
+
 def is_rate(rate: object) -> bool:
     """Return whether it is a number from 0, perhaps infinite."""
     return isinstance(rate, (int, float)) and rate >= 0
@@ -124,8 +137,8 @@ class LevelRate:
 
     @property
     def rate(self) -> float:
-        """Events of cost 1 a second; infinite: no limit yet."""
-        return 0.0 if self._before is not None else self._law.rate
+        """Events of cost 1 a second; infinite: no limit yet. Raises `RateLawError` if the law's is none."""
+        return 0.0 if self._before is not None else self._found
 
     @property
     def hears_trips(self) -> bool:
@@ -143,7 +156,7 @@ class LevelRate:
         self._last = level.now
         law = self._law
         if level.must_stop:
-            self._before = law.rate if self._before is None else self._before
+            self._before = self._found if self._before is None else self._before
             return False
         if self._before is not None:
             before, self._before = self._before, None
@@ -151,45 +164,48 @@ class LevelRate:
                 law.rate = inf
             else:
                 law.on_resume(level, before)
-        if law.rate == inf and not level.is_hot:
+        if self._found == inf and not level.is_hot:
             return False
-        _lower(law, max(level.held, PROBE))
+        self._lower(max(level.held, PROBE))
         if level.is_hot:
-            rate = law.rate
+            rate = self._found
             law.on_hot(level)
-            if not is_rate(law.rate):
-                raise RateLawError(f"the law {type(law).__name__} has a rate of {law.rate!r}, which is none")
-            return law.rate < rate
+            return self._found < rate
         if self._is_top and level.has_allowance and level.sees and level.is_cool:
             law.rate = inf
             return False
         if law.on_calm(level):
             self._grow(level, elapsed)
-        if not is_rate(law.rate):
-            raise RateLawError(f"the law {type(law).__name__} has a rate of {law.rate!r}, which is none")
         return False
 
     def _grow(self, level: Level, elapsed: float) -> None:
         law = self._law
         if level.sees and level.is_cool:
-            _raise(law, level.own)  # the classes above may send without asking: so much does no harm
+            self._raise(level.own)  # the classes above may send without asking: so much does no harm
         if not (level.is_used and level.sees):
             return
-        before = law.rate
+        before = self._found
         if level.empty_for is not None and level.empty_for >= EMPTY_FOR:
             # At most twofold from one look at the depth to the next, however far apart they are.
-            law.rate *= 2 ** min(1.0, level.empty_since_last / SEARCH_DOUBLING)
+            law.rate = before * 2 ** min(1.0, level.empty_since_last / SEARCH_DOUBLING)
         else:
             law.on_used(level, elapsed)
-        _lower(law, max(before, level.bound))
+        self._lower(max(before, level.bound))
 
+    @property
+    def _found(self) -> float:
+        rate = self._law.rate
+        if not is_rate(rate):
+            raise RateLawError(f"the law {type(self._law).__name__} has a rate of {rate!r}, which is none")
+        return rate
 
-# A rate is only set where that changes it: a law may have reasons of its own for what it answers just now.
+    # A rate is only set where that changes it: a law may have reasons of its own for what it answers just now, and
+    # would take its own answer for somebody else's wish.
 
+    def _lower(self, most: float) -> None:
+        if most < self._found:
+            self._law.rate = most
 
-def _lower(law: RateLaw, most: float) -> None:
-    law.rate = min(law.rate, most)
-
-
-def _raise(law: RateLaw, least: float) -> None:
-    law.rate = max(law.rate, least)
+    def _raise(self, least: float) -> None:
+        if least > self._found:
+            self._law.rate = least

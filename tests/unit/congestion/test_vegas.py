@@ -1,12 +1,13 @@
 """Vegas for batches: every step of the published law, and the proofs that came with it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import ceil, inf
 from random import Random
 
 import pytest
 
-from proxy.congestion.rate_law import Level
+from proxy.congestion.rate_law import Level, LevelRate
 from proxy.congestion.trips import Trip
 from proxy.congestion.vegas import MOST, START, Vegas, VegasLimit
 from proxy.settings import ClassBudget
@@ -229,3 +230,14 @@ def test_what_the_limit_holds_back_does_not_grow_unseen() -> None:
         law.on_used(Level(now=tick * 0.05, target=300.0, drain=300.0, is_used=True), 0.05)
     law.on_trips(50.0, [Trip(0.001, 20, cost=5.0)] * 200)
     assert law.rate == 500
+
+
+def test_the_rate_of_the_queues_is_back_at_once_when_trips_were_long_for_a_moment() -> None:
+    law = vegas()
+    level = LevelRate(law, is_top=False)
+    calm = Level(now=0.0, target=300.0, drain=300.0)
+    level.on_tick(calm)
+    for now, seconds in ((1.0, 10.0), (2.0, 0.001)):
+        level.on_trips(now, [Trip(seconds, 20, cost=5.0)] * 200)
+        level.on_tick(replace(calm, now=now))
+    assert level.rate == 500
