@@ -1087,6 +1087,13 @@ MUTATIONS = (
         tests=("tests/unit/publish_lane/test_patience.py",),
     ),
     Mutation(
+        "patience runs while the process itself stands still",
+        LANE,
+        "is not LaneState.OPEN or is_late:",
+        "is not LaneState.OPEN:",
+        tests=(IN_LANE,),
+    ),
+    Mutation(
         "a silent host is tried again in its turn",
         HOST_TURN,
         "while self._silent_until.get(host, now) > now:",
@@ -1096,8 +1103,8 @@ MUTATIONS = (
     Mutation(
         "a law's rate stands while the route must stop",
         RATE_LAW,
-        "        return 0.0 if self._before is not None else self._law.rate\n",
-        "        return self._law.rate\n",
+        "        return 0.0 if self._before is not None else self._found\n",
+        "        return self._found\n",
         tests=("tests/unit/congestion/test_laws.py",),
     ),
     Mutation(

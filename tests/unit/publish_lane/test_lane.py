@@ -409,6 +409,21 @@ async def test_patience_begins_anew_when_the_broker_unblocks() -> None:
 
 
 @in_virtual_time
+async def test_a_connection_is_kept_when_the_process_itself_stood_still_and_has_not_read_the_confirms_yet() -> None:
+    stage = Stage()
+    async with stage.running():
+        loop: Any = asyncio.get_running_loop()
+        for _ in range(2):  # on a young channel, and on an old one
+            stage.publish(3)
+            await asyncio.sleep(1)
+            loop._pass(60.0)
+            loop.call_later(0.01, stage.wire.ack, 3 * (1 + stage.recorder.count(Outcome.CONFIRMED) // 3))
+            await asyncio.sleep(15)
+        assert len(stage.connector.wires) == 1
+        assert stage.recorder.count(Outcome.CONFIRMED) == 6
+
+
+@in_virtual_time
 async def test_the_connection_is_given_up_when_a_piece_does_not_leave() -> None:
     stage = Stage()
     async with stage.running():
