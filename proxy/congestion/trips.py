@@ -61,7 +61,7 @@ class Trips:
 
     def settle(self, batches: Iterable[Handed], now: float) -> None:
         """Know that the lane is through with them."""
-        for batch in batches:
+        for batch in batches if self._out else ():
             out = self._out.get(batch)
             if out is not None:
                 out.written = batch.done
