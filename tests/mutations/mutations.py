@@ -1100,9 +1100,23 @@ MUTATIONS = (
     Mutation(
         "a silent host is tried again in its turn",
         HOST_TURN,
-        "while self._silent_until.get(host, now) > now:",
-        "while False:",
+        "if not self._doubted.has(self._hosts[place], now)), order[0])",
+        "if True), order[0])",
         tests=("tests/unit/rabbitmq/test_hosts.py",),
+    ),
+    Mutation(
+        "the monitor stays with a node that confirms nothing",
+        MONITOR,
+        " or self._hosts.is_better_elsewhere(login.host, now):",
+        ":",
+        tests=("tests/unit/rabbitmq/test_monitor.py",),
+    ),
+    Mutation(
+        "a host is in doubt although it confirms",
+        LANE,
+        "            self._connector.trust(wire.host)\n",
+        "            pass\n",
+        tests=(IN_LANE,),
     ),
     Mutation(
         "a law's rate stands while the route must stop",
