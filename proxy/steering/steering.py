@@ -20,6 +20,7 @@ from proxy.steering.insights import Insights
 from proxy.steering.letter_queues import letter_queues
 from proxy.steering.other_replicas import Lead, OtherReplicas
 from proxy.steering.policies import Policies
+from proxy.steering.route_control import Judging
 from proxy.steering.wanted import Observer, WantedConsumers
 
 
@@ -57,6 +58,7 @@ class Steering:
         verdicts: Verdicts,
         on_wanted: Observer,
         wall: Callable[[], float],
+        judging: Judging,
     ) -> None:
         self._settings = settings
         self._wall = wall
@@ -73,7 +75,7 @@ class Steering:
         )
         self._others = OtherReplicas(log, self._lead)
         self.policies = Policies(
-            settings, self.control, lanes, self._others.rate, observers=[verdicts.on_budget_verdict]
+            settings, self.control, lanes, self._others.rate, observers=[verdicts.on_budget_verdict], judging=judging
         )
         apart = {name: route for name, route in settings.routes.items() if route.scales_apart}
         backlogs = Backlogs(log, topics, lambda topic: config.event_type_for(settings, topic), apart)
