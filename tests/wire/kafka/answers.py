@@ -141,6 +141,7 @@ class Answers:
     async def _fetch(self, request: Request, _: str) -> dict[str, Any]:
         body, loop, cluster = request.body, asyncio.get_running_loop(), self._cluster
         end = loop.time() + body["wait_ms"] / 1000
+        cluster.named += sum(len(topic["partitions"]) for topic in body["topics"])
         if cluster.mischief.plays(Trick.PART, Api.FETCH, self.node):
             self._sessions.lose(cluster.chance)
         session = self._sessions.of(body) if cluster.keeps_sessions else Session.alone(body)
