@@ -1136,11 +1136,8 @@ MUTATIONS = (
         SESSIONS,
         "            self._id, self._epoch = given, self._epoch % _LAST + 1\n",
         "            self._id = given\n",
-        tests=(
-            "tests/unit/test_kafka_log.py::"
-            "test_an_event_is_read_at_once_and_fetches_name_nothing_else_when_hundreds_of_topics_were_silent",
-        ),
-    ),  # fmt: skip
+        tests=(f"{IN_KAFKA_LOG}::test_an_event_is_read_at_once_when_hundreds_of_topics_were_silent",),
+    ),
     Mutation(
         "a law's rate stands while the route must stop",
         RATE_LAW,
