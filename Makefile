@@ -90,9 +90,10 @@ software: setup
 demo: setup ## order confirmations, brand alerts and a campaign through real brokers, control off and on (5 minutes)
 	@$(BIN)/python -m load.demo
 
+# Interrupted, it goes on where it was. `python -m load.control --json FILE` runs a dozen scenarios on real brokers (an hour).
 .PHONY: control
-control: setup ## control off, the seed's loop and class_budget in a dozen scenarios on real brokers, with curves (an hour)
-	@$(BIN)/python -m load.control --json out/control.json
+control: setup ## every policy and law: ten minutes on real brokers, every scenario simulated, a page that says which to choose (an hour)
+	@$(BIN)/python -m load.compare
 
 .PHONY: faults
 faults: setup ## every real fault once: brokers, network, rights, replicas; nothing may be lost (6 minutes)

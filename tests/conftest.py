@@ -27,6 +27,11 @@ ORDER = {
 }
 """From the quick to the slow; reports and containers come last, so that Spark doesn't compete with what is timed."""
 
+COVERED = {"unit", "contract", "integration"}
+"""Folders whose tests coverage watches: it makes Python three times as slow, and histories and scenarios go where these
+went before, a thousand times.
+"""
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test that meets brokers the last RabbitMQ named, which users run; all of them where they could differ."""
@@ -63,6 +68,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         call = getattr(item, "callspec", None)
         folder = item.path.relative_to(CHECKOUT / "tests").parts[0]
+        if folder not in COVERED:
+            item.add_marker("no_cover")
         if call and "stack" in call.params:
             item.add_marker(pytest.mark.xdist_group(f"stack-{call.params['stack']}"))
         elif folder in {"reports", "container", "integration"}:

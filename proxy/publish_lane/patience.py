@@ -115,6 +115,8 @@ class Patience:
     """When the channel was opened."""
     _is_mute: bool = True
     """Whether it has confirmed nothing yet."""
+    _is_proof_due: bool = False
+    """Whether the first confirm has not come yet, or has not been told of."""
     _in_vain: int = 0
     """Mute channels given up, one after another."""
     _lost_at: float = -inf
@@ -128,7 +130,7 @@ class Patience:
     def open(self, now: float) -> None:
         """Take note that another channel is in use."""
         self._opened = now
-        self._is_mute = True
+        self._is_mute = self._is_proof_due = True
 
     def saw(self, seconds: float, now: float) -> None:
         """Take note of a confirm; what was slow in an outage is no measure long after it."""
@@ -136,6 +138,12 @@ class Patience:
         self._seen = now
         self._is_mute = False
         self._in_vain = 0
+
+    def take_proof(self) -> bool:
+        """Return whether the channel in use confirms, once."""
+        is_new = self._is_proof_due and not self._is_mute
+        self._is_proof_due = self._is_proof_due and not is_new
+        return is_new
 
     def limit(self, written: float, now: float) -> float:
         """Return for how many seconds the confirm of what was `written` then is awaited."""

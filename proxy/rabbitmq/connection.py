@@ -23,7 +23,6 @@ from pamqp.heartbeat import Heartbeat
 
 from proxy.errors import BrokerError
 from proxy.publish_lane.wire import Sent, WireEvents
-from proxy.rabbitmq.host_turn import HostTurn
 from proxy.rabbitmq.login import Login, Logins
 from proxy.rabbitmq.words import cause, speaking
 
@@ -82,11 +81,9 @@ class ConfirmChannel(aiormq.Channel):
 class RabbitWire:
     """See `proxy.publish_lane.wire.Wire`."""
 
-    def __init__(self, login: Login, events: WireEvents, pass_over: Callable[[str], None]) -> None:
-        """Use a login; `pass_over` is told of its host if that is silent when the wire is closed."""
+    def __init__(self, login: Login, events: WireEvents) -> None:
         self._login = login
         self._events = events
-        self._pass_over = pass_over
         self._underlay = login.underlay
         self._queue = self._underlay.write_queue
         self._number = 0
@@ -168,8 +165,6 @@ class RabbitWire:
 
     async def close(self, *, gracefully: bool) -> None:
         """Close the connection; bounded, idempotent."""
-        if not (self._is_closed or gracefully) and 0 < self.heartbeat < self._loop.time() - self.heard:
-            self._pass_over(self.host)
         self._is_closed = True
         await self._login.close(gracefully=gracefully)
 
@@ -202,8 +197,8 @@ class RabbitConnector:
 
     def __init__(self, logins: Logins, name: str, prepare: Callable[[Login], Awaitable[None]] | None = None) -> None:
         self._logins = logins
-        self.home, hosts = logins.hosts()
-        self._hosts = HostTurn(hosts)
+        self._hosts = logins.hosts()
+        self.home = self._hosts.home
         self._name = name
         self._prepare = prepare
 
@@ -213,7 +208,7 @@ class RabbitConnector:
         try:
             login = await self._logins.log_in(host, self._name)
         except asyncio.CancelledError:
-            self._pass_over(host)  # the lane waits for it no longer
+            self.doubt(host)  # the lane waits for it no longer
             raise
         try:
             if self._prepare is not None:
@@ -221,7 +216,12 @@ class RabbitConnector:
         except BaseException:
             await login.close(gracefully=False)
             raise
-        return RabbitWire(login, events, self._pass_over)
+        return RabbitWire(login, events)
 
-    def _pass_over(self, host: str) -> None:
-        self._hosts.pass_over(host, asyncio.get_running_loop().time())
+    def doubt(self, host: str) -> None:
+        """See `Connector`."""
+        self._logins.doubted.add(host, asyncio.get_running_loop().time())
+
+    def trust(self, host: str) -> None:
+        """See `Connector`."""
+        self._logins.doubted.remove(host)

@@ -266,3 +266,9 @@ class _ModelConnector:
     async def connect(self, events: WireEvents, host: str | None = None) -> ModelWire:
         del host
         return await self.broker.accept(events)
+
+    def doubt(self, host: str) -> None:
+        """Do nothing: there is no other host."""
+
+    def trust(self, host: str) -> None:
+        """Do nothing."""

@@ -182,6 +182,8 @@ class WatchedConnector:
         self._connector = connector
         self._lane = lane
         self._witness = witness
+        self.doubt = connector.doubt
+        self.trust = connector.trust
 
     async def connect(self, events: WireEvents, host: str | None = None) -> Wire:
         """See `Connector`."""

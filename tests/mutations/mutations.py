@@ -1099,8 +1099,8 @@ MUTATIONS = (
     Mutation(
         "a silent host is tried again in its turn",
         HOST_TURN,
-        "while self._silent_until.get(host, now) > now:",
-        "while False:",
+        "if not self._doubted.has(self._hosts[place], now)), order[0])",
+        "if True), order[0])",
         tests=("tests/unit/rabbitmq/test_hosts.py",),
     ),
     Mutation(
@@ -1137,6 +1137,20 @@ MUTATIONS = (
         "            self._id, self._epoch = given, self._epoch % _LAST + 1\n",
         "            self._id = given\n",
         tests=(f"{IN_KAFKA_LOG}::test_an_event_is_read_at_once_when_hundreds_of_topics_were_silent",),
+    ),
+    Mutation(
+        "the monitor stays with a node that confirms nothing",
+        MONITOR,
+        " or self._hosts.is_better_elsewhere(login.host, now):",
+        ":",
+        tests=("tests/unit/rabbitmq/test_monitor.py",),
+    ),
+    Mutation(
+        "a host is in doubt although it confirms",
+        LANE,
+        "            self._connector.trust(wire.host)\n",
+        "            pass\n",
+        tests=(IN_LANE,),
     ),
     Mutation(
         "a law's rate stands while the route must stop",

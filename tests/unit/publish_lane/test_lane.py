@@ -90,6 +90,14 @@ class ScriptedConnector:
         self.fates = list(fates)
         self.wires: list[ScriptedWire] = []
         self.attempts: list[float] = []
+        self.doubted: list[str] = []
+        self.trusted: list[str] = []
+
+    def doubt(self, host: str) -> None:
+        self.doubted.append(host)
+
+    def trust(self, host: str) -> None:
+        self.trusted.append(host)
 
     async def connect(self, events: WireEvents, host: str | None = None) -> ScriptedWire:
         host = host or f"h:{1 + len(self.attempts) % 2}"
@@ -758,6 +766,27 @@ async def test_a_connection_is_given_up_when_nothing_at_all_came_for_a_heartbeat
             stage.wire.blocked = blocked
             stage.wire.silent_since = asyncio.get_running_loop().time()
             assert 5.9 < await lost_after(stage) < 6.3
+
+
+@in_virtual_time
+async def test_a_host_is_in_doubt_when_it_kept_the_lane_waiting_and_trusted_with_its_first_confirm() -> None:
+    stage = Stage()
+    connector = stage.connector
+    async with stage.running():
+        stage.publish(1)
+        await lost_after(stage)
+        assert (connector.doubted, connector.trusted) == ([connector.wires[0].host], [])
+        await asyncio.sleep(0.5)
+        for tag in (1, 2):
+            stage.publish(1)
+            await asyncio.sleep(0.1)
+            stage.wire.ack(tag)
+            await asyncio.sleep(0.1)
+        assert connector.trusted == [stage.wire.host]
+        await asyncio.sleep(11)
+        stage.wire.silent_since = asyncio.get_running_loop().time()
+        await lost_after(stage)
+        assert connector.doubted == [wire.host for wire in connector.wires[:2]]
 
 
 def test_silence_does_not_count_while_the_process_itself_stood_still() -> None:
