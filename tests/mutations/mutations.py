@@ -56,6 +56,7 @@ PATIENCE = "proxy/publish_lane/patience.py"
 SLICES = "proxy/kafka_log/slices.py"
 SESSIONS = "proxy/kafka_log/fetch_sessions.py"
 FETCH_PLAN = "proxy/kafka_log/fetch_plan.py"
+ROUTE_CONTROL = "proxy/steering/route_control.py"
 ANSWER = "proxy/kafka_log/answer.py"
 UNPACKING = "proxy/kafka_log/unpacking.py"
 NETWORK = "proxy/kafka_log/network.py"
@@ -1102,6 +1103,13 @@ MUTATIONS = (
         "if not self._doubted.has(self._hosts[place], now)), order[0])",
         "if True), order[0])",
         tests=("tests/unit/rabbitmq/test_hosts.py",),
+    ),
+    Mutation(
+        "every replica gives the lowest class all of its share",
+        ROUTE_CONTROL,
+        "verdict.trickle * self.lowest_part()",
+        "verdict.trickle",
+        tests=("tests/unit/steering/test_route_control.py",),
     ),
     Mutation(
         "a fetch session goes on although an answer never came",
