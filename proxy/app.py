@@ -24,6 +24,7 @@ from proxy.bridge.stake import Stake
 from proxy.operations.status import Status
 from proxy.recording.recorder import Recorder
 from proxy.settings import EventType, Settings
+from proxy.steering.route_control import Judging, by_budget
 from proxy.steering.steering import Steering
 
 _say = structlog.get_logger("tidegate")
@@ -48,6 +49,7 @@ class App:
         instance: str | None = None,
         insights: QueueInsights | None = None,
         observer: Observer = UNOBSERVED,
+        judging: Judging = by_budget,
     ) -> None:
         self._settings = settings
         self._log = log
@@ -90,6 +92,7 @@ class App:
             verdicts=self.recorder.verdicts,
             on_wanted=self.recorder.on_wanted,
             wall=wall,
+            judging=judging,
         )
         self._pump = Pump(log, self.assignment)
         self._committer = Committer(log, self.assignment, lease, stake, limits.commit_interval, account)

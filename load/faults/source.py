@@ -23,8 +23,8 @@ KEPT_AGO = 60.0
 """Seconds for which the instants of Kafka's answers are remembered."""
 QUIET_SECONDS = 20.0
 STUCK_SECONDS = 10.0
-"""A producer that Kafka has taken nothing from for so long is replaced: once aiokafka has given up a batch it goes on
-with the next number, and Kafka refuses all that follow.
+"""A producer that Kafka has taken nothing from for so long is replaced; at once where one of its partitions is stuck,
+which the others hide.
 """
 REQUEST_SECONDS = 40.0
 """After which a producer asks another node; aiokafka's default."""
@@ -104,7 +104,7 @@ class Source:
             count -= await self._send(stream, partition, count)
 
     def _is_stuck(self, stream: int) -> bool:
-        return time.monotonic() - self._taken_at[stream] > STUCK_SECONDS
+        return self._senders[stream].is_stuck or time.monotonic() - self._taken_at[stream] > STUCK_SECONDS
 
     async def _renew(self, stream: int) -> None:
         """Take another producer for a stream whose own is stuck, once that has ended; if Kafka lets one in."""

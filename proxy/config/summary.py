@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from proxy.config.items import listing, printable
+from proxy.congestion import laws
 from proxy.settings import EventType, Route, Settings, TypePattern
 from proxy.settings.parts import duration_text, size_text
 from proxy.settings.route import DEFAULT_LAW
@@ -62,6 +63,10 @@ def describe(settings: Settings) -> str:
 def warnings(settings: Settings) -> list[str]:
     """Return what is allowed and yet perhaps not meant, one sentence each."""
     found = [*_of_routes(settings), *_of_classes(settings), *_of_patterns(settings)]
+    found += [
+        f"law {name}: {place} of an installed package is never used: Tidegate's own has that name; rename it"
+        for name, place in laws.shadowed().items()
+    ]
     stopping = [_name(stream) for stream in _streams(settings) if stream.dead_letter is None]
     if stopping:
         which = listing(stopping, _NAMED)

@@ -45,6 +45,11 @@ def names() -> tuple[str, ...]:
     return (*LAWS, *sorted(brought - LAWS.keys()))
 
 
+def shadowed() -> Mapping[str, str]:
+    """Return the laws of packages that are never used, for Tidegate has one of the name: where each is, by name."""
+    return {entry.name: entry.value for entry in entry_points(group=GROUP) if entry.name in LAWS}
+
+
 def find(name: str) -> LawMaker:
     """Return what makes a law of the name. Raises `RateLawError` if there is none, or its package is broken."""
     if name in LAWS:

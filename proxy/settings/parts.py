@@ -129,9 +129,10 @@ Whole = Annotated[int, BeforeValidator(_no_bool)]
 """A whole number without a unit."""
 Count = Annotated[Whole, Field(ge=1)]
 """A whole number of at least 1."""
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 Name = Annotated[
     str,
-    Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"),
+    Field(pattern=NAME_PATTERN),
     Allowed("1 to 128 of the characters A-Z a-z 0-9 . _ -, a letter or digit first"),
 ]
 """What a route or class may be called."""

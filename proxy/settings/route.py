@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from proxy.settings.parts import (
+    NAME_PATTERN,
     Allowed,
     Bytes,
     Count,
@@ -34,6 +35,7 @@ Strategy = Literal["min", "max", "tagged", "sum"]
 """Which of several queues a route is judged by: the slowest, the quickest, the slowest with a tag, or all of them taken
 together as one."""
 DEFAULT_LAW = "aimd"
+LAW_FORM = "the name of a rate law: aimd (the default), cubic, vegas, vegas_capped, or one of an installed package"
 MOST_PRIORITY = 255
 """AMQP counts priorities in one byte."""
 PRIORITY_FORM = f"class, none, or a whole number, 0 to {MOST_PRIORITY}, for each class that has one: {{P1: 9, P2: 4}}"
@@ -170,7 +172,7 @@ class Route(Part):
     untether: bool = False
     """Let a queue that is long stuck rest, instead of ruling for ever; with `min` and `tagged`."""
     policy: Policy = "class_budget"
-    law: Name = DEFAULT_LAW
+    law: Annotated[str, Field(pattern=NAME_PATTERN), Allowed(LAW_FORM)] = DEFAULT_LAW
     """`class_budget`: what finds the rates; one that comes with Tidegate, or that an installed package brings."""
     cap: Cap | None = None
     """A hard limit beside the policy; None: none."""

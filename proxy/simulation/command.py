@@ -18,6 +18,7 @@ from proxy.errors import SettingsError
 from proxy.settings import Route
 from proxy.simulation import scenario_file
 from proxy.simulation.figures import MEANINGS, Figures, Judged
+from proxy.simulation.rivals import RIVALS
 from proxy.simulation.scenario import Scenario
 from proxy.simulation.scenario_checks import figure_names
 from proxy.simulation.scenario_run import simulate
@@ -35,6 +36,8 @@ examples:
                                                with control off beside it, and the curves of both as a picture
   tidegate simulate saw --policy {DEFAULT_POLICY} --policy cubic --policy vegas
                                                one rate law beside the other
+  tidegate simulate saw --policy {DEFAULT_POLICY} --policy cinnamon --policy dagor
+                                               beside the rules of Uber's and WeChat's load shedders
   tidegate simulate mine.yaml --json mine.json a scenario of your own, every figure into a file
 The bridge is the production code; log, broker and consumers are a model, and time is virtual.
 Start a scenario of your own from one that ships: proxy/simulation/scenarios/*.yaml of the installed package.
@@ -220,9 +223,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--policy",
         action="append",
-        choices=scenario_file.policies(),
-        help=f"congestion control, or a rate law of {DEFAULT_POLICY}; may be given several times to compare "
-        f"(default: {DEFAULT_POLICY})",
+        choices=scenario_file.simulated_policies(),
+        help=f"congestion control, a rate law of {DEFAULT_POLICY}, or a load shedder that only the simulator knows "
+        f"({', '.join(RIVALS)}); may be given several times to compare (default: {DEFAULT_POLICY})",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure there")
     parser.add_argument("--out", type=Path, metavar="DIR", help="draw the curves there (needs tidegate[reports])")

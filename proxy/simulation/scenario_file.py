@@ -14,6 +14,7 @@ from proxy.config.words import validate
 from proxy.congestion import laws
 from proxy.errors import RateLawError, SettingsError
 from proxy.settings import Policy, Settings
+from proxy.simulation.rivals import RIVALS, STANDS_FOR
 from proxy.simulation.scenario import Rate, RouteIn, Scenario
 from proxy.simulation.scenario_checks import contradictions
 
@@ -25,8 +26,13 @@ UNLOADED_SECONDS = 30.0
 
 
 def policies() -> tuple[str, ...]:
-    """Return what a scenario can be run under: each policy, and each rate law, which means `class_budget` with it."""
+    """Return what Tidegate can be run under: each policy, and each rate law, which means `class_budget` with it."""
     return (*get_args(Policy), *laws.names())
+
+
+def simulated_policies() -> tuple[str, ...]:
+    """Return what a scenario can be simulated under: the same, and the rivals that only the simulator knows."""
+    return (*policies(), *(name for name in RIVALS if name not in policies()))
 
 
 def try_laws(names: Iterable[str]) -> None:
@@ -72,7 +78,7 @@ def settings(scenario: Scenario, policy: str, replica: int = 0, *, reads: tuple[
     """
     classes = scenario.replicas[replica] if reads is None else reads
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
-        yaml.safe_dump(document(scenario, policy, classes), file)
+        yaml.safe_dump(document(scenario, STANDS_FOR if policy in RIVALS else policy, classes), file)
         file.flush()
         try:
             return config.load(Path(file.name), {})

@@ -10,7 +10,7 @@ from typing import Any
 
 from proxy.app import App
 from proxy.model import Partition
-from proxy.simulation import scenario_file, virtual_time
+from proxy.simulation import rivals, scenario_file, virtual_time
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.memory_log import MemoryLog
 from proxy.simulation.model_broker import ModelBroker
@@ -130,6 +130,7 @@ class _Run:
             wall=lambda: EPOCH - SETTLE + loop.time(),
             instance=name,
             insights=self._broker.insights(),
+            judging=rivals.judging(self._scenario, self._policy),
         )
         self.trace.reads[number] = reads
         self._replicas.append(_Replica(app, log, tasks.create_task(app.run(), name=name)))

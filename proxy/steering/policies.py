@@ -21,7 +21,7 @@ from proxy.steering.gate import Gate
 from proxy.steering.insights import Insights
 from proxy.steering.other_replicas import Others
 from proxy.steering.queue_news import QueueNews
-from proxy.steering.route_control import ControlledRoute, Observer, RouteControl
+from proxy.steering.route_control import ControlledRoute, Judging, Observer, RouteControl, by_budget
 from proxy.steering.route_news import RouteNews
 
 _GOLDEN = 0.6180339887
@@ -39,10 +39,12 @@ class Policies:
         lowest_part: Callable[[str], float],
         *,
         observers: Sequence[Observer],
+        judging: Judging = by_budget,
     ) -> None:
         self._lowest_part = lowest_part
         self._settings = settings
         self._loop = loop
+        self._judging = judging
         self._paced = 0
         routes = settings.routes.items()
         self._caps = {name: self._cap_gate(route.cap) for name, route in routes if route.cap is not None}
@@ -126,10 +128,11 @@ class Policies:
         )
         now = asyncio.get_running_loop().time()
         dearest = tuple(max(costs) for costs in self._costs[name])
+        budget = RouteBudget(
+            name, settings.queue_delays, settings.class_budget, rules, dearest[0], law=self._law(name, route)
+        )
         return ControlledRoute(
-            budget=RouteBudget(
-                name, settings.queue_delays, settings.class_budget, rules, dearest[0], law=self._law(name, route)
-            ),
+            budget=self._judging(name, budget),
             gate=Gate(Divider(tiers=classes, pools=classes, now=now)),
             lane=lane,
             statistics=self._loop.statistics[name],

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Protocol
 
 from proxy.bridge.broker import Lane, LaneState
 from proxy.congestion.class_budget import BudgetVerdict, RouteBudget
@@ -26,11 +27,43 @@ EARLY = 0.02
 Observer = Callable[[BudgetVerdict], None]
 
 
+class Judge(Protocol):
+    """What a route under `class_budget` is judged by: its `RouteBudget`, unless somebody puts another in its place."""
+
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether the queues are told apart."""
+        ...
+
+    @property
+    def hears_trips(self) -> bool:
+        """Whether it is of use to know how long batches are on their way."""
+        ...
+
+    @property
+    def rates(self) -> Sequence[float]:
+        """Cost a second by level; infinite: no limit."""
+        ...
+
+    def judge(self, reading: Reading) -> BudgetVerdict:
+        """Return the verdict on what was just seen."""
+        ...
+
+
+Judging = Callable[[str, RouteBudget], Judge]
+"""What judges a route of a name, given its budget."""
+
+
+def by_budget(_: str, budget: RouteBudget) -> Judge:
+    """Judge every route by its budget."""
+    return budget
+
+
 @dataclass(slots=True, kw_only=True)
 class ControlledRoute:
     """One route: what is read, what judges it, what is set."""
 
-    budget: RouteBudget
+    budget: Judge
     gate: Gate
     lane: Lane
     statistics: RouteStatistics

@@ -22,6 +22,7 @@ from proxy.steering.letter_queues import letter_queues
 from proxy.steering.lowest_part import LowestPart
 from proxy.steering.other_replicas import Lead, OtherReplicas
 from proxy.steering.policies import Policies
+from proxy.steering.route_control import Judging
 from proxy.steering.wanted import Observer, WantedConsumers
 
 
@@ -63,6 +64,7 @@ class Steering:
         verdicts: Verdicts,
         on_wanted: Observer,
         wall: Callable[[], float],
+        judging: Judging,
     ) -> None:
         self._settings = settings
         self._wall = wall
@@ -80,7 +82,13 @@ class Steering:
         lowest = LowestPart(self._route_of_lowest)
         self._others = OtherReplicas(log, self._lead, done, lowest)
         self.policies = Policies(
-            settings, self.control, lanes, self._others.rate, lowest.of, observers=[verdicts.on_budget_verdict]
+            settings,
+            self.control,
+            lanes,
+            self._others.rate,
+            lowest.of,
+            observers=[verdicts.on_budget_verdict],
+            judging=judging,
         )
         apart = {name: route for name, route in settings.routes.items() if route.scales_apart}
         backlogs = Backlogs(log, topics, lambda topic: config.event_type_for(settings, topic), apart)

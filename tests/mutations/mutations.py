@@ -83,6 +83,10 @@ AIMD = "proxy/congestion/aimd.py"
 CUBIC = "proxy/congestion/cubic.py"
 VEGAS = "proxy/congestion/vegas.py"
 TRIPS = "proxy/congestion/trips.py"
+COHORTS = "proxy/simulation/cohorts.py"
+SHEDDING = "proxy/simulation/shedding.py"
+DAGOR = "proxy/simulation/dagor.py"
+CINNAMON = "proxy/simulation/cinnamon.py"
 DRAIN_RATE = "proxy/congestion/drain_rate.py"
 DEPTHS = "proxy/steering/depths.py"
 ROTA = "proxy/steering/rota.py"
@@ -1208,5 +1212,41 @@ MUTATIONS = (
         "        if out.written is None or out.resolved < out.written:\n",
         "        if out.written is None:\n",
         tests=("tests/unit/congestion/test_trips.py",),
+    ),
+    Mutation(
+        "rivals: whoever is above the last class that passes is held to what asked before",
+        COHORTS,
+        "    found = [inf if rank < last or (rank == last and is_free) else 0.0 for rank in range(len(asked))]\n",
+        "    found = [asked[rank] / (seconds or 1) if rank < last else inf if is_free and rank == last else 0.0 "
+        "for rank in range(len(asked))]\n",
+        tests=("tests/properties/test_cohorts.py",),
+    ),
+    Mutation(
+        "rivals: a stop is left to the rule",
+        SHEDDING,
+        "        must_stop = verdict.cause in STOPS\n",
+        "        must_stop = False\n",
+        tests=("tests/unit/simulation/test_rivals.py",),
+    ),
+    Mutation(
+        "DAGOR: rises by a share of the admitted, as before the errata",
+        DAGOR,
+        "admitted + BETA * asked",
+        "admitted + BETA * admitted",
+        tests=("tests/unit/simulation/test_dagor.py",),
+    ),
+    Mutation(
+        "Cinnamon: slots are free although requests wait",
+        CINNAMON,
+        "window.could if window.waiting else min(",
+        "min(",
+        tests=("tests/unit/simulation/test_cinnamon.py",),
+    ),
+    Mutation(
+        "Cinnamon: an idle minute is saved up",
+        CINNAMON,
+        "max(before + error, 0.0) - before",
+        "error",
+        tests=("tests/unit/simulation/test_cinnamon.py",),
     ),
 )

@@ -14,6 +14,7 @@ import pytest
 from proxy.simulation import scenario_file
 from proxy.simulation.command import main
 from proxy.simulation.figures import Figures
+from proxy.simulation.rivals import RIVALS
 from proxy.simulation.scenario import Scenario
 from proxy.simulation.scenario_run import simulate
 
@@ -87,6 +88,17 @@ def test_figures_fail_when_tidegate_is_not_told_what_events_cost(name: str, miss
         scenario, simulate(scenario.model_copy(update={"settings": {"event_types": untold}}), "class_budget")
     )
     assert {one.figure for one in scenario.expect if not figures.judge(one, unloaded).holds} == missed
+
+
+@pytest.mark.parametrize("rival", RIVALS)
+def test_what_is_rejected_waits_in_the_log_and_important_events_pass_when_a_rival_runs_it(rival: str) -> None:
+    scenario = loaded("flash-campaign").model_copy(update={"seconds": 30.0})
+    figures = Figures(scenario, simulate(scenario, rival))
+    found = {name: figures.value(name) or 0.0 for name in ("lost", "duplicates", "P1.goodput", "nack_ratio", "use")}
+    assert (found["lost"], found["duplicates"]) == (0, 0)
+    assert found["P1.goodput"] > 0.85, "with control off, 0.83"
+    assert found["nack_ratio"] < 0.4, "with control off, 0.78"
+    assert found["use"] > 0.9
 
 
 def test_summary_and_exit_code_tell_when_an_expectation_is_missed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,12 +1,14 @@
 """What a settings file means: inheritance, event types, and what `tidegate check` prints of them."""
 
 import json
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from proxy import config
+from proxy.congestion import laws
 from proxy.settings import Secret, Settings
 from tests.support.settings_files import HEAD, ONE_TYPE, Files
 
@@ -184,6 +186,17 @@ def test_nothing_is_said_of_thresholds_and_shared_queues_when_no_route_has_a_bud
     text += "classes: {P1: {queue_delay: 10ms}, P2: , P3: }\nevent_types: {a: {}, b: {route: pushes}}\n"
     assert config.warnings(files.load(text)) == []
     assert "queue delay" not in config.describe(files.load(text))
+
+
+def test_a_package_s_law_is_warned_of_when_tidegate_s_own_has_its_name(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brought = [EntryPoint(name=name, value=f"my_laws:{name}", group=laws.GROUP) for name in ("aimd", "halving")]
+    monkeypatch.setattr(laws, "entry_points", lambda **_: brought)
+    told = [line for line in config.warnings(files.load(HEAD + ONE_TYPE)) if "law" in line]
+    assert told == [
+        "law aimd: my_laws:aimd of an installed package is never used: Tidegate's own has that name; rename it"
+    ]
 
 
 def test_nothing_is_warned_of_when_all_is_well(files: Files) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from proxy.config.items import SHOWN
+from proxy.congestion.laws import LAWS
 from tests.support.settings_files import HEAD, HEAD_LINES, ONE_TYPE, Files
 
 
@@ -283,6 +284,13 @@ def test_the_file_is_refused_when_its_anchors_multiply(files: Files) -> None:
     ("keys", "expected"),
     [
         ("law: cubik", 'law: "cubik" does not exist; did you mean "cubic"? allowed: aimd, cubic, vegas, vegas_capped'),
+        ("law: AIMD", 'law: "AIMD" does not exist; did you mean "aimd"? allowed: aimd, cubic, vegas, vegas_capped'),
+        ("law: Vegas_Caped", 'law: "Vegas_Caped" does not exist; did you mean "vegas_capped"? allowed: aimd, cubic'),
+        (
+            "law: null",
+            f"law: is null; allowed: the name of a rate law: {', '.join(LAWS)}".replace(",", " (the default),", 1),
+        ),
+        ("law: 12", "law: is a number (quote a text); allowed: the name of a rate law: aimd (the default), cubic"),
         ("law: cubic, policy: static", "law: belongs to `policy: class_budget`; the other policies ask none"),
     ],
 )
