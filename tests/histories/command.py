@@ -202,7 +202,8 @@ def _show(plan: Plan, result: Result, only: str = "") -> None:
     for name, route in settings.routes.items():
         types = ", ".join(f"{one.name} ({one.priority})" for one in settings.event_types.values() if one.route == name)
         _say(
-            f"  route {name} of {types or 'nothing'}: {route.policy}, cap {route.cap}, window {route.in_flight_events}"
+            f"  route {name} of {types or 'nothing'}: {route.policy} ({route.law}), cap {route.cap}, "
+            f"window {route.in_flight_events}"
         )
     for fault in plan.faults:
         _say(f"  fault {fault}")

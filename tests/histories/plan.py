@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+from proxy.congestion.laws import LAWS as KNOWN_LAWS
 from proxy.settings import (
     BrokerSettings,
     Cap,
@@ -37,6 +38,7 @@ POISON = "poison"
 """A header over which the broker closes the channel, but not that of a dead letter."""
 MAX_AGE = 3.0
 POLICIES = ("static", "per_type", "class_budget")
+LAWS = tuple(KNOWN_LAWS)
 CAPS = (None, None, Cap(events=60), Cap(bytes=1_500, strict=True))
 WINDOWS = (1, 8, 20, 60)
 WINDOW_BYTES = (150, 1_000_000)
@@ -145,7 +147,7 @@ def draw(seed: int) -> Plan:
     partitions = chance.choice((1, 2, 2, 3))
     return Plan(
         seed=seed,
-        settings=draw_settings(chance),
+        settings=steered(draw_settings(chance), Random(f"steered {seed}")),
         partitions=partitions,
         events=chance.randint(15, 80) // partitions,
         odd=chance.choice((0.0, 0.0, 0.02, 0.1)),
@@ -181,6 +183,15 @@ def draw_fault(chance: Random, kinds: Sequence[str]) -> Fault:
     if drawn.kind == "recreate" and drawn.who % 2:
         return replace(drawn, kind=REFILL)
     return drawn
+
+
+def steered(settings: Settings, chance: Random) -> Settings:
+    """Return settings with a rate law for each route that asks one, from a chance of its own."""
+    routes = {
+        name: route.model_copy(update={"law": chance.choice(LAWS) if route.policy == "class_budget" else route.law})
+        for name, route in settings.routes.items()
+    }
+    return settings.model_copy(update={"routes": routes})
 
 
 def draw_settings(chance: Random) -> Settings:

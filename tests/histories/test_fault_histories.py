@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.histories.history import live
-from tests.histories.plan import KINDS, draw
+from tests.histories.plan import KINDS, LAWS, draw
 from tests.histories.shrink import smallest
 from tests.support.process_group import process_group
 
@@ -57,6 +57,7 @@ def test_every_order_policy_and_cap_occurs_when_plans_are_drawn() -> None:
     settings = [draw(seed).settings for seed in range(100)]
     routes = [settings_of.routes["r"] for settings_of in settings]
     assert {route.policy for route in routes} == {"static", "per_type", "class_budget"}
+    assert {route.law for route in routes if route.policy == "class_budget"} == set(LAWS)
     assert {route.cap is not None and route.cap.strict for route in routes} == {True, False}
     assert {kind.order.value for one in settings for kind in one.event_types.values()} == {
         "partition",

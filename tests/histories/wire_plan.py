@@ -23,6 +23,7 @@ from tests.histories.plan import (
     Wire,
     draw_fault,
     draw_settings,
+    steered,
 )
 
 BROKERS = (
@@ -96,7 +97,7 @@ def draw(seed: int) -> Plan:
     partitions = chance.choice((1, 2, 2))
     return Plan(
         seed=seed,
-        settings=_settings(_routed(draw_settings(chance), chance), chance, wire),
+        settings=steered(_settings(_routed(draw_settings(chance), chance), chance, wire), Random(f"steered {seed}")),
         partitions=partitions,
         events=chance.randint(*chance.choices(_EVENTS, (24, 1))[0]) // partitions,
         odd=chance.choice((0.0, 0.02, 0.1)),
