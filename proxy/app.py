@@ -88,6 +88,7 @@ class App:
             monitor,
             insights,
             topics=lambda: self.assignment.listeners,
+            done=lambda: {flow.partition: flow.watermark.resolved for flow in self.assignment.flows()},
             verdicts=self.recorder.verdicts,
             on_wanted=self.recorder.on_wanted,
             wall=wall,

@@ -53,9 +53,16 @@ def _about(content: Mapping[str, Any]) -> str:
     runs = [run for one in content["simulated"].values() for run in one["runs"].values()]
     codes = sorted({run["code"] for run in runs})
     hours = sum(run["took"] for run in runs) / 3600
+    named = tables.policies(content["simulated"])
+    gaps = [
+        f"{scenario} under {', '.join(absent)}"
+        for scenario, one in sorted(content["simulated"].items())
+        if (absent := [policy for policy in named if policy not in one["runs"]])
+    ]
+    missing = f" Not run: {'; '.join(gaps)}." if gaps else ""
     return (
         f"{len(content['simulated'])} scenarios, {len(runs)} runs, {hours:.1f} hours of one core;"
-        f" Tidegate {', '.join(codes)}."
+        f" Tidegate {', '.join(codes)}.{missing}"
     )
 
 

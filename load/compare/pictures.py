@@ -67,7 +67,7 @@ def of_family(content: Mapping[str, Any], name: str) -> bytes:
         wait.set_title("P1 from event to consumer, P99")
         use.set_title("use of what the consumers could take")
         use.set_xlim(_LEAST_USE - 0.02, 1.04)
-        use.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.0f} %"))
+        use.xaxis.set_major_formatter(FuncFormatter(_share))
         handles, labels = wait.get_legend_handles_labels()
         figure.legend(
             handles[::-1], labels[::-1], loc="outside upper center", ncols=len(labels), frameon=False, handletextpad=0.1
@@ -139,6 +139,10 @@ def _times(axis: Any) -> None:
     axis.set_major_locator(FixedLocator(_TIMES))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda at, _: f"{1000 * at:.0f} ms" if at < 1 else f"{at:.0f} s"))
+
+
+def _share(value: float, _place: int) -> str:
+    return f"{100 * value:.0f} %" if value > _LEAST_USE else "less"
 
 
 def _svg(figure: Figure, description: str) -> bytes:

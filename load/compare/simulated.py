@@ -37,8 +37,8 @@ class Job(NamedTuple):
 
 
 def compared() -> tuple[str, ...]:
-    """Return policies and laws, without the policy that is the same as its default law."""
-    return tuple(policy for policy in scenario_file.policies() if policy != DEFAULT_POLICY)
+    """Return policies, laws and the simulator's rivals, without the policy that is the same as its default law."""
+    return tuple(policy for policy in scenario_file.simulated_policies() if policy != DEFAULT_POLICY)
 
 
 def missing(book: Book, scenarios: Iterable[str], policies: Sequence[str]) -> Iterator[Job]:

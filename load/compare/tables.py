@@ -15,8 +15,10 @@ Found = Mapping[str, Mapping[str, Any]]
 
 DEFAULT = "aimd"
 """The law that the others are measured by."""
-WAIT, USED = 1.1, 0.01
-"""A P99 that is a tenth longer, or a share that is one point smaller, is called worse; less is chance."""
+WAIT, LEAST_WAIT, USED = 1.1, 0.005, 0.01
+"""A P99 that is a tenth longer and 5 ms, or a share that is one point smaller, is called worse; less is chance."""
+STARVED = 0.95
+"""Share of what was due of P1 below which its P99, of what was consumed, says too little."""
 
 
 def policies(found: Found) -> list[str]:
@@ -43,14 +45,14 @@ def versus(found: Found) -> list[str]:
         pairs = [(one["runs"][DEFAULT], one["runs"][policy]) for one in found.values() if _both(one, policy)]
         if policy == DEFAULT or not pairs:
             continue
-        waits = [other["p1_p99"] / own["p1_p99"] for own, other in pairs if own["p1_p99"] and other["p1_p99"]]
+        waits = [(own["p1_p99"], other["p1_p99"]) for own, other in pairs if own["p1_p99"] and other["p1_p99"]]
         uses = [other["use"] - own["use"] for own, other in pairs if own["use"] and other["use"]]
         rows.append(
             [
                 f"`{policy}`",
-                str(sum(ratio < 1 / WAIT for ratio in waits)),
-                str(sum(ratio > WAIT for ratio in waits)),
-                f"{median(waits):.2f}" if waits else "-",
+                str(sum(_is_longer(own, other) for own, other in waits)),
+                str(sum(_is_longer(other, own) for own, other in waits)),
+                f"{median(other / own for own, other in waits):.2f}" if waits else "-",
                 str(sum(more > USED for more in uses)),
                 str(sum(more < -USED for more in uses)),
                 f"{sum(_same(own, other) for own, other in pairs)} of {len(pairs)}",
@@ -87,6 +89,8 @@ def cell(run: Run | None) -> str:
     if run is None or "refused" in run:
         return "-"
     words = f"{worded('consumed', run['p1_p99'])}, {worded('use', run['use'])}"
+    if run["p1_goodput"] is not None and run["p1_goodput"] < STARVED:
+        words += f", P1 gets {100 * run['p1_goodput']:.0f} %"
     if run["lost"]:
         words += f", **{run['lost']} LOST**"
     return words + (f", **{len(run['missed'])} of {run['expected']} missed**" if run["missed"] else "")
@@ -161,11 +165,14 @@ def _is_better(own: Run, other: Run) -> bool:
     """Tell whether P1 or the use gains, and neither they, nor P1's goodput, nor an expectation loses."""
     if None in {own["p1_p99"], other["p1_p99"], own["use"], other["use"]}:
         return False
-    quicker = own["p1_p99"] / other["p1_p99"]
     busier = other["use"] - own["use"]
     keeps = (other["p1_goodput"] or 0) >= (own["p1_goodput"] or 0) - USED and len(other["missed"]) <= len(own["missed"])
-    gains = quicker > WAIT or busier > USED
-    return bool(keeps and gains and quicker >= 1 / WAIT and busier >= -USED)
+    gains = _is_longer(own["p1_p99"], other["p1_p99"]) or busier > USED
+    return bool(keeps and gains and not _is_longer(other["p1_p99"], own["p1_p99"]) and busier >= -USED)
+
+
+def _is_longer(wait: float, than: float) -> bool:
+    return wait > WAIT * than and wait - than > LEAST_WAIT
 
 
 def _link(family: Family) -> str:

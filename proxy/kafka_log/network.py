@@ -70,7 +70,7 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         seconds = self._request_timeout_ms / 1000
         self.bounds = Bounds(seconds)
         self.nodes = Nodes(self._loop.time)
-        self.on_fetched: Callable[[Any, Any], None] = lambda _node, _response: None
+        self.on_fetched: Callable[[Any, Any, Any], None] = lambda _node, _request, _response: None
         """Told of every answer to a fetch."""
         self._attempts: dict[tuple[object, ConnectionGroup], asyncio.Task[Any]] = {}
         self._stretch: dict[object, int] = {}
@@ -108,7 +108,7 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
             raise
         if isinstance(request, FetchRequest):
             self._stretch.pop(node_id, None)
-            self.on_fetched(node_id, response)
+            self.on_fetched(node_id, request, response)
         self.nodes.answered(node_id, self.host(node_id), kind)
         if muted := getattr(response, "throttle_time_ms", 0):
             self.nodes.throttles(node_id, self.host(node_id), muted / 1000)

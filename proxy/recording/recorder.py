@@ -5,6 +5,7 @@ The records are those of docs/metric-log.md; every count is of the interval, so 
 
 import asyncio
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any
 
 from proxy import records
@@ -27,6 +28,8 @@ DepthOf = Callable[[str], QueueState | None]
 """What is known of a queue now; None if nothing is."""
 LAG_WAIT = 0.5
 """Seconds the log may take to tell its ends; then the lag of this interval is unknown."""
+LAG_PAUSE = 1.0
+"""Seconds between two questions for the ends, however often there are records: each is about every partition."""
 
 
 class Recorder:
@@ -121,9 +124,12 @@ class Recorder:
         intervals = self._settings.metric_log
         clock = asyncio.get_running_loop().time
         self._recorded_at = self._types_recorded_at = clock()
+        lags: Mapping[Partition, int] | None = None
+        asked_at = -inf
         while True:
             await asyncio.sleep(max(0.0, self._recorded_at + intervals.route_interval - clock()))
-            lags = await self._ask_lags(log, assignment)
+            if clock() >= asked_at + LAG_PAUSE:
+                asked_at, lags = clock(), await self._ask_lags(log, assignment)
             self._record_routes_and_classes(assignment, lanes, depth_of, lags)
             if clock() - self._types_recorded_at >= intervals.type_interval:
                 self._record_types(assignment, lags)

@@ -7,7 +7,7 @@ from itertools import chain
 from proxy.congestion.buckets import quantile
 from proxy.simulation.scenario import Expectation, Happening, Scenario
 from proxy.simulation.scenario_checks import OF_QUEUE
-from proxy.simulation.trace import BIN, QueueSample, Times, Trace
+from proxy.simulation.trace import BIN, Counts, QueueSample, Times, Trace
 
 MEANINGS = {
     "X.consumed_p50, _p99, _max": "seconds from an event's due instant to the begin of a consumer's work on it",
@@ -26,6 +26,8 @@ MEANINGS = {
     "cuts": "verdicts `congested`",
     "told.CAUSE": "verdicts with that cause",
     "balance": "events confirmed by the slowest replica for each of the quickest, of those that read the same",
+    "group_requests": "questions of all replicas to Kafka about what the group has committed, a second",
+    "group_bytes": "bytes of the answers, a second, as Kafka writes them",
     "scalings": "changes of the number of consumers by autoscale; `scalings.QUEUE` of one queue",
     "consumers_most": "consumers that autoscale had at most; `consumers_most.QUEUE` in one queue",
     "X.late_until": "second of the run at which an event was last begun later than 5 s after it was due; 0 if none was",
@@ -112,6 +114,9 @@ class Figures:
                 return sum(told.congested is True and since <= told.at <= until for told in trace.told)
             case "balance":
                 return self._balance(since, until)
+            case "group_requests" | "group_bytes":
+                counts: Counts = getattr(trace, figure)
+                return counts.between(since, until) / (until - since)
             case _:
                 return self._publications(figure, since, until)
 

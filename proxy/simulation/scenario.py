@@ -241,7 +241,7 @@ class Scenario(Part):
     replicas: Annotated[
         tuple[tuple[Name, ...], ...],
         BeforeValidator(_replicas),
-        Field(min_length=1, max_length=16),
+        Field(min_length=1, max_length=64),
         Allowed(READS_FORM),
     ] = ((),)
     """The classes that each replica reads from the start; () reads all."""

@@ -28,6 +28,8 @@ OF_ALL = (
     "duplicates",
     "cuts",
     "balance",
+    "group_requests",
+    "group_bytes",
     "scalings",
     "consumers_most",
 )

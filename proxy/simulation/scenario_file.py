@@ -64,8 +64,8 @@ def load(path: Path) -> Scenario:
     if mistakes.listed() or scenario is None:
         raise SettingsError(mistakes.listed())
     try:
-        for number in range(len(scenario.replicas)):
-            settings(scenario, "static", number)
+        for reads in dict.fromkeys(scenario.replicas):
+            settings(scenario, "static", reads=reads)
     except SettingsError as error:
         raise SettingsError([f"{path}: settings: {line}" for line in error.mistakes]) from error
     return scenario

@@ -36,10 +36,12 @@ class Policies:
         loop: ControlLoop,
         lanes: Mapping[str, Lane],
         others: Callable[[str, str | None], Others | None],
+        lowest_part: Callable[[str], float],
         *,
         observers: Sequence[Observer],
         judging: Judging = by_budget,
     ) -> None:
+        self._lowest_part = lowest_part
         self._settings = settings
         self._loop = loop
         self._judging = judging
@@ -136,6 +138,7 @@ class Policies:
             statistics=self._loop.statistics[name],
             queues=route.queue_names,
             others=lambda queue: others(name, queue),
+            lowest_part=lambda: self._lowest_part(name),
             dearest=dearest,
             observers=[*observers, QueueNews().on_verdict, RouteNews().on_verdict],
         )

@@ -72,6 +72,8 @@ class ControlledRoute:
     """What other replicas confirm on this route, or into one of its queues; None: not known."""
     dearest: Sequence[float]
     """What the dearest event of each class costs, the most important class first."""
+    lowest_part: Callable[[], float] = lambda: 1.0
+    """What part of the lowest class's share is this replica's."""
     observers: Sequence[Observer] = ()
 
     def __post_init__(self) -> None:
@@ -85,7 +87,7 @@ class ControlledRoute:
         for level, tiers in enumerate(verdict.counts):
             self.gate.set_counts(level, tiers)
         self._set_rates(verdict.rates, verdict.allowance)
-        self.gate.set_trickle(verdict.trickle, max(1.0, self.gate.refill(len(verdict.rates) - 1)))
+        self.gate.set_trickle(verdict.trickle * self.lowest_part(), max(1.0, self.gate.refill(len(verdict.rates) - 1)))
         for observer in self.observers:
             observer(verdict)
 

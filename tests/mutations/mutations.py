@@ -54,6 +54,9 @@ SHARE = "proxy/positions/share.py"
 QUARANTINE = "proxy/publish_lane/quarantine.py"
 PATIENCE = "proxy/publish_lane/patience.py"
 SLICES = "proxy/kafka_log/slices.py"
+SESSIONS = "proxy/kafka_log/fetch_sessions.py"
+FETCH_PLAN = "proxy/kafka_log/fetch_plan.py"
+ROUTE_CONTROL = "proxy/steering/route_control.py"
 ANSWER = "proxy/kafka_log/answer.py"
 UNPACKING = "proxy/kafka_log/unpacking.py"
 NETWORK = "proxy/kafka_log/network.py"
@@ -92,6 +95,7 @@ UNSHARED = "proxy/kafka_log/unshared.py"
 INQUIRY = "proxy/kafka_log/inquiry.py"
 
 IN_SLICES = "tests/unit/test_kafka_slices.py"
+IN_SESSIONS = "tests/unit/test_kafka_fetch_sessions.py"
 IN_BATCHES = "tests/properties/test_kafka_batches.py"
 IN_NETWORK = "tests/unit/test_kafka_network.py"
 IN_ANSWERS = "tests/unit/test_kafka_answers.py"
@@ -1103,6 +1107,48 @@ MUTATIONS = (
         "if not self._doubted.has(self._hosts[place], now)), order[0])",
         "if True), order[0])",
         tests=("tests/unit/rabbitmq/test_hosts.py",),
+    ),
+    Mutation(
+        "every replica gives the lowest class all of its share",
+        ROUTE_CONTROL,
+        "verdict.trickle * self.lowest_part()",
+        "verdict.trickle",
+        tests=("tests/unit/steering/test_route_control.py",),
+    ),
+    Mutation(
+        "a fetch session goes on although an answer never came",
+        SESSIONS,
+        "        if self._asked is not None:\n            self._epoch = _FIRST",
+        "        if self._asked is None:\n            self._epoch = self._epoch",
+        tests=(IN_SESSIONS,),
+    ),
+    Mutation(
+        "what is no longer wanted is not forgotten by the node",
+        SESSIONS,
+        "                    forgotten.append(at)\n",
+        "                    pass\n",
+        tests=(IN_SESSIONS,),
+    ),
+    Mutation(
+        "where a partition was read on is not told",
+        SESSIONS,
+        "                elif offset is not None and offset != told:\n",
+        "                elif offset is not None and told is None:\n",
+        tests=(IN_SESSIONS,),
+    ),
+    Mutation(
+        "a partition stays with the node that led it",
+        FETCH_PLAN,
+        "            if node is not None and (place is None or place.node != node):\n",
+        "            if node is not None and place is None:\n",
+        tests=(IN_SESSIONS,),
+    ),
+    Mutation(
+        "every fetch begins a session",
+        SESSIONS,
+        "            self._id, self._epoch = given, self._epoch % _LAST + 1\n",
+        "            self._id = given\n",
+        tests=(f"{IN_KAFKA_LOG}::test_an_event_is_read_at_once_when_hundreds_of_topics_were_silent",),
     ),
     Mutation(
         "the monitor stays with a node that confirms nothing",

@@ -31,6 +31,8 @@ QUICK = (
     "cost-p1-swings",
 )
 """Each runs in a second or two."""
+LARGE = ("types-thousand", "types-ten-thousand", "routes-twenty", "replicas-16", "replicas-50")
+"""Each runs for a minute or more."""
 
 
 @cache
@@ -52,7 +54,10 @@ def test_scenario_can_be_read_and_is_called_like_its_file_when_it_ships(name: st
     assert loaded(name).name == name
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize(
+    "name",
+    [*QUICK, *(pytest.param(name, marks=[pytest.mark.long, pytest.mark.timeout(1_800)]) for name in LARGE)],
+)
 def test_every_expectation_holds_when_the_default_policy_runs_it(name: str) -> None:
     missed = [figure for figure, holds in judged(name, "class_budget").items() if not holds]
     assert missed == []

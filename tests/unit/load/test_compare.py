@@ -1,5 +1,7 @@
 """The comparison of policies: what counts of a run, what is gone on with, and a page that says what its JSON says."""
 
+import json
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -7,12 +9,13 @@ from typing import Any
 import pytest
 
 from load.compare import page, pictures, simulated, tables
-from load.compare.__main__ import main
-from load.compare.book import Book, digest
-from load.compare.families import REST, by_family, family_of
+from load.compare.__main__ import SHOWN, main
+from load.compare.book import Book, digest, dumped
+from load.compare.families import FAMILIES, REST, by_family, family_of
 from load.compare.outcome import outcome
 from load.compare.real import curve, overload
 from load.compare.simulated import Job
+from load.control.results import worded
 from proxy.simulation import scenario_file
 from proxy.simulation.figures import Figures
 from proxy.simulation.scenario import Autoscale, Expectation, Queue, RouteIn, Scenario, Stream
@@ -198,7 +201,8 @@ def test_a_law_is_better_only_when_nothing_is_paid_for_it() -> None:
     better = content(aimd=run(0.2), cubic=run(0.1), vegas=run(0.1, use=0.9), static=run(0.1, p1_goodput=0.5))
     lines = tables.better(better["simulated"])[2:]
     assert [line.split(" | ")[1] for line in lines] == ["`cubic`"]
-    assert tables.better(content(aimd=run(0.2), cubic=run(0.19))["simulated"])[2:] == []
+    for own, other in ((0.2, 0.19), (0.008, 0.004)):
+        assert tables.better(content(aimd=run(own), cubic=run(other))["simulated"])[2:] == []
 
 
 def test_policies_share_a_column_when_their_figures_are_the_same() -> None:
@@ -233,3 +237,56 @@ def test_a_place_that_nobody_knows_is_refused_when_the_template_names_it() -> No
 def test_a_figure_stands_where_the_words_name_it() -> None:
     words = "{{p1_p99 saw aimd}}, {{use saw aimd}}, {{use saw nobody}}, {{real use saw aimd}}"
     assert page.page(content(aimd=run(0.123, 0.987)), words) == "123 ms, 98.7 %, -, -"
+
+
+def test_what_was_not_run_is_said_when_the_others_were() -> None:
+    some = content(aimd=run(), cubic=run())
+    some["simulated"]["sine"] = {"runs": {"aimd": run()}}
+    assert page.page(some, "{{about}}").endswith("Tidegate abc. Not run: sine under cubic.")
+    del some["simulated"]["sine"]
+    assert page.page(some, "{{about}}").endswith("Tidegate abc.")
+
+
+# -- the page in the repository
+
+
+def test_the_page_says_what_its_figures_say() -> None:
+    book = json.loads((DOCS / "comparison.json").read_text(encoding="utf-8"))
+    template = page.TEMPLATE.read_text(encoding="utf-8")
+    assert (DOCS / "comparison.md").read_text(encoding="utf-8") == page.page(book, template), (
+        "make it anew: python -m load.compare --only page --out docs"
+    )
+    assert (DOCS / "comparison.json").read_text(encoding="utf-8") == dumped(book)
+
+
+def test_the_pictures_show_what_the_figures_say() -> None:
+    book = json.loads((DOCS / "comparison.json").read_text(encoding="utf-8"))
+    shown = {f"compare-{family}": family for family in page.pictures(book)}
+    shown |= {f"p1-{theme}": SHOWN for theme in ("light", "dark")}
+    there = {path.stem for path in (DOCS / "pictures").glob("*.svg")}
+    assert there == set(shown)
+    for name, of in shown.items():
+        assert pictures.digest(book, of) in (DOCS / "pictures" / f"{name}.svg").read_text(encoding="utf-8"), name
+
+
+def test_no_place_of_the_page_is_empty_and_every_family_with_runs_has_its_chapter() -> None:
+    book = json.loads((DOCS / "comparison.json").read_text(encoding="utf-8"))
+    template = page.TEMPLATE.read_text(encoding="utf-8")
+    for place in re.findall(r"\{\{(?:real )?\w+ [\w-]+ \w+\}\}", template):
+        assert page.page(book, place) != "-", place
+    chapters = re.findall(r"^## (.+)\n(?:(?!## ).*\n)*?\{\{family (\w+)\}\}", template, re.MULTILINE)
+    titles = {one.name: one.title for one in (*FAMILIES, REST)}
+    assert all(titles[family] == title for title, family in chapters)
+    assert set(page.pictures(book)) <= {family for _, family in chapters}
+
+
+def test_the_readme_tells_the_figures_of_its_picture() -> None:
+    book = json.loads((DOCS / "comparison.json").read_text(encoding="utf-8"))
+    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    figures = [page.page(book, f"{{{{real p1_p99 {SHOWN} {policy}}}}}") for policy in ("static", "per_type", "aimd")]
+    figures.append(worded("consumed", book["real"][SHOWN]["unloaded_p1_p99"]))
+    told = (
+        r"P99: (.+?) with control off, (.+?) under the seed's loop.*?, ([\d.,]+ m?s) under `class_budget`"
+        r".*?it is (.+?) without any campaign"
+    )
+    assert re.findall(told, readme) == [tuple(figures)]

@@ -74,7 +74,7 @@ class Trick(StrEnum):
     REFUSED = "refused"
     """The same, of a request that is not carried out."""
     PART = "part"
-    """Less than a whole answer: batches that break off, brokers and topics that are not told of."""
+    """Less than a whole answer: batches that break off, brokers and topics not told of, fetch sessions forgotten."""
     LATE = "late"
     """An answer `seconds` late; what follows on the connection waits for it."""
     THROTTLE = "throttle"
