@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from proxy.settings.parts import Count, Number, Part, Seconds, ShortText, Whole
+from proxy.settings.parts import Count, Number, Part, Seconds, ShortText, Switch, Whole
 
 
 class PriorityClass(Part):
@@ -47,7 +47,7 @@ class CubicSettings(Part):
 
     cut: Annotated[Number, Field(ge=0.01, le=0.9)] = 0.2
     """Share of its rate that a level gives up at a sign of congestion: 0.2 as in Aeron, 0.3 as in RFC 9438."""
-    tcp: bool = False
+    tcp: Switch = False
     """Below the last cut's rate, send no less than a flow of TCP Reno's would."""
 
 

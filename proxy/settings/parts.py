@@ -51,6 +51,12 @@ def _no_bool(value: object) -> object:
     return value
 
 
+def _switch(value: object) -> object:
+    if not isinstance(value, bool) and value not in {"true", "false"}:  # a text where it comes from the environment
+        raise ValueError("is neither true nor false")  # pydantic would take yes, on, t and 1
+    return value
+
+
 def _seconds(value: object) -> object:
     if isinstance(value, str):
         match = _DURATION.fullmatch(value)
@@ -123,6 +129,8 @@ Seconds = Annotated[float, BeforeValidator(_seconds), Unit.SECONDS]
 """A duration in seconds; in the file `250ms`, `5s`, `10m`, `2h`, `7d`, or a number of seconds."""
 Bytes = Annotated[int, BeforeValidator(_bytes), Unit.BYTES]
 """A size in bytes; in the file `512B`, `64KiB`, `4MiB`, `2GiB`, `1TiB`, or a number of bytes."""
+Switch = Annotated[bool, BeforeValidator(_switch)]
+"""True or false."""
 Number = Annotated[float, BeforeValidator(_no_bool)]
 """A number without a unit."""
 Whole = Annotated[int, BeforeValidator(_no_bool)]

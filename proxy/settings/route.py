@@ -23,6 +23,7 @@ from proxy.settings.parts import (
     Part,
     Seconds,
     ShortText,
+    Switch,
     Text,
     Whole,
 )
@@ -51,7 +52,7 @@ class Cap(Part):
     """Bytes (key, value, headers) a second."""
     burst: Annotated[Seconds, Field(ge=0.01, le=60)] = 0.1
     """So much of the rate may be saved up, and so much the highest class may overdraw it. Larger: burstier."""
-    strict: bool = False
+    strict: Switch = False
     """Bind the highest class, too, which otherwise passes at once and is only subtracted."""
 
     @model_validator(mode="after")
@@ -104,7 +105,7 @@ class JudgedQueue(Part):
     """Events with one of these keys, and no others, go there."""
     event_types: Annotated[tuple[Text, ...], Field(max_length=10_000)] = ()
     """Likewise, by the names of event types."""
-    tag: bool = False
+    tag: Switch = False
     """Counts under `strategy: tagged`."""
 
     @model_validator(mode="after")
@@ -169,7 +170,7 @@ class Route(Part):
     """Which of the queues rules. None: `min` if all say what leads to them, else `sum`."""
     group_min: Annotated[Whole, Field(ge=0, le=1_000)] = 0
     """With fewer queues than this that have consumers, nothing is sent; with `min` and `tagged`."""
-    untether: bool = False
+    untether: Switch = False
     """Let a queue that is long stuck rest, instead of ruling for ever; with `min` and `tagged`."""
     policy: Policy = "class_budget"
     law: Annotated[str, Field(pattern=NAME_PATTERN), Allowed(LAW_FORM)] = DEFAULT_LAW
@@ -184,7 +185,7 @@ class Route(Part):
     """Events sent and not yet confirmed. Larger: more throughput over long links, more latency when saturated."""
     in_flight_bytes: Annotated[Bytes, Field(ge=1, le=16 * 1024**3)] = 8 * 1024**2
     """... and their bytes."""
-    declare: bool = False
+    declare: Switch = False
     """Declare the exchange (topic, durable) and the queues (durable, bound with `#`) at start."""
 
     @model_validator(mode="after")

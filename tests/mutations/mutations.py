@@ -83,6 +83,7 @@ AIMD = "proxy/congestion/aimd.py"
 CUBIC = "proxy/congestion/cubic.py"
 VEGAS = "proxy/congestion/vegas.py"
 TRIPS = "proxy/congestion/trips.py"
+QUEUE_GROUP = "proxy/congestion/group.py"
 COHORTS = "proxy/simulation/cohorts.py"
 SHEDDING = "proxy/simulation/shedding.py"
 DAGOR = "proxy/simulation/dagor.py"
@@ -1100,6 +1101,13 @@ MUTATIONS = (
         "is not LaneState.OPEN or is_late:",
         "is not LaneState.OPEN:",
         tests=(IN_LANE,),
+    ),
+    Mutation(
+        "a queue leaves its group while nobody looks",
+        QUEUE_GROUP,
+        "min(LONGEST_LOOK, now - self._looked)",
+        "now - self._looked",
+        tests=("tests/unit/congestion/test_group.py",),
     ),
     Mutation(
         "a silent host is tried again in its turn",
