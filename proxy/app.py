@@ -17,9 +17,10 @@ from proxy.bridge.committer import Committer
 from proxy.bridge.event_log import EventLog
 from proxy.bridge.inbox import Budget
 from proxy.bridge.lease import Lease
-from proxy.bridge.listener import Listener, Shared
+from proxy.bridge.listener import Listener
 from proxy.bridge.observer import UNOBSERVED, Observer
 from proxy.bridge.pump import Pump
+from proxy.bridge.shared import Shared
 from proxy.bridge.stake import Stake
 from proxy.operations.status import Status
 from proxy.recording.recorder import Recorder
@@ -104,7 +105,16 @@ class App:
             settings.log.topic_check_interval,
         )
         depths, demands = self.steering.depths, self.steering.wanted.last
-        self.status = Status(self.assignment, lanes, depths, self.recorder, log.standing, demands, self._catalog)
+        self.status = Status(
+            self.assignment,
+            lanes,
+            depths,
+            self.recorder,
+            log.standing,
+            demands,
+            self._catalog,
+            caps=self.steering.policies.caps,
+        )
 
     def stop(self) -> None:
         """Ask `run` to end in order: stop polling, await what is sent, commit what is confirmed."""
@@ -189,6 +199,7 @@ class App:
             route,
             lane=self.lanes[event_type.route],
             throttle=self.steering.policies.throttle(event_type),
+            catch_up=self.steering.policies.catch_up(event_type),
             statistics=self.steering.control.statistics[event_type.route],
             counts=self.recorder.counts(event_type),
             around=self._around,

@@ -48,7 +48,8 @@ def describe(settings: Settings) -> str:
         rule = f"+{priority.increase:g} x{priority.decrease:g} from {priority.floor:g} to {priority.ceiling:g}"
         delay = f", queue delay {_delay(settings.queue_delays[rank])}" if _has_budgets(settings) else ""
         costs = _costs([stream.cost for stream in every if stream.priority == name])
-        lines.append(f"class    {rank + 1}. {name}: {rule}{delay}{costs}, {by_class[name]} types")
+        behind = _catch_up(settings, name) if _has_budgets(settings) else ""
+        lines.append(f"class    {rank + 1}. {name}: {rule}{delay}{behind}{costs}, {by_class[name]} types")
     limits = settings.limits
     inbox = f"{limits.inbox_events} events / {size_text(limits.inbox_bytes)}"
     confirm = duration_text(limits.confirm_deadline)
@@ -220,6 +221,14 @@ def _apart(first: str, second: str) -> bool:
 
 def _is_charged(settings: Settings, stream: EventType | TypePattern) -> bool:
     return settings.routes[stream.route].policy == "class_budget"
+
+
+def _catch_up(settings: Settings, priority: str) -> str:
+    tier = settings.class_budget.catch_up
+    if tier.after is None or not settings.catches_up(priority):
+        return ""
+    behind = "everything" if tier.place == "last" else "what is live"
+    return f", older than {duration_text(tier.after)} behind {behind}"
 
 
 def _has_budgets(settings: Settings) -> bool:

@@ -75,6 +75,7 @@ class Trips:
     def _end(self, batch: Handed, out: _Out, now: float) -> None:
         if out.written is None or out.resolved < out.written:
             return
-        if out.written and len(self._back) < MOST:
+        # What took no time was no trip: its events were found undeliverable before they were written.
+        if out.written and now > out.since and len(self._back) < MOST:
             self._back.append(Trip(now - out.since, len(self._out), out.is_dropped, out.written * out.cost))
         del self._out[batch]

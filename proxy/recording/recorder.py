@@ -56,6 +56,8 @@ class Recorder:
         """Events confirmed since the start, by class, as last recorded."""
         self.ahead_of_clock = dict.fromkeys(settings.classes, 0)
         """Of these, before their own timestamp."""
+        self.old = dict.fromkeys(settings.classes, 0)
+        """Of these, those that went behind what is live."""
         self._settings = settings
         self._dead_lettered = 0
         self._recorded_at = 0.0
@@ -184,6 +186,7 @@ class Recorder:
             self.lags[name] = _lag(listeners, lags)
             self.confirmed[name] += tally.confirmed
             self.ahead_of_clock[name] += tally.ahead_of_clock
+            self.old[name] += tally.old
             self._dead_lettered += sum(tally.dead_lettered.values())
             self._writer.write(
                 ClassInterval(
@@ -239,6 +242,7 @@ class Recorder:
         age = max(0.0, self._writer.wall() - min(oldest) / 1000) if oldest else None
         return {
             "waiting": sum(inbox.events for inbox in busy),
+            "catching_up": sum(inbox.catching_up for inbox in busy),
             "ahead": sum(flow.watermark.ahead for one in listeners for flow in one.inbox.flows.values()),
             "lag_age_s": None if age is None else round(age, 3),
         }
@@ -257,6 +261,7 @@ def _counts(tally: Tally) -> dict[str, Any]:
         "resent_unknown": tally.resent_unknown,
         "overtaken": tally.overtaken,
         "ahead_of_clock": tally.ahead_of_clock,
+        "old": tally.old,
         "publish_us": _buckets(tally.publish_us),
         "bridge_us": _buckets(tally.bridge_us),
     }

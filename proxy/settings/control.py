@@ -1,10 +1,10 @@
 """The control loop: classes, statistics, detector (the seed's mechanism)."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from proxy.settings.parts import Count, Number, Part, Seconds, ShortText, Switch, Whole
+from proxy.settings.parts import Allowed, Count, Number, Part, Seconds, ShortText, Switch, Whole
 
 
 class PriorityClass(Part):
@@ -26,6 +26,11 @@ class PriorityClass(Part):
     """`class_budget`: how long the route's queues may make an event wait before this class and those below slow down.
 
     Larger: the class gives way later. None: between the two of `class_budget`, by its place.
+    """
+    catch_up: bool = True
+    """`class_budget`: what is old of it stands behind what is live (`class_budget.catch_up`).
+
+    The most important class never does that.
     """
 
     @model_validator(mode="after")
@@ -61,6 +66,23 @@ class VegasSettings(Part):
     """
 
 
+class CatchUpSettings(Part):
+    """Where an old backlog stands: a partition whose next event was old when it was read (docs/design/0027)."""
+
+    after: Annotated[
+        Annotated[Seconds, Field(ge=1, le=365 * 86_400)] | None,
+        BeforeValidator(lambda value: None if value == "off" else value),
+        Allowed("a duration from 1s to 365d, or off"),
+    ] = 600.0
+    """Older events are a backlog to be caught up with; None: none ever is.
+
+    Larger: an old backlog competes longer with what is live. Smaller: a class that is overloaded for so long is split
+    into types and partitions that are live and others that are not.
+    """
+    place: Literal["class", "last"] = "class"
+    """Behind what is live of its own class and before the next one, or behind everything."""
+
+
 class ClassBudget(Part):
     """`policy: class_budget`: one rate per class and route, found from the queues' delay (docs/design/0008)."""
 
@@ -84,6 +106,7 @@ class ClassBudget(Part):
     Larger: consumers that take without a prefetch may be flooded unseen; smaller: quick consumers may be held back.
     """
 
+    catch_up: CatchUpSettings = CatchUpSettings()
     cubic: CubicSettings = CubicSettings()
     vegas: VegasSettings = VegasSettings()
 

@@ -18,6 +18,7 @@ MEANINGS = {
     "queue_delay_p50, _p99, _max[.QUEUE]": "seconds that what is ready stands for at the consumers' true capacity",
     "nack_ratio": "publications refused, as a share of all",
     "sent_ratio": "publications for each event that was taken",
+    "sent_most": "publications in any one second, at most",
     "added_after.EVENT": "most that was added to the queue in 10 s, in seconds of the capacity before",
     "settled_after.EVENT": "seconds until in 95 % of all seconds what is admitted is the capacity +-10 %",
     "stopped_after.EVENT": "seconds until next to nothing is sent, from the first nack if there is one",
@@ -112,6 +113,8 @@ class Figures:
                 return float(getattr(trace, figure))
             case "cuts":
                 return sum(told.congested is True and since <= told.at <= until for told in trace.told)
+            case "sent_most":
+                return self._sent_most(since, until)
             case "balance":
                 return self._balance(since, until)
             case "group_requests" | "group_bytes":
@@ -136,6 +139,11 @@ class Figures:
         if figure == "nack_ratio":
             return refused / sent if sent else 0.0
         return sent / (sent - refused) if sent > refused else None
+
+    def _sent_most(self, since: float, until: float) -> float | None:
+        starts = range(round(since / BIN), round(until / BIN) - _STEPS_A_SECOND + 1)
+        sent = self._trace.sent.values()
+        return max((sum(one.between(at * BIN, at * BIN + 1) for one in sent) for at in starts), default=None)
 
     def _of_class(self, name: str, figure: str, since: float, until: float) -> float | None:
         streams = [one for one, stream in self._scenario.streams.items() if name in {one, stream.priority}]

@@ -101,7 +101,7 @@ def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hos
             routes[name]["scaling"] = {}
     types = {}
     for name, stream in scenario.streams.items():
-        if not reads or stream.priority in reads:
+        if stream.joins is None and (not reads or stream.priority in reads):
             types[f"{name}-types"] = {
                 "topics": scenario.topics(name),
                 "class": stream.priority,

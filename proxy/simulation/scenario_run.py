@@ -110,8 +110,8 @@ class _Run:
                 broker.leads[name, key] = tuple((queue, broker.queues[queue]) for queue in queues)
         for name, stream in scenario.streams.items():
             broker.costs[name] = stream.cost
-            for topic in scenario.topics(name):
-                broker.streams[topic] = name
+            for place in scenario.places(name):
+                broker.streams[Partition(*place)] = name
 
     def _start(self, tasks: asyncio.TaskGroup, number: int, reads: tuple[str, ...]) -> None:
         """Start a replica."""

@@ -197,7 +197,7 @@ def _show(plan: Plan, result: Result, only: str = "") -> None:
     _say(f"seed {plan.seed}: {_summary(result)}")
     _say(
         f"  {plan.replicas} replicas, {plan.partitions} partitions, inbox {limits.inbox_events}, uncommitted "
-        f"{limits.uncommitted_events}"
+        f"{limits.uncommitted_events}, {plan.old:.0%} of the first ones old, {settings.class_budget.catch_up}"
     )
     for name, route in settings.routes.items():
         types = ", ".join(f"{one.name} ({one.priority})" for one in settings.event_types.values() if one.route == name)

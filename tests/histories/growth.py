@@ -66,6 +66,7 @@ def excess(world: KafkaWorld, replica: Replica) -> Iterator[str]:
         "Channel._reader": 2 * rabbit,
         "Listener.run": types,
         "DeadLetters.run": types,
+        "Sending.run": types,
         "AIOKafkaConnection._read": kafka,
         "Fetcher._proc_fetch_request": kafka,
         "Network.send": kafka,

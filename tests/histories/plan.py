@@ -8,6 +8,7 @@ from proxy.congestion.laws import LAWS as KNOWN_LAWS
 from proxy.settings import (
     BrokerSettings,
     Cap,
+    CatchUpSettings,
     ClassBudget,
     DeadLetter,
     EventType,
@@ -127,6 +128,8 @@ class Plan:
     faults: tuple[Fault, ...]
     wire: Wire | None = None
     """With the real clients inside; None: with lanes and log in memory."""
+    old: float = 0.0
+    """Share of the events of each type's first partition that are an hour old; they come before the others."""
 
     @property
     def lanes(self) -> Mapping[str, str]:
@@ -147,7 +150,8 @@ def draw(seed: int) -> Plan:
     partitions = chance.choice((1, 2, 2, 3))
     return Plan(
         seed=seed,
-        settings=steered(draw_settings(chance), Random(f"steered {seed}")),
+        settings=with_catch_up(steered(draw_settings(chance), Random(f"steered {seed}")), str(seed)),
+        old=draw_old(str(seed)),
         partitions=partitions,
         events=chance.randint(15, 80) // partitions,
         odd=chance.choice((0.0, 0.0, 0.02, 0.1)),
@@ -183,6 +187,21 @@ def draw_fault(chance: Random, kinds: Sequence[str]) -> Fault:
     if drawn.kind == "recreate" and drawn.who % 2:
         return replace(drawn, kind=REFILL)
     return drawn
+
+
+def with_catch_up(settings: Settings, seed: str) -> Settings:
+    """Return the settings with a catch-up tier or without; by a chance of its own, so that all else stays as drawn."""
+    chance = Random(f"catch-up {seed}")
+    tier = CatchUpSettings(after=chance.choice((None, 1.0, 1.0)), place=chance.choice(("class", "last")))
+    without = chance.choice((*settings.classes, None, None))
+    classes = {name: own.model_copy(update={"catch_up": name != without}) for name, own in settings.classes.items()}
+    budget = settings.class_budget.model_copy(update={"catch_up": tier})
+    return settings.model_copy(update={"class_budget": budget, "classes": classes})
+
+
+def draw_old(seed: str) -> float:
+    """Return a `Plan.old`."""
+    return Random(f"old {seed}").choice((0.0, 0.3, 0.7))
 
 
 def steered(settings: Settings, chance: Random) -> Settings:

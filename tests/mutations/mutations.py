@@ -30,11 +30,15 @@ class Mutation:
 
 FLOW = "proxy/bridge/flow.py"
 LISTENER = "proxy/bridge/listener.py"
+SENDING = "proxy/bridge/sending.py"
 LETTERS = "proxy/bridge/dead_letters.py"
 ASSIGNMENT = "proxy/bridge/assignment.py"
 COMMITTER = "proxy/bridge/committer.py"
 INBOX = "proxy/bridge/inbox.py"
 OFFSETS = "proxy/bridge/offsets.py"
+DIVIDER = "proxy/congestion/divider.py"
+LADDER = "proxy/congestion/ladder.py"
+POOLS = "proxy/congestion/pools.py"
 BUDGETED = "proxy/steering/budgeted.py"
 RECORDER = "proxy/recording/recorder.py"
 TALLY = "proxy/recording/tally.py"
@@ -102,6 +106,8 @@ IN_NETWORK = "tests/unit/test_kafka_network.py"
 IN_ANSWERS = "tests/unit/test_kafka_answers.py"
 IN_KAFKA_LOG = "tests/unit/test_kafka_log.py"
 IN_STALLS = "tests/unit/test_kafka_stalls.py"
+CATCH_UP = "tests/unit/bridge/test_catch_up.py"
+TIERS = "tests/unit/congestion/test_divider_catch_up.py"
 IN_LINE = "tests/properties/test_line.py"
 IN_LANE = "tests/unit/publish_lane/test_lane.py"
 IN_LISTENER = "tests/unit/bridge/test_listener.py"
@@ -272,9 +278,9 @@ MUTATIONS = (
     ),
     Mutation(
         "expired counted as delivered",
-        LISTENER,
-        "                        batch, start, end, Outcome.UNDELIVERABLE, reason=Reason.EXPIRED, detail=detail\n",
-        "                        batch, start, end, Outcome.CONFIRMED, reason=Reason.EXPIRED, detail=detail\n",
+        SENDING,
+        "                    batch, start, end, Outcome.UNDELIVERABLE, reason=Reason.EXPIRED, detail=detail\n",
+        "                    batch, start, end, Outcome.CONFIRMED, reason=Reason.EXPIRED, detail=detail\n",
     ),
     Mutation(
         "lease ignored",
@@ -316,13 +322,13 @@ MUTATIONS = (
     Mutation(
         "inbox never pauses",
         INBOX,
-        "        if self.events >= most or self.bytes >= limits.inbox_bytes:\n",
-        "        if self.events > 10 * most:\n",
+        "        if row.events >= events or row.bytes >= size:\n",
+        "        if row.events > 10 * events:\n",
     ),
     Mutation(
         "inbox never resumes",
         INBOX,
-        '            self.press("inbox", on=False)\n',
+        '            self._press(row, "inbox", on=False)\n',
         "            pass\n",
     ),
     Mutation(
@@ -333,8 +339,8 @@ MUTATIONS = (
     ),
     Mutation(
         "settle forgotten",
-        LISTENER,
-        "            self.inbox.settle(batches)\n",
+        SENDING,
+        "            host.inbox.settle(batches, old=self._old)\n",
         "",
     ),
     Mutation(
@@ -629,15 +635,15 @@ MUTATIONS = (
     Mutation(
         "a class owes nothing for the slots it takes",
         LINE,
-        "        owed[rank] = max(0.0, owed.get(rank, 0.0) - events)\n",
+        "        owed[place] = max(0.0, owed.get(place, 0.0) - events)\n",
         "",
         tests=(IN_LINE,),
     ),
     Mutation(
         "slots are always kept for a class above",
         LINE,
-        "        return self._left is not None and bool(self._ranks) and min(self._ranks) > self._left\n",
-        "        return bool(self._ranks)\n",
+        "        return self._left is not None and bool(self._places) and min(self._places) > self._left\n",
+        "        return bool(self._places)\n",
         tests=(IN_LINE,),
     ),
     Mutation(
@@ -951,8 +957,8 @@ MUTATIONS = (
     Mutation(
         "an event type takes the tokens of another route's cap",
         POLICY,
-        "CappedThrottle(throttle, self._caps[event_type.route],",
-        "CappedThrottle(throttle, next(iter(self._caps.values())),",
+        "CappedThrottle(throttle, self.caps[event_type.route],",
+        "CappedThrottle(throttle, next(iter(self.caps.values())),",
         "wire",
     ),
     Mutation(
@@ -1007,8 +1013,8 @@ MUTATIONS = (
     Mutation(
         "who came last to a lane is served first",
         LINE,
-        "return None if self.keeps else next(iter(ranks[top]))",
-        "return None if self.keeps else next(reversed(ranks[top]))",
+        "return None if self.keeps else next(iter(places[top]))",
+        "return None if self.keeps else next(reversed(places[top]))",
         "wire",
     ),
     Mutation(
@@ -1256,5 +1262,82 @@ MUTATIONS = (
         "max(before + error, 0.0) - before",
         "error",
         tests=("tests/unit/simulation/test_cinnamon.py",),
+    ),
+    Mutation(
+        "a partition changes rows while the lane has more to write of it",
+        INBOX,
+        "        if flow in before.on_way or flow.catches_up",
+        "        if flow.catches_up",
+        tests=(CATCH_UP,),
+    ),
+    Mutation(
+        "a backlog fills the inbox of what is live",
+        INBOX,
+        "OLD_SHARE = 0.5\n",
+        "OLD_SHARE = 1.0\n",
+        tests=(CATCH_UP,),
+    ),
+    Mutation(
+        "a partition that changes rows stays paused",
+        INBOX,
+        "(self._pause if after.pressures else self._resume)([flow.partition])",
+        "after.pressures and self._pause([flow.partition])",
+        tests=(CATCH_UP,),
+    ),
+    Mutation(
+        "a partition has caught up although old events wait",
+        FLOW,
+        "            self._old_until = first + len(events)\n",
+        "            self._old_until = first + 1\n",
+        tests=(CATCH_UP,),
+    ),
+    Mutation(
+        "what is old goes before what is live",
+        LADDER,
+        "key=lambda tier: (tier % classes, tier)",
+        "key=lambda tier: (tier % classes, -tier)",
+        tests=(TIERS,),
+    ),
+    Mutation(
+        "what stands behind everything needs no tokens of the lowest class",
+        LADDER,
+        "                gates.add(lowest)\n",
+        "                gates.add(place.rank)\n",
+        tests=(TIERS,),
+    ),
+    Mutation(
+        "a backlog gets nothing while what is live takes all",
+        DIVIDER,
+        "                self._tiers[behind].owed += self._share * size\n",
+        "                self._tiers[behind].owed += 0.0\n",
+        tests=(TIERS,),
+    ),
+    Mutation(
+        "a backlog saves up its share while none of it waits",
+        DIVIDER,
+        "            if self._tiers[behind].waiting:\n",
+        "            if behind:\n",
+        tests=(TIERS,),
+    ),
+    Mutation(
+        "what a cap forgives is not counted",
+        POOLS,
+        "            self.forgiven += left - (self.balance - size)\n",
+        "            self.forgiven += 0.0\n",
+        tests=(TIERS,),
+    ),
+    Mutation(
+        "slots owed to a class go to its backlog first",
+        LINE,
+        "heads[one.rank] = min(one, heads.get(one.rank, one))",
+        "heads[one.rank] = max(one, heads.get(one.rank, one))",
+        tests=(IN_LINE,),
+    ),
+    Mutation(
+        "what is left of a refill goes to the backlog before a live type can ask anew",
+        LADDER,
+        "any(self.tiers[above].served == refill for above in place.rivals)",
+        "False",
+        tests=(TIERS,),
     ),
 )

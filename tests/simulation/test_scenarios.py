@@ -29,6 +29,8 @@ QUICK = (
     "cost-p1",
     "cost-p3-swings",
     "cost-p1-swings",
+    "catch-up",
+    "catch-up-last",
 )
 """Each runs in a second or two."""
 LARGE = ("types-thousand", "types-ten-thousand", "routes-twenty", "replicas-16", "replicas-50")
@@ -61,6 +63,12 @@ def test_scenario_can_be_read_and_is_called_like_its_file_when_it_ships(name: st
 def test_every_expectation_holds_when_the_default_policy_runs_it(name: str) -> None:
     missed = [figure for figure, holds in judged(name, "class_budget").items() if not holds]
     assert missed == []
+
+
+def test_a_backlog_delays_what_is_live_of_its_class_when_the_tier_is_off() -> None:
+    scenario = loaded("catch-up").model_copy(update={"settings": {"class_budget": {"catch_up": {"after": "off"}}}})
+    figures = Figures(scenario, simulate(scenario, "class_budget"))
+    assert [one.figure for one in scenario.expect if not figures.judge(one, figures).holds] == ["alerts.consumed_p99"]
 
 
 @pytest.mark.parametrize("name", [*QUICK[:4], *(name for name in QUICK if name.startswith("cost"))])

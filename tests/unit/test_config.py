@@ -207,8 +207,13 @@ def test_nothing_is_warned_of_when_all_is_well(files: Files) -> None:
 def test_the_summary_counts_types_per_route_and_class_when_there_are_some(files: Files) -> None:
     text = config.describe(files.load(HEAD + "event_types: {a: {}, b: {class: P1, route: pushes}, c: {}}\n"))
     assert "class    1. P1: +15 x0.8 from 1 to 5000, queue delay 500ms, 1 types" in text
-    assert "class    2. P2: +10 x0.6 from 1 to 5000, queue delay 200ms, 2 types" in text
-    assert "class    3. P3: +5 x0.4 from 1 to 5000, queue delay 80ms, 0 types" in text
+    assert (
+        "class    2. P2: +10 x0.6 from 1 to 5000, queue delay 200ms, older than 10m behind what is live, 2 types"
+        in text
+    )
+    assert (
+        "class    3. P3: +5 x0.4 from 1 to 5000, queue delay 80ms, older than 10m behind what is live, 0 types" in text
+    )
     assert "route    mails: events, mail, class_budget, in flight 200 events / 8MiB, 2 types" in text
     assert "commit   every 500ms, 5000 ahead per partition" in text
 
@@ -268,7 +273,7 @@ def test_cost_is_inherited_shown_by_class_and_said_to_be_idle_where_nobody_charg
     assert [settings.event_types[name].cost for name in "abc"] == [1.0, 10.0, 2.5]
     assert settings.costs("mails") == ({1.0}, {1.0}, {2.5, 10.0})
     told = config.describe(settings)
-    assert "queue delay 80ms, cost 2.5 to 10, 2 types" in told
+    assert "queue delay 80ms, older than 10m behind what is live, cost 2.5 to 10, 2 types" in told
     assert "queue delay 500ms, 1 types" in told
     idle = "event_types: only `policy: class_budget` charges `cost`; it does nothing for b, c"
     assert idle not in config.warnings(settings)

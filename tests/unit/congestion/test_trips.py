@@ -68,3 +68,11 @@ def test_no_more_than_a_thousand_are_kept_between_two_ticks() -> None:
     for batch in batches:
         trips.on_outcome(batch, 1, 1.0, is_dropped=False)
     assert len(trips.take()) == MOST
+
+
+def test_what_took_no_time_was_no_trip() -> None:
+    trips, batch = heard(), Handed(done=1)
+    trips.begin([batch], 1.0, 1.0)
+    trips.on_outcome(batch, 1, 1.0, is_dropped=False)
+    trips.settle([batch], 1.0)
+    assert trips.take() == ()
