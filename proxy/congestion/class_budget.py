@@ -171,7 +171,7 @@ class RouteBudget:
             hot=hot,
             rates=self.rates,
             allowance=allowance,
-            counts=tuple(_counted_with(rank, ruling.view) for rank, ruling in enumerate(rulings)),
+            counts=tuple(ruling.view.counted_with(rank) for rank, ruling in enumerate(rulings)),
             trickle=0.0 if must_stop is not None else self._settings.lowest_share * lowest.drain.rate,
             delay=decisive.view.delay,
             drain=decisive.drain,
@@ -210,7 +210,7 @@ class RouteBudget:
     def _hot(
         self, reading: Reading, views: Sequence[View], rulings: Sequence[_Ruling]
     ) -> tuple[Sign, tuple[bool, ...]]:
-        hot = tuple(_is_over(ruling.view, rank) for rank, ruling in enumerate(rulings))
+        hot = tuple(ruling.view.is_over(rank) for rank, ruling in enumerate(rulings))
         if any(hot):
             return Sign.DEPTH, hot
         if any(view.unacked_growing for view in views) or (reading.unacked_growing and not self.is_one_by_one):
@@ -293,15 +293,3 @@ class RouteBudget:
 def _are_left(views: Sequence[View]) -> bool:
     """Return whether messages wait and nobody is there to take any."""
     return any(view.is_left for view in views) and all(view.is_left or not view.consumers for view in views)
-
-
-def _is_over(view: View, rank: int) -> bool:
-    if view.is_left:
-        return True
-    return view.delay is not None and view.ready >= FEWEST and view.delay > view.limits[rank]
-
-
-def _counted_with(rank: int, view: View) -> tuple[bool, ...]:
-    """Return which classes a level counts: its own, and those above that go to the queue that rules it."""
-    is_led_to = view.feeds[rank]
-    return tuple(one == rank or (one < rank and (feeds or not is_led_to)) for one, feeds in enumerate(view.feeds))

@@ -52,7 +52,8 @@ def _no_bool(value: object) -> object:
 
 
 def _switch(value: object) -> object:
-    if not isinstance(value, bool) and value not in {"true", "false"}:  # a text where it comes from the environment
+    is_text = isinstance(value, str) and value in {"true", "false"}  # where it comes from the environment
+    if not (is_text or isinstance(value, bool)):
         raise ValueError("is neither true nor false")  # pydantic would take yes, on, t and 1
     return value
 
