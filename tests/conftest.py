@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import structlog
 
@@ -17,6 +18,9 @@ if str(CHECKOUT) not in sys.path:
     sys.path.append(str(CHECKOUT))
 
 from load.stack import Stack, rabbitmq_4  # noqa: E402 - found only now
+
+hypothesis.settings.register_profile("untimed", deadline=None)  # how long an example takes is the machine's
+hypothesis.settings.load_profile("untimed")
 
 RABBITMQS = "TIDEGATE_TEST_RABBITMQS"
 """Environment variable: the RabbitMQs that tests which meet a broker run on: `system`, `4`, or `system 4`."""

@@ -57,7 +57,7 @@ class Life:
 
 
 @given(_steps)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_lower_tiers_never_get_more_than_the_rate_and_one_burst_when_anything_is_asked(
     steps: list[tuple[str, int, float]],
 ) -> None:
@@ -70,7 +70,7 @@ def test_lower_tiers_never_get_more_than_the_rate_and_one_burst_when_anything_is
 
 
 @given(_steps)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_everything_asked_is_granted_in_the_end_when_one_waits_long_enough(steps: list[tuple[str, int, float]]) -> None:
     life = Life(Divider(tiers=4))
     life.divider.set_rate(0, RATE, BURST, 0.0)
@@ -144,7 +144,7 @@ class Tiered:
 
 
 @given(steps=_tiered_steps, last=st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_nothing_goes_before_what_waits_above_it_when_nobody_has_a_share(
     steps: list[tuple[str, int, float]], last: bool
 ) -> None:
@@ -155,7 +155,7 @@ def test_nothing_goes_before_what_waits_above_it_when_nobody_has_a_share(
 
 
 @given(steps=_tiered_steps, last=st.booleans(), share=st.floats(0, 0.5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_every_tier_is_served_in_the_end_whatever_stands_above_it(
     steps: list[tuple[str, int, float]], last: bool, share: float
 ) -> None:
@@ -175,7 +175,7 @@ def test_every_tier_is_served_in_the_end_whatever_stands_above_it(
     burst=st.floats(1, 30),
     each=st.floats(0.1, 5),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_all_tiers_together_take_the_cap_and_a_burst_and_what_is_told_as_forgiven_when_tier_0_takes_what_it_likes(
     rates: list[float], burst: float, each: float
 ) -> None:

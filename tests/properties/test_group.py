@@ -21,7 +21,7 @@ steps = st.lists(
 
 
 @given(strategy=st.sampled_from(["min", "max", "tagged"]), untether=st.booleans(), steps=steps)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_somebody_counts_and_nobody_rests_or_returns_too_soon_when_anything_is_seen(
     strategy: str,
     untether: bool,

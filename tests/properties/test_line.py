@@ -38,7 +38,7 @@ def serve(line: Line, free: int, written: dict[int, int], old: dict[int, int] | 
     frees=st.lists(st.integers(1, 1_000), min_size=1, max_size=20),
     ranks=st.sets(st.integers(0, 9), min_size=2, max_size=6),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_every_class_gets_its_share_and_no_more_when_all_wait_for_ever(
     slots: int, frees: list[int], ranks: set[int]
 ) -> None:
@@ -88,7 +88,7 @@ def test_whoever_stays_is_served_whatever_others_do(slots: int, steps: list[tupl
     frees=st.lists(st.integers(1, 1_000), min_size=1, max_size=20),
     ranks=st.sets(st.integers(0, 5), min_size=1, max_size=4),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_what_is_old_gets_a_share_of_its_class_and_takes_nothing_from_others(
     slots: int, frees: list[int], ranks: set[int]
 ) -> None:

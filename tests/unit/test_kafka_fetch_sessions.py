@@ -6,7 +6,7 @@ from typing import Any
 
 from aiokafka import TopicPartition
 from aiokafka.protocol.fetch import FetchRequest_v4, FetchRequest_v11
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.kafka_log.fetch_plan import ROUND, TURN, FetchPlan, Place
@@ -149,7 +149,6 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(STEPS)
 def test_the_node_fetches_what_is_wanted_whatever_was_lost_between(steps: list[tuple[str, int, int]]) -> None:
     world, wanted = Fetched(), dict[TopicPartition, int]()

@@ -285,7 +285,7 @@ def test_a_type_that_stops_sends_no_more_of_its_backlog() -> None:
 
 @pytest.mark.parametrize("order", list(Order))
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_every_event_goes_in_its_order_whatever_is_old_and_whatever_fails(order: Order, seed: int) -> None:
     """Batches come old and young, tiers open and shut, slots are short, some are nacked; `none` may invert those."""
     chance = Random(seed)

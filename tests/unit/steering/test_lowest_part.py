@@ -1,7 +1,7 @@
 """What part of the lowest class's share is one replica's: all parts together are the share, whoever has what."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.model import Partition
@@ -22,7 +22,6 @@ def test_all_of_it_is_ours_when_nobody_else_has_anything_of_the_class() -> None:
     assert lowest.of("shop") == 1.0
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=50))
 def test_the_parts_add_up_to_one_when_each_of_many_replicas_has_some(owned: list[int]) -> None:
     partitions = iter([Partition("campaign", number) for number in range(sum(owned))])
