@@ -15,13 +15,10 @@ from proxy.bridge.broker import DepthMonitor, Lane, QueueInsights
 from proxy.bridge.catalog import Catalog
 from proxy.bridge.committer import Committer
 from proxy.bridge.event_log import EventLog
-from proxy.bridge.inbox import Budget
-from proxy.bridge.lease import Lease
 from proxy.bridge.listener import Listener
 from proxy.bridge.observer import UNOBSERVED, Observer
 from proxy.bridge.pump import Pump
 from proxy.bridge.shared import Shared
-from proxy.bridge.stake import Stake
 from proxy.operations.status import Status
 from proxy.recording.recorder import Recorder
 from proxy.settings import EventType, Settings
@@ -61,27 +58,11 @@ class App:
         self._spawned: list[asyncio.Task[None]] = []
         instance = instance or f"{socket.gethostname()}-{os.getpid()}-{int(wall())}"
         self.recorder = Recorder(settings, write=write, wall=wall, instance=instance, place_of=log.place)
-        self.lease = lease = Lease(settings.log.session_timeout / 2)
-        settled = asyncio.Event()
-        limits = settings.limits
         account = self.recorder.books
-        stake = Stake(lease.asked, limits.uncommitted_events)
-        self.budget = Budget(limits.inboxes_bytes, len(settings.classes))
-        self._around = Shared(
-            log=log,
-            lease=lease,
-            stake=stake,
-            budget=self.budget,
-            limits=limits,
-            classes=len(settings.classes),
-            dead_letter_lane=dead_letter_lane,
-            settled=settled,
-            wall=wall,
-            account=account,
-            observer=observer,
-        )
-        grace = min(limits.drain_deadline, settings.log.session_timeout / 2)
-        self.assignment = Assignment(lease, settled, lambda: grace, account)
+        self._around = around = Shared.made(settings, log, dead_letter_lane, account, wall=wall, observer=observer)
+        self.lease, self.budget = around.lease, around.budget
+        grace = min(settings.limits.drain_deadline, self.lease.term)
+        self.assignment = Assignment(self.lease, around.settled, grace, account)
         self.steering = Steering(
             settings,
             log,
@@ -96,7 +77,8 @@ class App:
             judging=judging,
         )
         self._pump = Pump(log, self.assignment)
-        self._committer = Committer(log, self.assignment, lease, stake, limits.commit_interval, account)
+        interval = settings.limits.commit_interval
+        self._committer = Committer(log, self.assignment, self.lease, around.stake, interval, account)
         self._catalog = Catalog(
             log,
             frozenset(event_type.topic for event_type in settings.event_types.values()),

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Self
 
 from proxy.bridge.account import Account
 from proxy.bridge.broker import Lane
@@ -12,7 +13,7 @@ from proxy.bridge.lease import Lease
 from proxy.bridge.letter_slots import HELD, HELD_BYTES, LetterSlots
 from proxy.bridge.observer import Observer
 from proxy.bridge.stake import Stake
-from proxy.settings import Limits
+from proxy.settings import Limits, Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +36,31 @@ class Shared:
     observer: Observer
     letter_slots: LetterSlots = field(default_factory=LetterSlots)
     letters_held: LetterSlots = field(default_factory=lambda: LetterSlots(HELD, HELD_BYTES))
+
+    @classmethod
+    def made(
+        cls,
+        settings: Settings,
+        log: EventLog,
+        dead_letter_lane: Lane,
+        account: Account,
+        *,
+        wall: Callable[[], float],
+        observer: Observer,
+    ) -> Self:
+        """Make what a process of these settings shares."""
+        lease = Lease(settings.log.session_timeout / 2)
+        limits, classes = settings.limits, len(settings.classes)
+        return cls(
+            log=log,
+            lease=lease,
+            stake=Stake(lease.asked, limits.uncommitted_events),
+            budget=Budget(limits.inboxes_bytes, classes),
+            limits=limits,
+            classes=classes,
+            dead_letter_lane=dead_letter_lane,
+            settled=asyncio.Event(),
+            wall=wall,
+            account=account,
+            observer=observer,
+        )

@@ -51,7 +51,7 @@ class World:
         settled = asyncio.Event()
         account = Books(self.recorded.append, self.log.place)
         self.stake = Stake(self.lease.asked, self.limits.uncommitted_events)
-        self.assignment = Assignment(self.lease, settled, lambda: 3.0, account)
+        self.assignment = Assignment(self.lease, settled, 3.0, account)
         self.budget = Budget(self.limits.inboxes_bytes, 3)
         event_type = EventType(
             **{
