@@ -14,7 +14,7 @@ from load.compare.book import Book
 from load.compare.tables import overview
 from load.kafka import KafkaError
 from load.stack import SetupError, StackError
-from load.terminal import interrupted_by_signals, say
+from load.terminal import command_line, interrupted_by_signals, say
 from load.wire import WireError
 from load.worker import WorkerError
 from proxy.errors import SettingsError
@@ -111,11 +111,10 @@ def _named(given: Sequence[str]) -> Sequence[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m load.compare",
-        description="Compares all policies and rate laws in all scenarios, simulated, and in a few on real brokers.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_line(
+        "load.compare",
+        "Compares all policies and rate laws in all scenarios, simulated, and in a few on real brokers.",
+        EXAMPLES,
     )
     parser.add_argument("scenario", nargs="*", metavar="SCENARIO", help="simulate these only (default: all that ship)")
     parser.add_argument(

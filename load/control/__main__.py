@@ -17,7 +17,7 @@ from load.control.page import page
 from load.control.results import conclusion, text
 from load.kafka import KafkaError
 from load.stack import SetupError, Stack, StackError
-from load.terminal import interrupted_by_signals, run, say
+from load.terminal import command_line, interrupted_by_signals, run, say
 from load.wire import WireError
 from load.worker import WorkerError
 from proxy.errors import SettingsError
@@ -155,11 +155,8 @@ def _list() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m load.control",
-        description="Compares policies in scenarios on a real Kafka and a real RabbitMQ.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_line(
+        "load.control", "Compares policies in scenarios on a real Kafka and a real RabbitMQ.", EXAMPLES
     )
     parser.add_argument("scenario", nargs="*", metavar="SCENARIO", help="a YAML file, or the name of one that ships")
     parser.add_argument("--all", action="store_true", help="every scenario that ships")

@@ -18,29 +18,19 @@ from load.compare.simulated import Job
 from load.control.results import worded
 from proxy.simulation import scenario_file
 from proxy.simulation.figures import Figures
-from proxy.simulation.scenario import Autoscale, Expectation, Queue, RouteIn, Scenario, Stream
+from proxy.simulation.scenario import Autoscale, Expectation, Queue, Scenario, Stream
 from proxy.simulation.trace import QueueSample, Trace
 from tests.support.process_group import START_SECONDS, process_group
+from tests.support.scenarios import ORDERS, plain
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 DOCS = CHECKOUT / "docs"
 END_SECONDS = 20.0
-SCENARIO = Scenario(
-    name="plain",
-    why="For a test.",
-    seconds=10,
-    warm_up=1,
-    queues={"work": Queue(capacity=100)},
-    routes={"shop": RouteIn(queues=("work",))},
-    streams={
-        "orders": Stream.model_validate({"priority": "P1", "rate": 20.0}),
-        "rest": Stream.model_validate({"priority": "P3", "rate": 80.0}),
-    },
-    expect=(
-        Expectation(figure="P1.consumed_p99", at_most=0.15, since=2, until=4, why="for a test"),
-        Expectation(figure="orders.consumed_p99", at_most=0.15, since=6, until=8, why="for a test"),
-        Expectation(figure="use", at_least=0.9, since=2, until=6, why="for a test", fails_with_control_off=True),
-    ),
+SCENARIO = plain(
+    Expectation(figure="P1.consumed_p99", at_most=0.15, since=2, until=4, why="for a test"),
+    Expectation(figure="orders.consumed_p99", at_most=0.15, since=6, until=8, why="for a test"),
+    Expectation(figure="use", at_least=0.9, since=2, until=6, why="for a test", fails_with_control_off=True),
+    streams={"orders": ORDERS, "rest": Stream(priority="P3", rate=80.0)},
 )
 
 

@@ -36,28 +36,25 @@ def test_no_event_is_admitted_when_all_slots_are_taken() -> None:
     assert not Window(3, 1000, 3, 3).admits(1)
 
 
-def test_the_smallest_rank_and_then_the_longest_wait_is_first() -> None:
-    line = Line(200)
-    waiting = [request(rank=rank) for rank in (2, 1, 2, 1, 0)]
+def served(waiting: list[Request]) -> list[int]:
+    """Return in which order a line serves these, each wholly, by their places in the list."""
+    line, order = Line(200), list[int]()
     for one in waiting:
         line.add(one)
-    served = []
     while (first := line.first) is not None:
-        served.append(waiting.index(first))
+        order.append(waiting.index(first))
         line.remove(first)
-    assert served == [4, 1, 3, 0, 2]
+    return order
+
+
+def test_the_smallest_rank_and_then_the_longest_wait_is_first() -> None:
+    waiting = [request(rank=rank) for rank in (2, 1, 2, 1, 0)]
+    assert served(waiting) == [4, 1, 3, 0, 2]
 
 
 def test_what_is_live_of_a_rank_is_before_what_is_old_and_that_before_the_next_rank() -> None:
-    line = Line(200)
     waiting = [request(rank=rank, is_old=is_old) for rank, is_old in ((2, False), (1, True), (1, False), (0, True))]
-    for one in waiting:
-        line.add(one)
-    served = []
-    while (first := line.first) is not None:
-        served.append(waiting.index(first))
-        line.remove(first)
-    assert served == [3, 2, 1, 0]
+    assert served(waiting) == [3, 2, 1, 0]
 
 
 def test_one_slot_awaits_what_is_live_of_the_lowest_class_when_only_its_backlog_ever_waits() -> None:
