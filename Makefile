@@ -50,7 +50,7 @@ setup: $(WHEEL) ## the environment in .venv, with the wheel of this checkout
 	@:
 
 .PHONY: check
-check: lint ## format, lint, types, imports, quick tests and 1,000 simulated histories: before every commit (2 minutes)
+check: lint ## format, lint, types, imports, quick tests and 500 simulated histories: before every commit (4 minutes on two cores)
 	@mkdir -p .build/logs
 	@timeout --foreground --kill-after=30 600 $(BIN)/python -m pytest -q --numprocesses logical -m "not long and not series" $(QUICK) 2>&1 \
 		| tee --ignore-interrupts .build/logs/quick-tests.log
@@ -64,7 +64,7 @@ lint: setup
 
 # All tests in one pytest: its closing line, repeated as the last that is printed, counts them all.
 .PHONY: test
-test: lint software ## everything that CI runs: check, then all tests on real brokers and the image (12 minutes)
+test: lint software ## everything that CI runs: check, then all tests on real brokers and the image (20 minutes on two cores)
 	@timeout --foreground --kill-after=60 4500 env TIDEGATE_TEST_RABBITMQS="system 4" $(PYTEST) -m "not long" tests 2>&1 | tee --ignore-interrupts .build/logs/tests.log
 	@for part in $(PROVEN); do \
 		echo "Branch coverage of $$part: $$($(BIN)/coverage report --format=total --include="*/proxy/$$part/*,*/proxy/$$part.py") %"; done
@@ -90,9 +90,10 @@ software: setup
 demo: setup ## order confirmations, brand alerts and a campaign through real brokers, control off and on (5 minutes)
 	@$(BIN)/python -m load.demo
 
+# Interrupted, it goes on where it was. `python -m load.control --json FILE` runs a dozen scenarios on real brokers (an hour).
 .PHONY: control
-control: setup ## control off, the seed's loop and class_budget in a dozen scenarios on real brokers, with curves (an hour)
-	@$(BIN)/python -m load.control --json out/control.json
+control: setup ## every policy and law: ten minutes on real brokers, every scenario simulated, a page that says which to choose (an hour)
+	@$(BIN)/python -m load.compare
 
 .PHONY: faults
 faults: setup ## every real fault once: brokers, network, rights, replicas; nothing may be lost (6 minutes)

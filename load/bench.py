@@ -8,7 +8,7 @@ from pathlib import Path
 
 from load import monitor_cost, windows
 from load.stack import SetupError, Stack, StackError
-from load.terminal import interrupted_by_signals, say
+from load.terminal import command_line, interrupted_by_signals, say
 from load.throughput import Plan, measure
 from load.wire import WireError
 from load.worker import WorkerError
@@ -61,11 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m load.bench",
-        description="Measures Tidegate against others, in one run, on a Kafka and a RabbitMQ of its own.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_line(
+        "load.bench", "Measures Tidegate against others, in one run, on a Kafka and a RabbitMQ of its own.", EXAMPLES
     )
     actions = parser.add_subparsers(metavar="WHAT", dest="what", required=True)
     throughput = actions.add_parser(

@@ -25,7 +25,7 @@ from load.kafka import KafkaView
 from load.producer import OpenLoop, Stream
 from load.schedule import constant
 from load.stack import Stack, ports
-from load.terminal import run, say
+from load.terminal import command_line, run, say
 from load.wire import Wire
 from load.worker import Worker, WorkerError
 
@@ -155,11 +155,10 @@ class _Calm:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m load.calm",
-        description="Watches the memory of a Tidegate to which nothing happens.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_line(
+        "load.calm",
+        "Watches the memory of a Tidegate to which nothing happens.",
+        EXAMPLES,
     )
     parser.add_argument("--json", type=Path, required=True, metavar="FILE", help="where every figure goes")
     parser.add_argument("--minutes", type=float, default=60.0, metavar="M", help="how long (default: 60)")

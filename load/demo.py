@@ -23,7 +23,7 @@ from load.kafka import KafkaError
 from load.metric_tail import records
 from load.stack import SetupError, Stack, StackError
 from load.tables import aligned
-from load.terminal import interrupted_by_signals, run, say
+from load.terminal import command_line, interrupted_by_signals, run, say
 from load.wire import WireError
 from load.worker import WorkerError
 
@@ -140,11 +140,10 @@ def _conclude(about: dict[str, Any], runs: Sequence[RunResult], table: str, out:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m load.demo",
-        description="Shows Tidegate through a campaign ten times too large, on a Kafka and a RabbitMQ of its own.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_line(
+        "load.demo",
+        "Shows Tidegate through a campaign ten times too large, on a Kafka and a RabbitMQ of its own.",
+        EXAMPLES,
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where everything goes (default: out/demo-DATE-TIME)")
     parser.add_argument("--rabbitmq-sbin", type=Path, metavar="DIR", help="scripts of another RabbitMQ")

@@ -27,7 +27,7 @@ def describe(stack: Stack) -> dict[str, Any]:
             "system": platform.platform(),
         },
         "versions": stack.versions
-        | {"python": platform.python_version(), "tidegate": _commit()}
+        | {"python": platform.python_version(), "tidegate": commit()}
         | {client: version(client) for client in CLIENTS},
         "filesystem": kind,
         "warning": warning(kind),
@@ -39,7 +39,7 @@ def _processor() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def _commit() -> str:
+def commit() -> str:
     """Return the commit measured, marked when the tree holds more than it; the version where there is no repository."""
     try:
         answer = subprocess.run(

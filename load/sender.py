@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiokafka import AIOKafkaProducer
+from aiokafka.errors import OutOfOrderSequenceNumber
 
 if TYPE_CHECKING:
     from aiokafka.structs import RecordMetadata
@@ -43,6 +44,8 @@ class Sender:
         self._settings = settings
         self._producer: AIOKafkaProducer
         self._open: set[asyncio.Future[RecordMetadata]] = set()
+        self.is_stuck = False
+        """Kafka will take nothing more from it: aiokafka has given up a batch and goes on with the next number."""
 
     async def start(self, *topics: str) -> None:
         """Connect, and learn where the topics are: else the first event of each would wait for it."""
@@ -92,5 +95,7 @@ class Sender:
 
     def _on_done(self, on_answer: Answered, first: int, count: int, done: "asyncio.Future[RecordMetadata]") -> None:
         self._open.discard(done)
+        if not done.cancelled() and isinstance(done.exception(), OutOfOrderSequenceNumber):
+            self.is_stuck = True
         is_kept = not done.cancelled() and done.exception() is None
         on_answer(first, count, done.result().offset if is_kept else None)

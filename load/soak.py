@@ -20,7 +20,7 @@ from load.faults.session import Session, guarded, session
 from load.faults.verdicts import broken
 from load.faults.world import SURVIVOR
 from load.growth import MOST_GROWTH, Growth, Sample, draw, growth
-from load.terminal import run, say
+from load.terminal import command_line, run, say
 
 SAMPLE_SECONDS = 2.0
 
@@ -106,11 +106,10 @@ class _Recorder:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m load.soak",
-        description="Breaks things for hours and watches the memory and the descriptors of Tidegate meanwhile.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_line(
+        "load.soak",
+        "Breaks things for hours and watches the memory and the descriptors of Tidegate meanwhile.",
+        EXAMPLES,
     )
     parser.add_argument("--json", type=Path, required=True, metavar="FILE", help="where every figure goes")
     parser.add_argument("--minutes", type=float, default=60.0, metavar="M", help="how long (default: 60)")

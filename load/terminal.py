@@ -1,5 +1,6 @@
 """What all commands here share of the terminal: progress on stderr, signals that end in an orderly way."""
 
+import argparse
 import asyncio
 import signal
 import sys
@@ -15,6 +16,16 @@ _Result = TypeVar("_Result")
 def say(line: str) -> None:
     """Print progress; results alone go to stdout."""
     print(line, file=sys.stderr, flush=True)
+
+
+def command_line(name: str, description: str, examples: str) -> argparse.ArgumentParser:
+    """Return a parser of `python -m NAME`; the examples stay as they are written."""
+    return argparse.ArgumentParser(
+        prog=f"python -m {name}",
+        description=description,
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def interrupted_by_signals() -> None:

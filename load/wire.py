@@ -45,12 +45,16 @@ class Delivery(NamedTuple):
 
 
 class Wire:
-    """One connection as guest on 127.0.0.1, virtual host `/`. Every method raises WireError when it gets no answer."""
+    """One connection as guest on 127.0.0.1, virtual host `/`. Every method raises WireError when it gets no answer.
 
-    def __init__(self, port: int) -> None:
+    An answer may take so many `seconds`.
+    """
+
+    def __init__(self, port: int, seconds: float = SECONDS) -> None:
         self._buffer, self._at = b"", 0
+        self._seconds = seconds
         try:
-            self._socket = socket.create_connection(("127.0.0.1", port), timeout=SECONDS)
+            self._socket = socket.create_connection(("127.0.0.1", port), timeout=seconds)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket.sendall(b"AMQP\x00\x00\x09\x01")
             self._answer("Connection.Start", 0)
@@ -161,7 +165,7 @@ class Wire:
 
     def _answer(self, name: str, channel: int = CHANNEL) -> base.Frame:
         """Read to the method of this name; deliveries on the way are passed over."""
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + self._seconds
         while time.monotonic() < deadline:
             kind, payload = self._frame()
             if kind != _METHOD_FRAME or payload.startswith(_DELIVER):
@@ -174,7 +178,7 @@ class Wire:
                 raise WireError(f"RabbitMQ: {method.reply_code} {method.reply_text}")
             if isinstance(method, base.Frame) and method.name == name:
                 return method
-        raise WireError(f"RabbitMQ gave no {name} within {SECONDS:.0f} s")
+        raise WireError(f"RabbitMQ gave no {name} within {self._seconds:.0f} s")
 
     def _frame(self) -> tuple[int, bytes]:
         """Return kind and payload of the next frame that is no heartbeat."""

@@ -15,15 +15,14 @@ from proxy.bridge.broker import DepthMonitor, Lane, QueueInsights
 from proxy.bridge.catalog import Catalog
 from proxy.bridge.committer import Committer
 from proxy.bridge.event_log import EventLog
-from proxy.bridge.inbox import Budget
-from proxy.bridge.lease import Lease
-from proxy.bridge.listener import Listener, Shared
+from proxy.bridge.listener import Listener
 from proxy.bridge.observer import UNOBSERVED, Observer
 from proxy.bridge.pump import Pump
-from proxy.bridge.stake import Stake
+from proxy.bridge.shared import Shared
 from proxy.operations.status import Status
 from proxy.recording.recorder import Recorder
 from proxy.settings import EventType, Settings
+from proxy.steering.route_control import Judging, by_budget
 from proxy.steering.steering import Steering
 
 _say = structlog.get_logger("tidegate")
@@ -48,6 +47,7 @@ class App:
         instance: str | None = None,
         insights: QueueInsights | None = None,
         observer: Observer = UNOBSERVED,
+        judging: Judging = by_budget,
     ) -> None:
         self._settings = settings
         self._log = log
@@ -58,27 +58,11 @@ class App:
         self._spawned: list[asyncio.Task[None]] = []
         instance = instance or f"{socket.gethostname()}-{os.getpid()}-{int(wall())}"
         self.recorder = Recorder(settings, write=write, wall=wall, instance=instance, place_of=log.place)
-        self.lease = lease = Lease(settings.log.session_timeout / 2)
-        settled = asyncio.Event()
-        limits = settings.limits
         account = self.recorder.books
-        stake = Stake(lease.asked, limits.uncommitted_events)
-        self.budget = Budget(limits.inboxes_bytes, len(settings.classes))
-        self._around = Shared(
-            log=log,
-            lease=lease,
-            stake=stake,
-            budget=self.budget,
-            limits=limits,
-            classes=len(settings.classes),
-            dead_letter_lane=dead_letter_lane,
-            settled=settled,
-            wall=wall,
-            account=account,
-            observer=observer,
-        )
-        grace = min(limits.drain_deadline, settings.log.session_timeout / 2)
-        self.assignment = Assignment(lease, settled, lambda: grace, account)
+        self._around = around = Shared.made(settings, log, dead_letter_lane, account, wall=wall, observer=observer)
+        self.lease, self.budget = around.lease, around.budget
+        grace = min(settings.limits.drain_deadline, self.lease.term)
+        self.assignment = Assignment(self.lease, around.settled, grace, account)
         self.steering = Steering(
             settings,
             log,
@@ -86,12 +70,15 @@ class App:
             monitor,
             insights,
             topics=lambda: self.assignment.listeners,
+            done=lambda: {flow.partition: flow.watermark.resolved for flow in self.assignment.flows()},
             verdicts=self.recorder.verdicts,
             on_wanted=self.recorder.on_wanted,
             wall=wall,
+            judging=judging,
         )
         self._pump = Pump(log, self.assignment)
-        self._committer = Committer(log, self.assignment, lease, stake, limits.commit_interval, account)
+        interval = settings.limits.commit_interval
+        self._committer = Committer(log, self.assignment, self.lease, around.stake, interval, account)
         self._catalog = Catalog(
             log,
             frozenset(event_type.topic for event_type in settings.event_types.values()),
@@ -100,7 +87,16 @@ class App:
             settings.log.topic_check_interval,
         )
         depths, demands = self.steering.depths, self.steering.wanted.last
-        self.status = Status(self.assignment, lanes, depths, self.recorder, log.standing, demands, self._catalog)
+        self.status = Status(
+            self.assignment,
+            lanes,
+            depths,
+            self.recorder,
+            log.standing,
+            demands,
+            self._catalog,
+            caps=self.steering.policies.caps,
+        )
 
     def stop(self) -> None:
         """Ask `run` to end in order: stop polling, await what is sent, commit what is confirmed."""
@@ -185,6 +181,7 @@ class App:
             route,
             lane=self.lanes[event_type.route],
             throttle=self.steering.policies.throttle(event_type),
+            catch_up=self.steering.policies.catch_up(event_type),
             statistics=self.steering.control.statistics[event_type.route],
             counts=self.recorder.counts(event_type),
             around=self._around,

@@ -6,6 +6,7 @@
     │   └── AssignmentLostError   the partition belongs to another replica now
     ├── BrokerError      the broker refused or could not be asked
     ├── RefusedLoginError   log or broker refused the credentials; exit code 2 at start
+    ├── RateLawError     a rate law by that name can't be had
     └── SecretError      a certificate, password or token can't be had for now
 
 Overload is no error: it is an `Outcome` (see `model`).
@@ -42,6 +43,10 @@ class BrokerError(TidegateError):
 
 class RefusedLoginError(TidegateError):
     """Log or broker refused the credentials; waiting will not help."""
+
+
+class RateLawError(TidegateError):
+    """There is no rate law of a name, or the package that brings it is broken."""
 
 
 class SecretError(TidegateError):

@@ -9,7 +9,6 @@ from itertools import chain
 
 from prometheus_client.metrics_core import Metric
 
-from proxy import config
 from proxy.access import log_access
 from proxy.app import App
 from proxy.kafka_log import KafkaLog
@@ -30,7 +29,7 @@ async def serve(
     broker = RabbitBroker(settings.broker, settings.routes, settings.limits)
     app = App(
         settings,
-        KafkaLog(settings.log, settings.limits, is_urgent=lambda topic: _is_urgent(settings, topic), access=log_login),
+        KafkaLog(settings.log, settings.limits, access=log_login),
         {name: broker.lane(name) for name in settings.routes},
         broker.dead_letter_lane(),
         broker.monitor(),
@@ -57,9 +56,3 @@ async def serve(
             await metric_log.close()
             for task in beside:
                 task.cancel()
-
-
-def _is_urgent(settings: Settings, topic: str) -> bool:
-    """Return whether the first event after a silence must not wait: it is of the most important class."""
-    event_type = config.event_type_for(settings, topic)
-    return event_type is not None and settings.rank(event_type.priority) == 0

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import structlog
 
@@ -18,6 +19,9 @@ if str(CHECKOUT) not in sys.path:
 
 from load.stack import Stack, rabbitmq_4  # noqa: E402 - found only now
 
+hypothesis.settings.register_profile("untimed", deadline=None)  # how long an example takes is the machine's
+hypothesis.settings.load_profile("untimed")
+
 RABBITMQS = "TIDEGATE_TEST_RABBITMQS"
 """Environment variable: the RabbitMQs that tests which meet a broker run on: `system`, `4`, or `system 4`."""
 
@@ -26,6 +30,11 @@ ORDER = {
     for place, folder in enumerate(("unit", "properties", "simulation", "histories", "contract", "integration"))
 }
 """From the quick to the slow; reports and containers come last, so that Spark doesn't compete with what is timed."""
+
+COVERED = {"unit", "contract", "integration"}
+"""Folders whose tests coverage watches: it makes Python three times as slow, and histories and scenarios go where these
+went before, a thousand times.
+"""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -63,6 +72,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         call = getattr(item, "callspec", None)
         folder = item.path.relative_to(CHECKOUT / "tests").parts[0]
+        if folder not in COVERED:
+            item.add_marker("no_cover")
         if call and "stack" in call.params:
             item.add_marker(pytest.mark.xdist_group(f"stack-{call.params['stack']}"))
         elif folder in {"reports", "container", "integration"}:

@@ -8,7 +8,7 @@ import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from load import machine
 from load.control.comparison import DECISIVE, Compared, Comparison, document
@@ -17,11 +17,10 @@ from load.control.page import page
 from load.control.results import conclusion, text
 from load.kafka import KafkaError
 from load.stack import SetupError, Stack, StackError
-from load.terminal import interrupted_by_signals, run, say
+from load.terminal import command_line, interrupted_by_signals, run, say
 from load.wire import WireError
 from load.worker import WorkerError
 from proxy.errors import SettingsError
-from proxy.settings import Policy
 from proxy.simulation import scenario_file
 from proxy.simulation.curves import draw
 from proxy.simulation.scenario import Scenario
@@ -156,11 +155,8 @@ def _list() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m load.control",
-        description="Compares policies in scenarios on a real Kafka and a real RabbitMQ.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_line(
+        "load.control", "Compares policies in scenarios on a real Kafka and a real RabbitMQ.", EXAMPLES
     )
     parser.add_argument("scenario", nargs="*", metavar="SCENARIO", help="a YAML file, or the name of one that ships")
     parser.add_argument("--all", action="store_true", help="every scenario that ships")
@@ -170,7 +166,10 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="DIR", help="page, pictures, logs; new or empty (default: out/control-DATE-TIME)"
     )
     parser.add_argument(
-        "--policy", action="append", choices=get_args(Policy), help="may be repeated (default: all of them)"
+        "--policy",
+        action="append",
+        choices=scenario_file.policies(),
+        help=f"or a rate law; may be repeated (default: {', '.join(POLICIES)})",
     )
     parser.add_argument("--rabbitmq-sbin", type=Path, metavar="DIR", help="scripts of another RabbitMQ")
     return parser

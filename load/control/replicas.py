@@ -61,7 +61,7 @@ class Replicas:
     tails: list[MetricTail] = field(default_factory=list)
     """Of all ever started, in that order."""
     reads: list[tuple[str, ...]] = field(default_factory=list)
-    cpu: float = 0.0
+    _ended_cpu: float = 0.0
     """Processor seconds of those that have ended."""
     _workers: list[Worker | None] = field(default_factory=list)
     _admin: list[int] = field(default_factory=list)
@@ -115,6 +115,11 @@ class Replicas:
                 raise WorkerError(f"Tidegate owns too few partitions after {READY_SECONDS:.0f} s\n{words}")
             await asyncio.sleep(POLL_SECONDS)
 
+    @property
+    def cpu(self) -> float:
+        """Processor seconds of all, since their starts."""
+        return self._ended_cpu + sum(worker.cpu_seconds() for worker in self._workers if worker is not None)
+
     async def lag(self) -> int:
         """Return how many events wait in the log."""
         return sum(await asyncio.gather(*(asyncio.to_thread(lag, port) for port in self._living)))
@@ -134,7 +139,7 @@ class Replicas:
         worker, self._workers[number] = self._workers[number], None
         if worker is None:
             return
-        self.cpu += worker.cpu_seconds()
+        self._ended_cpu += worker.cpu_seconds()
         if kill:
             worker.kill()
         else:

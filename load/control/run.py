@@ -52,7 +52,7 @@ class Result:
     failed: int
     """Events that Kafka did not take."""
     cpu: float
-    """Processor seconds that all Tidegate processes took for a second of the run."""
+    """Processor seconds that all Tidegate processes took for a second of the run, their start left out."""
     machine_load: float
     """Load average of the machine when the run ended."""
 
@@ -114,6 +114,7 @@ class Run:
                 replicas.start(reads)
             await replicas.until_owned(sum(topic.partitions for topic in self._topics))
             happenings = Happenings(self._stack, self._scenario, self._services, self._queues, relay, replicas)
+            started = replicas.cpu
             await self._live(generator, happenings, replicas)
             machine_load = os.getloadavg()[0]
             await replicas.end_all()
@@ -123,7 +124,7 @@ class Run:
             self._account(await kafka.committed(self._prefix), happenings, replicas)
             for topic in self._topics:
                 await kafka.delete(topic.name)
-        cpu = replicas.cpu / self._scenario.seconds
+        cpu = (replicas.cpu - started) / self._scenario.seconds
         return Result(
             happenings.happened, self._record.trace, generator.worst_lateness, generator.failed, cpu, machine_load
         )

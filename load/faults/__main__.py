@@ -26,7 +26,7 @@ from load.faults.session import guarded, session
 from load.faults.streams import FLOWING, PARTITIONS
 from load.faults.verdicts import broken
 from load.faults.world import LONGEST, SHORTEST
-from load.terminal import run, say
+from load.terminal import command_line, run, say
 
 CLUSTER_NODES = 3
 RATE = sum(stream.rate for stream in FLOWING)
@@ -129,11 +129,10 @@ def _default(*, is_cluster: bool) -> list[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m load.faults",
-        description="Breaks a real Kafka, a real RabbitMQ, the network and Tidegate, and accounts for every event.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_line(
+        "load.faults",
+        "Breaks a real Kafka, a real RabbitMQ, the network and Tidegate, and accounts for every event.",
+        EXAMPLES,
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="where every figure goes")
     parser.add_argument("--rounds", type=int, metavar="N", help="faults in all (default: every kind once)")

@@ -121,9 +121,14 @@ class Rounds:
         else:
             began, mended = await CAUSES[kind.name](world)
         told.seconds = mended - began
-        told.flow = await self._flow(mended, FLOW_SECONDS)
-        told.slowest = self._slowest
-        await self._ready(told, mended)
+        if all(replica.worker is not None for replica in self.replicas.every):
+            # At the same time: where the source itself has to come back, flow is awaited for longer than it took.
+            told.flow, _ = await asyncio.gather(self._flow(mended, FLOW_SECONDS), self._ready(told, mended))
+            told.slowest = self._slowest
+        else:
+            told.flow = await self._flow(mended, FLOW_SECONDS)
+            told.slowest = self._slowest
+            await self._ready(told, mended)
         if told.recovery is None:
             await self._aid(told)
         await self._account(told, mended, before, reported)

@@ -5,7 +5,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,16 +102,19 @@ def session(
         try:
             yield here
         except FAILURES:
-            _keep(Path(folder), file)
+            _keep(Path(folder), file, stack)
             raise
         if any(map(broken, here.rounds)):
-            _keep(Path(folder), file)
+            _keep(Path(folder), file, stack)
 
 
-def _keep(folder: Path, file: Path) -> None:
+def _keep(folder: Path, file: Path, stack: Stack) -> None:
     logs = file.with_suffix(".logs")
     shutil.copytree(folder, logs, dirs_exist_ok=True)
-    say(f"settings, output and metric logs of the replicas are in {logs}")
+    for role, log in stack.logs.items():
+        with suppress(OSError):  # a node that never started has none
+            shutil.copy(log, logs / f"{role}.log")
+    say(f"settings, output and metric logs of the replicas, and the logs of the brokers, are in {logs}")
 
 
 def guarded(work: Callable[[], int]) -> int:

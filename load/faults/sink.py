@@ -13,7 +13,7 @@ from pamqp import commands
 from load.deliveries import Delivered, Deliveries
 from load.faults.ledger import Ledger
 from load.faults.streams import FLOWING, PAYLOAD, VOLUME, at
-from load.wire import Wire, WireError
+from load.wire import SECONDS, Wire, WireError
 
 PREFETCH, VOLUME_PREFETCH = 20, 200
 ACK_SECONDS = 0.01
@@ -21,6 +21,8 @@ ACK_SECONDS = 0.01
 RETURNED_AGO = 3.0
 """What was acknowledged so shortly before a connection broke, RabbitMQ may not know, and give out again."""
 RECONNECT_SECONDS = 0.1
+LOGIN_SECONDS = 2.0
+"""In a cluster, after which the next node is tried: one that is cut off lets in and then keeps waiting."""
 SILENT_SECONDS = 2.0
 """In a cluster, a queue that gives nothing for so long is asked what it holds, and if it holds something, or does not
 say, consumers connect anew: after the loss of a queue's leader RabbitMQ 3.10 may hold back for ever what it believes
@@ -65,7 +67,8 @@ class Sink(Deliveries):
                 self._ports.remove(self._port)
                 self._ports.append(self._port)
                 try:
-                    wire = await asyncio.to_thread(Wire, self._port)
+                    seconds = LOGIN_SECONDS if len(self._ports) > 1 else SECONDS
+                    wire = await asyncio.to_thread(Wire, self._port, seconds)
                     self._tag, self._acked = 0, 0
                     await asyncio.get_running_loop().create_connection(lambda: self, sock=wire.detach())
                     if self._port in self._avoided or not self._open.is_set():

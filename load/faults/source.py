@@ -22,6 +22,10 @@ RETRY_SECONDS = 0.2
 KEPT_AGO = 60.0
 """Seconds for which the instants of Kafka's answers are remembered."""
 QUIET_SECONDS = 20.0
+STUCK_SECONDS = 10.0
+"""A producer that Kafka has taken nothing from for so long is replaced; at once where one of its partitions is stuck,
+which the others hide.
+"""
 REQUEST_SECONDS = 40.0
 """After which a producer asks another node; aiokafka's default."""
 
@@ -41,11 +45,15 @@ class Source:
         self._tasks: dict[tuple[int, int], asyncio.Task[None]] = {}
         self._held: set[int] = set()
         self._senders: dict[int, Sender] = {}
+        self._renewal = asyncio.Lock()
+        self._taken_at: dict[int, float] = {}
+        """When Kafka took something from a stream's producer last, or that was new."""
 
     async def start(self) -> None:
         """Connect and begin to send."""
         for stream in range(len(STREAMS)):
             self._senders[stream] = await self._connect()
+            self._taken_at[stream] = time.monotonic()
             for partition in range(PARTITIONS):
                 self.add(stream, partition)
 
@@ -71,6 +79,7 @@ class Source:
             yield
         finally:
             self._held.discard(stream)
+            self._taken_at[stream] = time.monotonic()
 
     async def begin_anew(self, stream: int) -> None:
         """Take another producer for a stream that is held: one that knows nothing of a topic that is gone."""
@@ -94,6 +103,23 @@ class Source:
         while count:
             count -= await self._send(stream, partition, count)
 
+    def _is_stuck(self, stream: int) -> bool:
+        return self._senders[stream].is_stuck or time.monotonic() - self._taken_at[stream] > STUCK_SECONDS
+
+    async def _renew(self, stream: int) -> None:
+        """Take another producer for a stream whose own is stuck, once that has ended; if Kafka lets one in."""
+        async with self._renewal:
+            if not self._is_stuck(stream):
+                return
+            self._taken_at[stream] = time.monotonic()  # not again at once
+            with suppress(KafkaError):
+                sender = await self._connect()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(QUIET_SECONDS):
+                        await self._senders[stream].stop()
+                self._senders[stream] = sender
+                self._taken_at[stream] = time.monotonic()
+
     async def _connect(self) -> Sender:
         sender = Sender(
             self._kafka, metadata_max_age_ms=round(METADATA_SECONDS * 1000), request_timeout_ms=self._request_ms
@@ -108,7 +134,11 @@ class Source:
             now = time.monotonic()
             owed = min(owed + STREAMS[stream].rate / len(self.of(stream)) * (now - then), MOST_AT_ONCE)
             then = now
-            if owed >= 1 and stream not in self._held:
+            if stream in self._held:
+                continue
+            if self._is_stuck(stream):
+                await self._renew(stream)
+            if owed >= 1:
                 owed -= await self._send(stream, partition, int(owed))
 
     async def _send(self, stream: int, partition: int, most: int) -> int:
@@ -130,6 +160,7 @@ class Source:
     def _on_answer(self, at: tuple[int, int], sent: int, first: int, count: int, offset: int | None) -> None:
         if offset is None:
             return  # nobody knows whether Kafka has them; they may arrive, and need not
+        self._taken_at[at[0]] = time.monotonic()
         self.ledgers[at].keep(sent + first, count, offset)
         now, kept = time.monotonic(), self.kept_at[at]
         kept[sent + first] = now

@@ -21,6 +21,7 @@ MARK = "TIDEGATE_STACK_NODE"
 
 POLL_SECONDS = 0.02
 KILL_SECONDS = 10.0
+SUSPEND_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,20 @@ def send(process: Identity, signum: int) -> None:
         os.close(handle)
 
 
+def suspend(process: Identity) -> None:
+    """Let this very process stand still (SIGSTOP) and wait until each of its threads does.
+
+    The signal alone is a wish: a thread on another processor may answer for some milliseconds more. Nothing happens
+    when the process is gone. Raises StackError when a thread still runs after `SUSPEND_SECONDS`.
+    """
+    send(process, signal.SIGSTOP)
+    deadline = time.monotonic() + SUSPEND_SECONDS
+    while is_running(process) and any(state not in "tTZX" for state in _thread_states(process.pid)):
+        if time.monotonic() > deadline:
+            raise StackError(f"process {process.pid} does not stand still {SUSPEND_SECONDS:.0f} s after SIGSTOP")
+        time.sleep(POLL_SECONDS)
+
+
 def await_end(processes: Iterable[Identity], *, seconds: float) -> list[Identity]:
     """Wait until all have ended; return those that still run when the time is over."""
     left = list(processes)
@@ -139,9 +154,19 @@ def kill_marked(home: Path, role: str | None = None, *, known: Iterable[Identity
 
 
 def _stat(pid: int) -> list[str] | None:
-    """Return the fields of /proc/PID/stat from the state on; the name before it may hold any character."""
+    """Return the fields of /proc/PID/stat from the state on; None when nobody holds this pid."""
+    return _fields(Path(f"/proc/{pid}/stat"))
+
+
+def _thread_states(pid: int) -> list[str]:
+    """Return a letter of proc(5) for each thread of a process."""
+    return [fields[0] for path in Path(f"/proc/{pid}/task").glob("*/stat") if (fields := _fields(path))]
+
+
+def _fields(stat: Path) -> list[str] | None:
+    """Return what a stat file says from the state on; the name before it may hold any character."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        text = stat.read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
     return text.rpartition(")")[2].split()

@@ -27,7 +27,7 @@ from load.stack.at_once import all_at_once
 from load.stack.errors import AlreadyUpError, SetupError, StackError
 from load.stack.leftovers import clear, clear_abandoned, is_up
 from load.stack.node import Kafka, Node, Rabbitmq
-from load.stack.processes import identity, is_running, send
+from load.stack.processes import identity, is_running, send, suspend
 from load.stack.reach import VARIABLE, Reach
 from load.stack.state import FILE_NAME, GUARDIAN, NETWORK, State, empty_folder, home_of, locked
 
@@ -130,6 +130,12 @@ class Stack(Reach):
         """Process of RabbitMQ's first node; None while it is stopped."""
         return self.pid(self.rabbitmq_roles[0])
 
+    @property
+    def logs(self) -> dict[str, Path]:
+        """What the nodes write of themselves, by role; none of those in containers."""
+        data = self._state.data
+        return {path.relative_to(data).parts[0]: path for path in (*data.glob("*/*.log"), *data.glob("*/logs/*.log"))}
+
     def pid(self, role: str) -> int | None:
         """Return the process of a node, None while it is stopped."""
         process = State.load(self._state.path).processes.get(role)
@@ -173,12 +179,16 @@ class Stack(Reach):
                 self._await(role)
 
     def suspend(self, role: str) -> None:
-        """Let a node stand still (SIGSTOP): it answers nothing, and its connections stay open."""
-        self._signal(role, signal.SIGSTOP)
+        """Let a node stand still (SIGSTOP): from now on it answers nothing, and its connections stay open."""
+        process = State.load(self._state.path).processes.get(role)
+        if process is not None:
+            suspend(process)
 
     def resume(self, role: str) -> None:
         """Let it go on."""
-        self._signal(role, signal.SIGCONT)
+        process = State.load(self._state.path).processes.get(role)
+        if process is not None:
+            send(process, signal.SIGCONT)
 
     def cut_off(self, *roles: str) -> None:
         """Let nothing pass between these nodes and any other, in silence; clients still reach all. For clusters."""
@@ -280,11 +290,6 @@ class Stack(Reach):
         process, versions = self._nodes[role].await_ready(self._state.processes[role])
         state = self._state.with_process(role, process)
         self._keep(replace(state, versions=state.versions | versions))
-
-    def _signal(self, role: str, signum: int) -> None:
-        process = State.load(self._state.path).processes.get(role)
-        if process is not None:
-            send(process, signum)
 
     def _keep(self, state: State) -> None:
         state.save()

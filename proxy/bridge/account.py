@@ -18,8 +18,13 @@ class Counts(Protocol):
         """Count records read from the log, `size` bytes in all."""
         ...
 
-    def on_confirmed(self, events: Sequence[Event], seconds: float | None, overtaken: int, wall: float) -> None:
-        """Count confirmed events; `wall` is the time of the confirm in seconds since 1970."""
+    def on_confirmed(
+        self, events: Sequence[Event], seconds: float | None, overtaken: int, wall: float, *, old: bool = False
+    ) -> None:
+        """Count confirmed events, `old` if they went behind what is live.
+
+        `wall` is the time of the confirm in seconds since 1970.
+        """
         ...
 
     def on_failed(self, outcome: Outcome, count: int) -> None:

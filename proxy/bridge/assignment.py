@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from proxy.bridge.account import Account
 from proxy.bridge.event_log import Beginning
@@ -15,7 +15,7 @@ from proxy.model import Partition, Position
 class Assignment:
     """Finds the listener of each partition. A `PartitionOwner`."""
 
-    def __init__(self, lease: Lease, settled: asyncio.Event, grace: Callable[[], float], account: Account) -> None:
+    def __init__(self, lease: Lease, settled: asyncio.Event, grace: float, account: Account) -> None:
         self.listeners = dict[str, Listener]()
         """By topic."""
         self._lease = lease
@@ -63,7 +63,7 @@ class Assignment:
         owned = [self.listeners[p.topic].inbox.flows.get(p) for p in partitions if p.topic in self.listeners]
         flows = [flow for flow in owned if flow is not None]
         try:
-            await self.drain(flows, self._grace())
+            await self.drain(flows, self._grace)
         finally:
             for flow in flows:
                 self.listeners[flow.partition.topic].inbox.close(flow.partition)

@@ -66,6 +66,8 @@ class Batch:
     recipient: Recipient
     retry: bool = False
     """The events were written before, in vain."""
+    is_old: bool = False
+    """They stand behind what is live of the same rank."""
     done: int = field(default=0, init=False)
     """Set by the lane: so many events, from the front, were written or found undeliverable."""
     called_back: bool = field(default=False, init=False)

@@ -25,8 +25,16 @@ class PartitionFlow:
     """Takes events in, gives batches out, takes their outcomes, keeps the watermark. A `Recipient`."""
 
     def __init__(
-        self, partition: Partition, order: Order, address: Address, rank: int, cap: int, host: FlowHost
+        self,
+        partition: Partition,
+        order: Order,
+        address: Address,
+        rank: int,
+        cap: int,
+        host: FlowHost,
+        old_rank: int | None = None,
     ) -> None:
+        """Make one; `rank` is that of its batches, `old_rank` while it catches up; None: the same."""
         self.partition = partition
         self.watermark = Watermark()
         self.waiting = 0
@@ -48,12 +56,17 @@ class PartitionFlow:
         """Dead letters were refused, and since they were taken back nothing was confirmed."""
         self.not_before = 0.0
         """Time on the loop's clock before which nothing is sent."""
+        self.is_old = False
+        """It stands in the inbox's row of those that catch up."""
         self._order = order
         self._address = address
         self._rank = rank
+        self._old_rank = rank if old_rank is None else old_rank
         self._cap = cap
         self._host = host
         self._queue: deque[Chunk] = deque()
+        self._old_until = 0
+        """Sequence number behind the last event that was read with a backlog."""
         self._sent = 0
         """Every sequence number below has been handed on at least once."""
         self._highest = 0
@@ -66,9 +79,12 @@ class PartitionFlow:
 
     # -- in -----------------------------------------------------------------------------------------------------------
 
-    def offer(self, events: Sequence[Event], size: int) -> None:
-        """Take in the next records of the partition, `size` bytes in all."""
-        self._queue.append(Chunk(self.watermark.receive(len(events)), events))
+    def offer(self, events: Sequence[Event], size: int, *, is_old: bool = False) -> None:
+        """Take in the next records of the partition, `size` bytes in all; `is_old`: they begin with an old one."""
+        first = self.watermark.receive(len(events))
+        self._queue.append(Chunk(first, events))
+        if is_old:
+            self._old_until = first + len(events)
         self.waiting += len(events)
         self.waiting_bytes += size
 
@@ -106,6 +122,11 @@ class PartitionFlow:
         return "dead_letters" if self.parked else "commit"
 
     @property
+    def catches_up(self) -> bool:
+        """Whether what goes next was read with a backlog, or comes before such."""
+        return bool(self._queue) and self._queue[0].first + self._queue[0].start < self._old_until
+
+    @property
     def sends_again(self) -> bool:
         """Whether the next events to be taken were sent before, in vain."""
         return bool(self._queue) and self._queue[0].retry
@@ -123,7 +144,14 @@ class PartitionFlow:
         end = min(len(front.events), front.start + count)
         events = front.events[front.start : end]
         batch = Batch(
-            self.partition, events, front.first + front.start, self._address, self._rank, self, retry=front.retry
+            self.partition,
+            events,
+            front.first + front.start,
+            self._address,
+            self._old_rank if self.is_old else self._rank,
+            self,
+            retry=front.retry,
+            is_old=self.is_old,
         )
         front.start = end
         if end == len(front.events):
@@ -169,7 +197,7 @@ class PartitionFlow:
             overtaken = max(0, min(first + count, self._highest) - first) if batch.retry else 0
             self._highest = max(self._highest, first + count)
             self._pause = FIRST_PAUSE
-            self._host.on_confirmed(batch.events[start:end], seconds, overtaken)
+            self._host.on_confirmed(batch, batch.events[start:end], seconds, overtaken)
             if self.tries_anew:
                 self.tries_anew = self._is_asking = False
                 self._host.on_going_again(self)

@@ -17,8 +17,8 @@ class FlowHost(Protocol):
         """See an outcome before the flow acts on it."""
         ...
 
-    def on_confirmed(self, events: Sequence[Event], seconds: float | None, overtaken: int) -> None:
-        """Count confirmed events, `overtaken` of them delivered after a later event of their partition."""
+    def on_confirmed(self, batch: Batch, events: Sequence[Event], seconds: float | None, overtaken: int) -> None:
+        """Count confirmed events of a batch, `overtaken` of them delivered after a later event of their partition."""
         ...
 
     def on_failed(self, outcome: Outcome, count: int, *, congestion: bool) -> float:

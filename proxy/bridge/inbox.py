@@ -1,11 +1,17 @@
 """What waits between log and lane, and when the log must pause for it.
 
-Each event type has an inbox, bounded in events and bytes; all inboxes share one budget, and as it fills up the lowest
-classes are paused first. A pause takes effect before the pump's next await, so at most one fetch exceeds a bound.
+Each event type has an inbox, bounded in events and bytes; all inboxes share one budget, and as it fills up what catches
+up is paused first, then the lowest classes. A pause takes effect before the pump's next await, so at most one fetch
+exceeds a bound.
+
+Partitions that catch up stand in a row of their own (docs/design/0027), which may fill half of the inbox: a backlog
+that waits must not keep what is live out of it.
 """
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from math import inf
 
 from proxy.bridge.broker import Batch
 from proxy.bridge.flow import PartitionFlow
@@ -14,6 +20,10 @@ from proxy.settings import Limits
 
 FIRST_PRESSURE = 0.8
 """Share of the budget at which the lowest class is paused; the highest at all of it, the others evenly between."""
+OLD_PRESSURE = 0.7
+"""... and at which what catches up is paused, of whatever class."""
+OLD_SHARE = 0.5
+"""Of an inbox, that what catches up may fill."""
 RELIEF = 0.1
 """A class is resumed when the budget's use has fallen this share below its pressure point."""
 
@@ -29,11 +39,13 @@ class Budget:
         self._points = [FIRST_PRESSURE + step * (ranks - 1 - rank) for rank in range(ranks)]
         self._inboxes: list[list[Inbox]] = [[] for _ in range(ranks)]
         self._pressed = [False] * ranks
+        self._old_pressed = False
 
     def join(self, inbox: "Inbox", rank: int) -> None:
         """Let the budget pause and resume this inbox."""
         self._inboxes[rank].append(inbox)
         inbox.press("budget", on=self._pressed[rank])
+        inbox.press_old(on=self._old_pressed)
 
     def add(self, size: int) -> None:
         """Count `size` bytes in, or out if negative, and pause or resume classes accordingly."""
@@ -45,6 +57,26 @@ class Budget:
                 self._pressed[rank] = pressed
                 for inbox in self._inboxes[rank]:
                     inbox.press("budget", on=pressed)
+        pressed = share >= OLD_PRESSURE if not self._old_pressed else share > OLD_PRESSURE - RELIEF
+        if pressed != self._old_pressed:
+            self._old_pressed = pressed
+            for inboxes in self._inboxes:
+                for inbox in inboxes:
+                    inbox.press_old(on=pressed)
+
+
+@dataclass(slots=True)
+class _Row:
+    """Partitions that take turns."""
+
+    turns: deque[PartitionFlow] = field(default_factory=deque)
+    events: int = 0
+    """Events waiting."""
+    bytes: int = 0
+    pressures: set[str] = field(default_factory=set)
+    """Why its partitions are paused."""
+    on_way: dict[PartitionFlow, None] = field(default_factory=dict)
+    """Those of which something was taken that the lane may not be through with."""
 
 
 class Inbox:
@@ -56,17 +88,19 @@ class Inbox:
         budget: Budget,
         pause: Callable[[Collection[Partition]], None],
         resume: Callable[[Collection[Partition]], None],
+        mark: Callable[[], float] = lambda: inf,
     ) -> None:
         self.events = 0
         """Events waiting."""
         self.bytes = 0
         self.flows: dict[Partition, PartitionFlow] = {}
-        self._turns: deque[PartitionFlow] = deque()
+        self._live, self._old = _Row(), _Row()
         self._limits = limits
         self._budget = budget
         self._pause = pause
         self._resume = resume
-        self._pressures: set[str] = set()
+        self._mark = mark
+        """Events at which it is full, if that is less than its bound."""
 
     @property
     def mean_size(self) -> float:
@@ -75,95 +109,153 @@ class Inbox:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the log must not fetch for this type now."""
-        return bool(self._pressures)
+        """Whether the log must not fetch what is live of this type now."""
+        return bool(self._live.pressures)
+
+    def pauses(self, partition: Partition) -> bool:
+        """Return whether the log must not fetch from one of its partitions now."""
+        return bool(self._row(self.flows[partition]).pressures)
+
+    @property
+    def catching_up(self) -> int:
+        """Partitions that have old events waiting."""
+        return len(self._old.turns)
 
     def press(self, cause: str, *, on: bool) -> None:
         """Add or end one cause to pause the type's partitions; they flow when no cause is left."""
-        was_paused = self.is_paused
-        (self._pressures.add if on else self._pressures.discard)(cause)
-        if self.is_paused != was_paused and self.flows:
-            (self._pause if self.is_paused else self._resume)(self.flows.keys())
+        for row in (self._live, self._old):
+            self._press(row, cause, on=on)
+
+    def press_old(self, *, on: bool) -> None:
+        """Pause those that catch up, or no longer, because the budget is short."""
+        self._press(self._old, "budget for what is live", on=on)
 
     def open(self, flow: PartitionFlow) -> None:
         """Begin an epoch of a partition; one that still stands is ended first."""
         self.close(flow.partition)
         self.flows[flow.partition] = flow
-        self._turns.append(flow)
+        self._live.turns.append(flow)
 
     def close(self, partition: Partition) -> None:
         """End the epoch of a partition and drop what still waits of it: the log has it."""
         flow = self.flows.pop(partition, None)
         if flow is not None:
             flow.let_go()
-            self._turns.remove(flow)
+            self._row(flow).turns.remove(flow)
             self.recount()
 
-    def offer(self, partition: Partition, events: list[Event]) -> int:
-        """Take in records of one partition; return their bytes. Pauses the type if it is full now."""
+    def offer(self, partition: Partition, events: list[Event], *, is_old: bool = False) -> int:
+        """Take in records of one partition, `is_old` if they begin with an old one; return their bytes.
+
+        Pauses the type if it is full now.
+        """
         size = sum([event.size for event in events])
-        self.flows[partition].offer(events, size)
-        self._count(len(events), size)
+        flow = self.flows[partition]
+        flow.offer(events, size, is_old=is_old)
+        self._count(self._row(flow), len(events), size)
+        self._place(flow)
         return size
 
-    def ready(self, now: float) -> int:
-        """Return how many events may be taken now."""
-        return sum(flow.ready(now) for flow in self._turns)
+    def ready(self, now: float, *, old: bool = False) -> int:
+        """Return how many events may be taken now, of what is live or of what is old."""
+        return sum(flow.ready(now) for flow in self._turns(old=old))
 
-    def sends_again(self, now: float) -> bool:
+    def sends_again(self, now: float, *, old: bool = False) -> bool:
         """Return whether the events taken next were sent before, in vain."""
-        return next((flow.sends_again for flow in self._turns if flow.ready(now)), False)
+        return next((flow.sends_again for flow in self._turns(old=old) if flow.ready(now)), False)
 
-    def next_ready(self, now: float) -> float | None:
+    def next_ready(self, now: float, *, old: bool = False) -> float | None:
         """Return when the first pausing partition may go on, on the loop's clock; None if none is pausing."""
-        return min((flow.not_before for flow in self._turns if flow.waiting and flow.not_before > now), default=None)
+        turns = self._turns(old=old)
+        return min((flow.not_before for flow in turns if flow.waiting and flow.not_before > now), default=None)
 
     def oldest_ms(self) -> int | None:
         """Return the timestamp of the oldest event that waits at the front of a partition; None if none has one."""
-        fronts = [flow.front_ms() for flow in self._turns]
+        fronts = [flow.front_ms() for flow in self.flows.values()]
         return min((stamp for stamp in fronts if stamp is not None), default=None)
 
-    def take(self, limit: int, now: float) -> list[Batch]:
+    def take(self, limit: int, now: float, *, old: bool = False) -> list[Batch]:
         """Take up to `limit` events, partition after partition; those served go to the end of the turn."""
         batches: list[Batch] = []
-        for _ in range(len(self._turns)):
-            flow = self._turns[0]
+        row = self._old if old else self._live
+        turns = row.turns
+        for _ in range(len(turns)):
+            flow = turns[0]
             while limit > 0 and (batch := flow.take(limit, now)) is not None:
                 batches.append(batch)
+                row.on_way[flow] = None
                 limit -= len(batch.events)
             if limit <= 0 and not batches:
                 break
-            self._turns.rotate(-1)
+            turns.rotate(-1)
             if limit <= 0:
                 break
         self.recount()
         return batches
 
-    def settle(self, batches: Iterable[Batch]) -> None:
-        """Take back what the lane left unwritten of these batches."""
+    def settle(self, batches: Iterable[Batch], *, old: bool = False) -> None:
+        """Take back what the lane left unwritten of what was taken; it is through with all of it."""
         for batch in batches:
             flow = batch.recipient
             assert isinstance(flow, PartitionFlow)
             flow.settle(batch)
+        row = self._old if old else self._live
+        through, row.on_way = row.on_way, {}
+        for flow in through:
+            self._place(flow)
         self.recount()
 
     def recount(self) -> None:
         """Bring the sums in line after flows gave or took back events; resumes the type if it is low now."""
-        self._count(
-            sum(flow.waiting for flow in self._turns) - self.events,
-            sum(flow.waiting_bytes for flow in self._turns) - self.bytes,
-        )
+        for row in (self._live, self._old):
+            self._count(
+                row,
+                sum(flow.waiting for flow in row.turns) - row.events,
+                sum(flow.waiting_bytes for flow in row.turns) - row.bytes,
+            )
 
-    def _count(self, events: int, size: int) -> None:
+    def _turns(self, *, old: bool) -> deque[PartitionFlow]:
+        return (self._old if old else self._live).turns
+
+    def _row(self, flow: PartitionFlow) -> _Row:
+        return self._old if flow.is_old else self._live
+
+    def _place(self, flow: PartitionFlow) -> None:
+        """Let a partition change rows; never while the lane has more to write of it, or the rest could overtake."""
+        before = self._row(flow)
+        if flow in before.on_way or flow.catches_up is flow.is_old or self.flows.get(flow.partition) is not flow:
+            return
+        flow.is_old = not flow.is_old
+        after = self._row(flow)
+        before.turns.remove(flow)
+        after.turns.append(flow)
+        if bool(before.pressures) is not bool(after.pressures):
+            (self._pause if after.pressures else self._resume)([flow.partition])
+        self.recount()
+
+    def _press(self, row: _Row, cause: str, *, on: bool) -> None:
+        was_paused = bool(row.pressures)
+        (row.pressures.add if on else row.pressures.discard)(cause)
+        if bool(row.pressures) is not was_paused and row.turns:
+            (self._resume if was_paused else self._pause)([flow.partition for flow in row.turns])
+
+    def _count(self, row: _Row, events: int, size: int) -> None:
+        row.events += events
+        row.bytes += size
         self.events += events
         self.bytes += size
-        limits = self._limits
-        if self.events >= limits.inbox_events or self.bytes >= limits.inbox_bytes:
-            self.press("inbox", on=True)
-        elif (
-            self.events <= limits.inbox_events * limits.inbox_low
-            and self.bytes <= limits.inbox_bytes * limits.inbox_low
-        ):
-            self.press("inbox", on=False)
+        self._weigh(self._live, self._old, 1.0)
+        self._weigh(self._old, self._live, OLD_SHARE)
         if size:
             self._budget.add(size)
+
+    def _weigh(self, row: _Row, other: _Row, share: float) -> None:
+        """Pause or resume a row that may fill a share of the inbox, and what the other leaves of it."""
+        limits = self._limits
+        most = min(limits.inbox_events, self._mark())
+        events = min(share * most, most - other.events)
+        size = min(share * limits.inbox_bytes, limits.inbox_bytes - other.bytes)
+        if row.events >= events or row.bytes >= size:
+            self._press(row, "inbox", on=True)
+        elif row.events <= events * limits.inbox_low and row.bytes <= size * limits.inbox_low:
+            self._press(row, "inbox", on=False)

@@ -1,49 +1,24 @@
-"""One event type's task: take from the inbox, wait for the throttle, hand on to the lane, hear how it ended."""
+"""One event type: its inbox, what goes out of it (`sending`), its dead letters, and what its flows have to say."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 
 import structlog
 
-from proxy.bridge.account import Account, Counts
+from proxy.bridge.account import Counts
 from proxy.bridge.broker import Address, Batch, Lane
+from proxy.bridge.catch_up import CatchUp
 from proxy.bridge.dead_letters import DeadLetters
-from proxy.bridge.event_log import EventLog
 from proxy.bridge.flow import PartitionFlow
-from proxy.bridge.inbox import Budget, Inbox
-from proxy.bridge.lease import Lease
-from proxy.bridge.letter_slots import HELD, HELD_BYTES, LetterSlots
-from proxy.bridge.observer import Observer
-from proxy.bridge.stake import Stake
-from proxy.bridge.throttle import Throttle
+from proxy.bridge.inbox import Inbox
+from proxy.bridge.sending import Sending
+from proxy.bridge.shared import Shared
+from proxy.bridge.throttle import Throttle, inbox_mark
 from proxy.congestion.collector import RouteStatistics, Way
 from proxy.model import Event, Outcome, Partition, Reason
-from proxy.settings import EventType, Limits, Route
+from proxy.settings import EventType, Route
 
 _say = structlog.get_logger("tidegate.listener")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
-    """What every listener of the process shares."""
-
-    log: EventLog
-    lease: Lease
-    stake: Stake
-    budget: Budget
-    limits: Limits
-    classes: int
-    """How many there are."""
-    dead_letter_lane: Lane
-    settled: asyncio.Event
-    """Set whenever a flow has nothing out any more."""
-    wall: Callable[[], float]
-    """Seconds since 1970; for the age of events only."""
-    account: Account
-    observer: Observer
-    letter_slots: LetterSlots = field(default_factory=LetterSlots)
-    letters_held: LetterSlots = field(default_factory=lambda: LetterSlots(HELD, HELD_BYTES))
 
 
 class Listener:
@@ -60,16 +35,17 @@ class Listener:
         statistics: RouteStatistics,
         counts: Counts,
         around: Shared,
+        catch_up: CatchUp | None = None,
     ) -> None:
+        """Make one; without `catch_up` what is old goes like what is live."""
         self.event_type = event_type
         self.throttle = throttle
         self.counts = counts
-        self.inbox = Inbox(around.limits, around.budget, around.log.pause, around.log.resume)
+        log = around.log
+        self.inbox = Inbox(around.limits, around.budget, log.pause, log.resume, lambda: inbox_mark(throttle))
         around.budget.join(self.inbox, rank)
         self.is_stopped = False
         """An event could not be delivered and had nowhere to go; nothing more is sent until the next start."""
-        self.stage = ""
-        """What events on their way to the lane wait for: `rate`, `lease` or `lane`; "" if none is on its way."""
         self._rank = rank
         self._address = Address(
             route.exchange,
@@ -78,12 +54,18 @@ class Listener:
             priority=route.priority_of(event_type.priority, below=around.classes - 1 - rank),
         )
         self._lane = lane
+        self._catch_up = catch_up
         self._statistics = statistics
         self._way = Way(route.way(event_type.name, event_type.routing_key), event_type.cost)
         statistics.open(rank, self._way)
         self._around = around
-        self._sending: list[Batch] = []
-        self._wake = asyncio.Event()
+        self._tasks: asyncio.TaskGroup | None = None
+        """While it runs."""
+        self._catches_up = False
+        """There was something old since it runs."""
+        self._sendings = [Sending(self, lane, throttle, statistics.trips, around, old=False)]
+        if catch_up is not None:
+            self._sendings.append(Sending(self, lane, catch_up.throttle, statistics.trips, around, old=True))
         self.dead_letters = DeadLetters(
             event_type,
             rank,
@@ -102,15 +84,20 @@ class Listener:
     def open(self, partition: Partition) -> bool:
         """Begin an assignment epoch of a partition; return whether it must be paused from the start."""
         cap = self._around.limits.uncommitted_events
-        self.inbox.open(PartitionFlow(partition, self.event_type.order, self._address, self._rank, cap, self))
+        old_rank = None if self._catch_up is None else self._catch_up.rank
+        flow = PartitionFlow(partition, self.event_type.order, self._address, self._rank, cap, self, old_rank)
+        self.inbox.open(flow)
         return self.inbox.is_paused
 
     def offer(self, partition: Partition, events: list[Event]) -> None:
         """Take in records just read; a full inbox pauses the type before this returns."""
         flow = self.inbox.flows.get(partition)
         if flow is not None and not flow.closing:
-            self.counts.on_received(len(events), self.inbox.offer(partition, events))
-            self._wake.set()
+            is_old = self._catch_up is not None and self._catch_up.is_old(events, self._around.wall())
+            self.counts.on_received(len(events), self.inbox.offer(partition, events, is_old=is_old))
+            if is_old:
+                self._begin_catching_up()
+            self.look()
 
     def let_go(self, flows: Iterable[PartitionFlow]) -> None:
         """Send no more from these flows of the type; what is written still gets its outcome."""
@@ -129,101 +116,43 @@ class Listener:
             tasks.create_task(
                 self.dead_letters.run(self._admit_letters), name=f"dead letters of {self.event_type.name}"
             )
-            await self._send_events()
+            self._tasks = tasks
+            if self.inbox.catching_up:
+                self._begin_catching_up()
+            try:
+                await self._sendings[0].run()
+            finally:
+                self._tasks, self._catches_up = None, False
 
-    async def _send_events(self) -> None:
-        clock = asyncio.get_running_loop().time
-        while True:
-            self._wake.clear()
-            now = clock()
-            want = 0 if self.is_stopped or self.dead_letters.is_full else min(self.inbox.ready(now), self._lane.window)
-            if not want:
-                await self._idle(now)
-                continue
-            again = self.inbox.sends_again(now)
-            self.stage = "rate"
-            await self._send(await self.throttle.admit(want, size=self.inbox.mean_size, again=again))
+    def _begin_catching_up(self) -> None:
+        """Start the way out of what is old; most event types never have such."""
+        if self._tasks is not None and not self._catches_up:
+            self._catches_up = True
+            self._tasks.create_task(self._sendings[1].run(), name=f"catch-up of {self.event_type.name}")
+
+    @property
+    def stage(self) -> str:
+        """What events on their way to the lane wait for: `rate`, `lease` or `lane`; "" if none is on its way."""
+        return next((sending.stage for sending in self._sendings if sending.stage), "")
 
     async def _admit_letters(self, letters: int, size: int) -> None:
         await self.throttle.admit_letters(letters, size=size / letters)
         self._around.observer.on_used(self.event_type.route, letters, size)
-
-    async def _send(self, granted: int) -> None:
-        batches: list[Batch] = []
-        try:
-            self.stage = "lease"
-            await self._around.lease.held()
-            if self.is_stopped:
-                return
-            batches = self.inbox.take(granted, asyncio.get_running_loop().time())
-            if self.event_type.max_age is not None:
-                batches = self._without_expired(batches, self._around.wall() - self.event_type.max_age)
-            self._sending = batches
-            self.stage = "lane"
-            await self._lane.publish(batches)
-        finally:
-            self._sending, self.stage = [], ""
-            written = [event.size for batch in batches for event in batch.events[: batch.done]]
-            size = sum(written)
-            self.throttle.settle(len(written), size)
-            self._around.observer.on_used(self.event_type.route, len(written), size)
-            self.inbox.settle(batches)
-
-    async def _idle(self, now: float) -> None:
-        ready = self.inbox.next_ready(now)
-        timer = None
-        if ready is not None and ready > now:
-            timer = asyncio.get_running_loop().call_at(ready, self._wake.set)
-        try:
-            await self._wake.wait()
-        finally:
-            if timer is not None:
-                timer.cancel()
-
-    def _without_expired(self, batches: list[Batch], cutoff: float) -> list[Batch]:
-        """Split off what is older than `cutoff` (seconds since 1970) as undeliverable; return the rest, in order."""
-        oldest_ms = int(cutoff * 1000)
-        fresh: list[Batch] = []
-        for batch in batches:
-            is_old = [event.timestamp_ms is not None and event.timestamp_ms < oldest_ms for event in batch.events]
-            if not any(is_old):
-                fresh.append(batch)
-                continue
-            start = 0
-            for end in range(1, len(is_old) + 1):
-                if end < len(is_old) and is_old[end] == is_old[start]:
-                    continue
-                if is_old[start]:
-                    detail = f"older than {self.event_type.max_age:g} s"
-                    batch.recipient.on_outcome(
-                        batch, start, end, Outcome.UNDELIVERABLE, reason=Reason.EXPIRED, detail=detail
-                    )
-                else:
-                    part = batch.events[start:end]
-                    fresh.append(
-                        Batch(
-                            batch.partition,
-                            part,
-                            batch.first + start,
-                            batch.address,
-                            batch.rank,
-                            batch.recipient,
-                            retry=batch.retry,
-                        )
-                    )
-                start = end
-        return fresh
 
     # -- what its flows say (FlowHost) --------------------------------------------------------------------------------
 
     def on_outcome(self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome) -> None:
         """Show an outcome to whoever observes."""
         self._around.observer.on_outcome(flow, batch, start, end, outcome)
+        if self._statistics.trips.is_heard:
+            is_dropped = outcome in {Outcome.NACKED, Outcome.UNKNOWN}
+            now = asyncio.get_running_loop().time()
+            self._statistics.trips.on_outcome(batch, end - start, now, is_dropped=is_dropped)
 
-    def on_confirmed(self, events: Sequence[Event], seconds: float | None, overtaken: int) -> None:
+    def on_confirmed(self, batch: Batch, events: Sequence[Event], seconds: float | None, overtaken: int) -> None:
         """Count confirmed events."""
         self._statistics.on_confirmed(self._rank, len(events), seconds, self._way)
-        self.counts.on_confirmed(events, seconds, overtaken, self._around.wall())
+        self.counts.on_confirmed(events, seconds, overtaken, self._around.wall(), old=batch.is_old)
 
     def on_failed(self, outcome: Outcome, count: int, *, congestion: bool) -> float:
         """Count events to be sent again; return the time on the loop's clock."""
@@ -254,7 +183,8 @@ class Listener:
 
     def withdraw(self, flow: PartitionFlow) -> None:
         """Write no more of what was handed on from the flow."""
-        self._lane.withdraw([batch for batch in self._sending if batch.recipient is flow])
+        on_way = (batch for sending in self._sendings for batch in sending.batches)
+        self._lane.withdraw([batch for batch in on_way if batch.recipient is flow])
 
     def may_send(self) -> bool:
         """Return whether this replica may publish now."""
@@ -262,8 +192,13 @@ class Listener:
 
     def wake(self) -> None:
         """Look again for something to send."""
-        self._wake.set()
+        self.look()
         self._around.settled.set()
+
+    def look(self) -> None:
+        """Let every way out look again for something to send."""
+        for sending in self._sendings:
+            sending.wake()
 
     def _on_letter_done(self, flow: PartitionFlow, first: int, events: Sequence[Event], reason: Reason) -> None:
         self.counts.on_dead_lettered(reason, len(events))

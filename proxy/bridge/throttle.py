@@ -1,7 +1,8 @@
 """How many events of a type may go now: at once, or at the pace of a batch size.
 
 The seed's consumer could not change its batch size either and emulated it by pausing and resuming consumption
-(Zalando, 2024-04-22); here the paced release lets the inbox fill up to its high mark, which pauses the partitions.
+(Zalando, 2024-04-22); here the paced release lets the inbox fill up to a mark that follows the batch size, and that
+pauses the partitions: what a throttle holds back stays in the log.
 """
 
 import asyncio
@@ -10,6 +11,8 @@ from typing import Protocol
 
 from proxy.congestion.detector import Verdict
 
+MARK_TICKS = 20
+"""Ticks of a batch size that may wait in the process, but for one fetch."""
 _CARRY = 1 - 1e-9
 
 
@@ -35,6 +38,12 @@ class Throttle(Protocol):
     async def admit_letters(self, count: int, *, size: float) -> None:
         """Wait until `count` dead letters may go."""
         ...
+
+
+def inbox_mark(throttle: Throttle) -> float:
+    """Return how many events may wait for a throttle before the log is paused; infinite: the inbox's bound decides."""
+    size = throttle.batch_size
+    return math.inf if size is None else max(1.0, MARK_TICKS * size)
 
 
 class OpenThrottle:

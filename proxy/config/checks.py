@@ -8,6 +8,8 @@ from croniter import croniter
 
 from proxy.config.items import Item, Mistakes, find, listing, quoted
 from proxy.config.words import nearest
+from proxy.congestion import laws
+from proxy.errors import RateLawError
 from proxy.settings import Detector, Limits, Part, Route, Statistics
 from proxy.settings.parts import duration_text, size_text
 
@@ -32,6 +34,15 @@ def check(
             mistakes.add(
                 _place(root, "routes", name, "message_priority", unknown),
                 f"class {quoted(unknown)} does not exist{nearest(unknown, classes)} allowed: {listing(classes)}",
+            )
+    for name, route in routes.items():
+        try:
+            laws.find(route.law)
+        except RateLawError as error:
+            known = [law for law in laws.names() if law != route.law]
+            near = "; repair the package;" if route.law in laws.names() else nearest(route.law, known)
+            mistakes.add(
+                _place(root, "routes", name, "law"), f"{quoted(route.law)} {error}{near} allowed: {listing(known)}"
             )
     statistics, detector, limits = parts.get("statistics"), parts.get("detector"), parts.get("limits")
     if isinstance(statistics, Statistics) and statistics.cron is not None and not is_cron(statistics.cron):

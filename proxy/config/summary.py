@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from proxy.config.items import listing, printable
+from proxy.congestion import laws
 from proxy.settings import EventType, Route, Settings, TypePattern
 from proxy.settings.parts import duration_text, size_text
+from proxy.settings.route import DEFAULT_LAW
 
 _WILD = frozenset("*?")
 _KAFKA_LEAST_SESSION = 6.0
@@ -39,14 +41,15 @@ def describe(settings: Settings) -> str:
         window = f"{'up to ' if route.adapts else ''}{route.most_in_flight} events / {size_text(route.in_flight_bytes)}"
         exchange = route.exchange or "(default exchange)"
         lines.append(
-            f"route    {name}: {exchange}, {judged}, {route.policy}{_cap(route)}{_scaling(route)}{_priority(route)}, "
+            f"route    {name}: {exchange}, {judged}, {_policy(route)}{_cap(route)}{_scaling(route)}{_priority(route)}, "
             f"in flight {window}, {by_route[name]} types"
         )
     for rank, (name, priority) in enumerate(settings.classes.items()):
         rule = f"+{priority.increase:g} x{priority.decrease:g} from {priority.floor:g} to {priority.ceiling:g}"
         delay = f", queue delay {_delay(settings.queue_delays[rank])}" if _has_budgets(settings) else ""
         costs = _costs([stream.cost for stream in every if stream.priority == name])
-        lines.append(f"class    {rank + 1}. {name}: {rule}{delay}{costs}, {by_class[name]} types")
+        behind = _catch_up(settings, name) if _has_budgets(settings) else ""
+        lines.append(f"class    {rank + 1}. {name}: {rule}{delay}{behind}{costs}, {by_class[name]} types")
     limits = settings.limits
     inbox = f"{limits.inbox_events} events / {size_text(limits.inbox_bytes)}"
     confirm = duration_text(limits.confirm_deadline)
@@ -61,6 +64,10 @@ def describe(settings: Settings) -> str:
 def warnings(settings: Settings) -> list[str]:
     """Return what is allowed and yet perhaps not meant, one sentence each."""
     found = [*_of_routes(settings), *_of_classes(settings), *_of_patterns(settings)]
+    found += [
+        f"law {name}: {place} of an installed package is never used: Tidegate's own has that name; rename it"
+        for name, place in laws.shadowed().items()
+    ]
     stopping = [_name(stream) for stream in _streams(settings) if stream.dead_letter is None]
     if stopping:
         which = listing(stopping, _NAMED)
@@ -216,6 +223,14 @@ def _is_charged(settings: Settings, stream: EventType | TypePattern) -> bool:
     return settings.routes[stream.route].policy == "class_budget"
 
 
+def _catch_up(settings: Settings, priority: str) -> str:
+    tier = settings.class_budget.catch_up
+    if tier.after is None or not settings.catches_up(priority):
+        return ""
+    behind = "everything" if tier.place == "last" else "what is live"
+    return f", older than {duration_text(tier.after)} behind {behind}"
+
+
 def _has_budgets(settings: Settings) -> bool:
     return any(route.policy == "class_budget" for route in settings.routes.values())
 
@@ -232,6 +247,10 @@ def _priority(route: Route) -> str:
     if route.priorities:
         return f", message priority {listing(f'{name} {number}' for name, number in route.priorities.items())}"
     return "" if route.message_priority == "class" else f", message priority {route.message_priority}"
+
+
+def _policy(route: Route) -> str:
+    return route.policy if route.law == DEFAULT_LAW else f"{route.policy} by {route.law}"
 
 
 def _cap(route: Route) -> str:

@@ -100,9 +100,10 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
 
 
 def nearest(word: str, names: Iterable[str]) -> str:
-    """Return `; did you mean "x"?`, or a mere semicolon if no name is near."""
-    found = difflib.get_close_matches(word[:64], list(names)[:_NAMES_COMPARED], 1)
-    return f"; did you mean {quoted(found[0])}?" if found else ";"
+    """Return `; did you mean "x"?`, or a mere semicolon if no name is near; upper and lower case are alike."""
+    known = {name.lower(): name for name in reversed(list(names)[:_NAMES_COMPARED])}
+    found = difflib.get_close_matches(word[:64].lower(), known, 1)
+    return f"; did you mean {quoted(known[found[0]])}?" if found else ";"
 
 
 def allowed_in(field: FieldInfo) -> str:

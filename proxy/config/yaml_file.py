@@ -213,6 +213,7 @@ class _Expansion:
         """Fill `${NAME}` and `${NAME:-default}` in; `$${` stands for `${` itself."""
 
         def value(match: re.Match[str]) -> str:
+            """Return what stands for one of them."""
             if match["escape"]:
                 return "${"
             variable = _VARIABLE.fullmatch(match["inside"] or "")

@@ -4,14 +4,15 @@ A level is a class with its queue-delay threshold; level k bounds what classes 0
 into the queue that rules it (docs/design/0020).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from proxy.congestion.aimd import Aimd
 from proxy.congestion.allowance import Allowance, Answer
 from proxy.congestion.drain_rate import Drain, DrainRate
 from proxy.congestion.group import Group, Rules, Tether
-from proxy.congestion.rate_law import Aimd, Level, RateLaw
+from proxy.congestion.rate_law import Level, LevelRate, RateLaw
 from proxy.congestion.reading import Reading
 from proxy.congestion.receiver import FEWEST, Receiver, View
 from proxy.congestion.signs import PATIENCE, Sign, Signs
@@ -73,7 +74,8 @@ class _Ruling:
 class RouteBudget:
     """One route. `thresholds` are the classes' queue delays in seconds, the most important class first.
 
-    `dearest` is what the dearest event of the most important class costs.
+    `dearest` is what the dearest event of the most important class costs, `law` makes the law of a level that begins at
+    a rate; None: AIMD.
     """
 
     def __init__(
@@ -83,14 +85,16 @@ class RouteBudget:
         settings: ClassBudget,
         rules: Rules | None = None,
         dearest: float = 1.0,
+        law: Callable[[float], RateLaw] | None = None,
     ) -> None:
         self._route = route
         self._thresholds = tuple(thresholds)
         self._settings = settings
         self._rules = rules or Rules()
-        self._laws: list[RateLaw] = [
-            Aimd(settings, is_unlimited=rank < len(thresholds) - 1 and rank == 0) for rank in range(len(thresholds))
-        ]
+        begun = law or (lambda start: Aimd(settings, start=start))
+        self._levels = [LevelRate(begun(settings.start_rate), is_top=False) for _ in thresholds]
+        if len(thresholds) > 1:
+            self._levels[0] = LevelRate(begun(inf), is_top=True)
         self._allowance = Allowance(settings.start_rate, dearest)
         self._answered_at: float | None = None
         """When the queues told of the last depth that was counted."""
@@ -116,15 +120,20 @@ class RouteBudget:
         return self._rules.strategy != "sum"
 
     @property
+    def hears_trips(self) -> bool:
+        """Whether it is of use to the law how long batches are on their way."""
+        return self._levels[0].hears_trips
+
+    @property
     def rates(self) -> tuple[float, ...]:
         """Cost a second by level; one above may always send what one below may, whose threshold is tighter.
 
         Unless they are ruled by different queues.
         """
         rates: list[float] = []
-        for rank in reversed(range(len(self._laws))):
+        for rank in reversed(range(len(self._levels))):
             is_ruled_alike = bool(rates) and self._ruled_by[rank] == self._ruled_by[rank + 1]
-            rates.append(max(self._laws[rank].rate, rates[-1] if is_ruled_alike else 0.0))
+            rates.append(max(self._levels[rank].rate, rates[-1] if is_ruled_alike else 0.0))
         if rates[-1] == inf and self._unseen is not None:
             rates[-1] = max([self._unseen, *rates[-2:-1]])
         return tuple(reversed(rates))
@@ -135,7 +144,7 @@ class RouteBudget:
         self._confirms.add(reading.at, 0, reading.everything.work)
         views = self._look(reading)
         counted = self._group.count(reading.at, views)
-        rulings = [self._ruling(reading, counted.views, rank) for rank in range(len(self._laws))]
+        rulings = [self._ruling(reading, counted.views, rank) for rank in range(len(self._levels))]
         self._ruled_by = tuple(ruling.view.name for ruling in rulings)
         sees = all(view.sees for view in counted.views)
         must_stop = self._signs.stop(reading)
@@ -162,7 +171,7 @@ class RouteBudget:
             hot=hot,
             rates=self.rates,
             allowance=allowance,
-            counts=tuple(_counted_with(rank, ruling.view) for rank, ruling in enumerate(rulings)),
+            counts=tuple(ruling.view.counted_with(rank) for rank, ruling in enumerate(rulings)),
             trickle=0.0 if must_stop is not None else self._settings.lowest_share * lowest.drain.rate,
             delay=decisive.view.delay,
             drain=decisive.drain,
@@ -201,7 +210,7 @@ class RouteBudget:
     def _hot(
         self, reading: Reading, views: Sequence[View], rulings: Sequence[_Ruling]
     ) -> tuple[Sign, tuple[bool, ...]]:
-        hot = tuple(_is_over(ruling.view, rank) for rank, ruling in enumerate(rulings))
+        hot = tuple(ruling.view.is_over(rank) for rank, ruling in enumerate(rulings))
         if any(hot):
             return Sign.DEPTH, hot
         if any(view.unacked_growing for view in views) or (reading.unacked_growing and not self.is_one_by_one):
@@ -251,11 +260,13 @@ class RouteBudget:
     def _tick(self, reading: Reading, rulings: Sequence[_Ruling], hot: tuple[bool, ...], *, must_stop: bool) -> int:
         is_over = self._top_sign is Sign.DEPTH or reading.at - self._top_hot_at >= PATIENCE
         cuts = 0
-        for rank, (law, ruling) in enumerate(zip(self._laws, rulings, strict=True)):
+        for rank, (own, ruling) in enumerate(zip(self._levels, rulings, strict=True)):
+            if reading.trips and not must_stop:
+                own.on_trips(reading.at, reading.trips)
             view, drain = ruling.view, ruling.drain
             threshold, delay = view.limits[rank], view.delay
             is_long = delay is not None and delay > RISING * self._thresholds[-1] and view.ready >= FEWEST
-            cuts += law.on_tick(
+            cuts += own.on_tick(
                 Level(
                     now=reading.at,
                     must_stop=must_stop,
@@ -282,15 +293,3 @@ class RouteBudget:
 def _are_left(views: Sequence[View]) -> bool:
     """Return whether messages wait and nobody is there to take any."""
     return any(view.is_left for view in views) and all(view.is_left or not view.consumers for view in views)
-
-
-def _is_over(view: View, rank: int) -> bool:
-    if view.is_left:
-        return True
-    return view.delay is not None and view.ready >= FEWEST and view.delay > view.limits[rank]
-
-
-def _counted_with(rank: int, view: View) -> tuple[bool, ...]:
-    """Return which classes a level counts: its own, and those above that go to the queue that rules it."""
-    is_led_to = view.feeds[rank]
-    return tuple(one == rank or (one < rank and (feeds or not is_led_to)) for one, feeds in enumerate(view.feeds))

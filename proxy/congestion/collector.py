@@ -11,6 +11,7 @@ from typing import NamedTuple
 from hdrh.histogram import HdrHistogram
 
 from proxy.congestion.buckets import DIGITS, HIGHEST_US, LOWEST_US
+from proxy.congestion.trips import Trips
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class RouteStatistics:
         """What these cost."""
         self.failed = 0
         """Publications nacked or lost since the start."""
+        self.trips = Trips()
         self.by_way: dict[Way, list[int | None]] = {}
         """Confirmed by what they do; None: no event type of the class goes that way."""
         self._classes = classes

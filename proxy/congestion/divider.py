@@ -2,15 +2,19 @@
 
 Source of the rules: AutoMQ's asynchronous network limiter ("Rate limiting practices in AutoMQ"): refill every 10 ms;
 tier 0 only subtracts; lower tiers queue; what is larger than a refill sets refills aside until it is whole.
-With one pool it is that limiter. With one pool per tier (docs/design/0008) pool k counts the tokens of tiers 0 to k, so
-that a tier's limit binds it and everything below, and nothing above. A token is whatever the caller counts: an event, a
-byte.
+With one pool it is that limiter. With one pool per class (docs/design/0008) pool k counts the tokens of classes 0 to k,
+so that a class's limit binds it and everything below, and nothing above. A token is whatever the caller counts: an
+event, a byte.
+
+Tier k is what is live of class k. Tier `catch_up(k)` is what is old of it and stands behind (docs/design/0027): behind
+what is live of its own class, or behind everything.
 """
 
 from collections.abc import Iterator, Sequence
 from math import ceil, floor, inf
 
-from proxy.congestion.pools import PERIOD, Pool, Ticket, Tier, Trickle
+from proxy.congestion.ladder import Ladder, Tier
+from proxy.congestion.pools import PERIOD, Pool, Ticket, Trickle
 
 LONGEST_STALL = 60.0
 """Seconds of refills that one call makes up for while requests wait; a process frozen for longer loses the rest."""
@@ -25,23 +29,36 @@ class FullError(Exception):
 class Divider:
     """Grants tokens. Every method is handed `now`, in seconds, never falling.
 
-    `pools` is 1 or the number of tiers. `strict` binds tier 0 by its pool, too. At most `most_waiting` requests wait.
+    `tiers` is the number of classes, `pools` is 1 or as many. `strict` binds tier 0 by its pool, too. `last` puts all
+    catch-up tiers behind everything; `share` is what each gets at least of what goes before it from its own class (with
+    `last`: and from those below). At most `most_waiting` requests wait.
     """
 
     def __init__(
-        self, *, tiers: int, pools: int = 1, strict: bool = False, most_waiting: int = 100_000, now: float = 0.0
+        self,
+        *,
+        tiers: int,
+        pools: int = 1,
+        strict: bool = False,
+        last: bool = False,
+        share: float = 0.0,
+        most_waiting: int = 100_000,
+        now: float = 0.0,
     ) -> None:
         assert pools in {1, tiers}
         self._pools = [Pool(inf, inf, inf, 0.0) for _ in range(pools)]
         self._trickle = Trickle()
-        self._tiers = [Tier() for _ in range(tiers)]
-        self._counts = [[tier <= pool for tier in range(tiers)] for pool in range(pools)]
-        if pools == 1:
-            self._counts = [[True] * tiers]
+        self._share = share
+        self._ladder = Ladder(tiers, pools, last=last)
+        self._tiers = self._ladder.tiers
         self._strict = strict
         self._most_waiting = most_waiting
         self._waiting = 0
         self._refills = floor(now / PERIOD + _DUST)
+
+    def catch_up(self, rank: int) -> int:
+        """Return the tier of what is old of a class."""
+        return self._ladder.catch_up(rank)
 
     def set_rate(self, pool: int, rate: float, burst: float, now: float, debt: float | None = None) -> list[Ticket]:
         """Refill a pool by `rate` tokens a second from the next refill on; debts and reserves stay.
@@ -59,14 +76,13 @@ class Divider:
             self._serve(granted)
         return granted
 
-    def set_counts(self, pool: int, tiers: Sequence[bool], now: float) -> list[Ticket]:
-        """Say which tiers a pool counts, its own among them; who is counted by nobody below keeps nobody there waiting.
+    def set_counts(self, pool: int, classes: Sequence[bool], now: float) -> list[Ticket]:
+        """Say which classes a pool counts, its own among them; return what is granted by now.
 
-        Return what is granted by now.
+        Who is counted by nobody below keeps nobody there waiting.
         """
         granted = self.advance(now)
-        if self._counts[pool] != list(tiers):
-            self._counts[pool] = list(tiers)
+        if self._ladder.count(pool, classes):
             self._serve(granted)
         return granted
 
@@ -83,7 +99,7 @@ class Divider:
         return granted
 
     def set_trickle(self, rate: float, burst: float, now: float) -> list[Ticket]:
-        """Give the lowest tier as a whole at least `rate` tokens a second while it waits; return what is granted."""
+        """Give the lowest class as a whole at least `rate` tokens a second while it waits; return what is granted."""
         granted = self.advance(now)
         self._trickle.rate, self._trickle.burst = rate, burst
         return granted
@@ -100,6 +116,7 @@ class Divider:
         if self._passes(tier) or (not self._anyone_before(tier) and self._stock(tier) >= size - _DUST):
             ticket.granted = True
             self._debit(tier, size)
+            self._serve_owed(granted)
             return ticket, granted
         place = self._tiers[tier]
         place.waiting.append(ticket)
@@ -124,8 +141,8 @@ class Divider:
 
     def give_back(self, tier: int, size: float) -> None:
         """Return tokens that were granted and not used; negative: take more."""
-        for pool in self._counting(tier):
-            pool.give(size)
+        for pool in self._ladder.counting(tier):
+            self._pools[pool].give(size)
 
     def overdraw(self, tier: int, size: float) -> None:
         """Subtract tokens that nobody could wait for any longer; the balance falls to the largest debt at most."""
@@ -152,30 +169,39 @@ class Divider:
         """Return when `advance` can grant again, at the earliest; None if nobody waits, or for nothing that comes."""
         periods = inf
         for tier, place in enumerate(self._tiers):
-            pool = self._pools[self._pool_of(tier)]
-            if place.waiting and pool.rate > 0 and not self._anyone_above(tier):
-                head = place.waiting[0]
-                periods = min(periods, (head.size - head.reserve - pool.balance) / (pool.rate * PERIOD))
-        if self._tiers[-1].waiting and self._trickle.rate > 0:
-            head = self._tiers[-1].waiting[0]
+            gates = [pool for pool in self._gates(tier) if pool.rate != inf]
+            if place.waiting and all(pool.rate > 0 for pool in gates) and not self._ladder.waits_above(tier):
+                missing = place.waiting[0].size - place.waiting[0].reserve
+                waits = [(missing - pool.balance) / (pool.rate * PERIOD) for pool in gates]
+                periods = min(periods, max(waits, default=0.0))
+        lowest = self._ladder.lowest()
+        if self._trickle.rate > 0 and lowest is not None:
+            head = self._tiers[lowest].waiting[0]
             missing = head.size - head.reserve - self._trickle.balance
             periods = min(periods, missing / (self._trickle.rate * PERIOD))
         return None if periods == inf else (self._refills + max(1, ceil(periods - _DUST))) * PERIOD
 
     def refill(self, tier: int) -> float:
         """Return the tokens of one refill; infinite where the tier has no limit."""
-        return self._pools[self._pool_of(tier)].rate * PERIOD
+        return min(pool.rate for pool in self._gates(tier)) * PERIOD
 
     def portion(self, tier: int) -> float:
         """Return what a fair request asks for: one refill, all the stock if nobody waits; infinite without a limit."""
         stock = 0.0 if self._anyone_before(tier) else self._stock(tier)
         return max(self.refill(tier), stock)
 
-    def has_waited(self, tier: int) -> bool:
-        """Return whether anyone of the tier has waited since this was asked last, or waits now."""
-        place = self._tiers[tier]
-        has_waited, place.has_waited = place.has_waited, bool(place.waiting)
+    def has_waited(self, rank: int) -> bool:
+        """Return whether anyone has waited for the pool of a class since this was asked last, or waits now."""
+        has_waited = False
+        for place in self._ladder.waiting_for(rank):
+            has_waited = has_waited or place.has_waited
+            place.has_waited = bool(place.waiting)
         return has_waited
+
+    @property
+    def forgiven(self) -> float:
+        """Tokens of the first pool that nobody pays for: the largest debt was reached."""
+        return self._pools[0].forgiven
 
     @property
     def requests(self) -> int:
@@ -186,48 +212,48 @@ class Divider:
         """Return how many requests of the tier wait."""
         return len(self._tiers[tier].waiting)
 
-    def _pool_of(self, tier: int) -> int:
-        return min(tier, len(self._pools) - 1)
+    def _gates(self, tier: int) -> Iterator[Pool]:
+        """Yield the pools whose tokens a tier needs."""
+        return (self._pools[pool] for pool in self._tiers[tier].gates)
 
     def _passes(self, tier: int) -> bool:
         """Return whether the tier only subtracts and never waits."""
         is_bypass = tier == 0 and not self._strict and len(self._pools) == 1
-        return is_bypass or self._pools[self._pool_of(tier)].rate == inf
+        return is_bypass or all(pool.rate == inf for pool in self._gates(tier))
 
     def _stock(self, tier: int) -> float:
-        return self._pools[self._pool_of(tier)].balance
+        """Return what it finds in the pools that have a limit."""
+        return min((pool.balance for pool in self._gates(tier) if pool.rate != inf), default=0.0)
 
     def _anyone_before(self, tier: int) -> bool:
-        return bool(self._tiers[tier].waiting) or self._anyone_above(tier)
+        return bool(self._tiers[tier].waiting) or self._is_behind(tier)
 
-    def _anyone_above(self, tier: int) -> bool:
-        """Return whether anyone waits above whose tokens are the tier's as well."""
-        counts = self._counts[self._pool_of(tier)]
-        return any(counts[above] and place.waiting for above, place in enumerate(self._tiers[:tier]))
-
-    def _counting(self, tier: int) -> Iterator[Pool]:
-        """Yield the pools that count the tier."""
-        return (pool for pool, counts in zip(self._pools, self._counts, strict=True) if counts[tier])
+    def _is_behind(self, tier: int) -> bool:
+        return self._ladder.waits_above(tier) or self._ladder.comes_back(tier, self._refills)
 
     def _debit(self, tier: int, size: float) -> None:
-        for pool in self._counting(tier):
-            pool.take(size)
+        for pool in self._ladder.counting(tier):
+            self._pools[pool].take(size)
+        for behind in self._tiers[tier].feeds:
+            if self._tiers[behind].waiting:
+                self._tiers[behind].owed += self._share * size
 
     def _refill(self, periods: int) -> None:
         self._refills += periods
         for pool in self._pools:
             pool.refill(periods)
         trickle = self._trickle
-        if self._tiers[-1].waiting:
+        if self._ladder.lowest() is not None:
             trickle.balance = min(trickle.burst, trickle.balance + periods * trickle.rate * PERIOD)
 
     def _serve(self, granted: list[Ticket]) -> None:
         """Complete requests from the head for as long as their pools have tokens."""
-        for tier, place in enumerate(self._tiers):
-            pool = self._pools[self._pool_of(tier)]
-            while place.waiting and not self._anyone_above(tier):
+        for tier in self._ladder.order:
+            place = self._tiers[tier]
+            while place.waiting and not self._is_behind(tier):
                 head = place.waiting[0]
-                part = head.size - head.reserve if pool.rate == inf else min(head.size - head.reserve, pool.balance)
+                missing = head.size - head.reserve
+                part = missing if self._is_unlimited(tier) else min(missing, self._stock(tier))
                 if part > 0:
                     head.reserve += part
                     self._debit(tier, part)
@@ -235,20 +261,37 @@ class Divider:
                     break
                 self._grant(place, granted)
         self._serve_trickle(granted)
+        self._serve_owed(granted)
+
+    def _is_unlimited(self, tier: int) -> bool:
+        return all(pool.rate == inf for pool in self._gates(tier))
 
     def _serve_trickle(self, granted: list[Ticket]) -> None:
-        place, trickle = self._tiers[-1], self._trickle
-        while place.waiting and trickle.balance > _DUST:
-            head = place.waiting[0]
-            part = min(head.size - head.reserve, trickle.balance)
-            trickle.balance -= part
-            head.reserve += part
-            self._debit(len(self._tiers) - 1, part)
-            if head.reserve >= head.size - _DUST:
-                self._grant(place, granted)
+        trickle = self._trickle
+        while trickle.balance > _DUST and (tier := self._ladder.lowest()) is not None:
+            trickle.balance -= self._set_aside(tier, trickle.balance, granted)
+
+    def _serve_owed(self, granted: list[Ticket]) -> None:
+        """Give catch-up tiers what their shares have come to, whoever waits before them."""
+        for tier in self._ladder.behind():
+            place = self._tiers[tier]
+            while place.waiting and place.owed > _DUST:
+                place.owed -= self._set_aside(tier, place.owed, granted)
+
+    def _set_aside(self, tier: int, most: float, granted: list[Ticket]) -> float:
+        """Set up to so many tokens aside for the head of a tier; return how many."""
+        place = self._tiers[tier]
+        head = place.waiting[0]
+        part = min(head.size - head.reserve, most)
+        head.reserve += part
+        self._debit(tier, part)
+        if head.reserve >= head.size - _DUST:
+            self._grant(place, granted)
+        return part
 
     def _grant(self, place: Tier, granted: list[Ticket]) -> None:
         head = place.waiting.popleft()
         self._waiting -= 1
         head.granted = True
+        place.served = self._refills
         granted.append(head)

@@ -14,7 +14,9 @@ from math import inf
 from proxy.congestion.receiver import View
 
 LEAVES_AFTER = 5.0
-"""Seconds without a consumer after which a queue is no receiver any more."""
+"""Seconds for which a queue must have been seen without a consumer until it is no receiver any more."""
+LONGEST_LOOK = 0.5
+"""Seconds that one look counts for at most: a process that stood still has not seen who came meanwhile."""
 STUCK_FOR = 5.0
 """Seconds for which a queue must be stuck until that is announced, and then again until it rests."""
 RESTS_FOR = 10.0
@@ -49,8 +51,8 @@ class Rules:
 
 @dataclass(slots=True)
 class _Member:
-    seen: float = -inf
-    """When it last had a consumer."""
+    alone: float = inf
+    """Seconds for which it has been seen without a consumer; infinite: it has never been seen with one."""
     state: Tether = Tether.ACTIVE
     since: float = 0.0
     stuck_since: float | None = None
@@ -73,14 +75,18 @@ class Group:
         self._rules = rules
         self._highest = highest
         self._members: dict[str, _Member] = {}
+        self._looked = 0.0
 
     def count(self, now: float, views: Sequence[View]) -> Counted:
         """Take a look at all queues; return who counts."""
+        passed, self._looked = min(LONGEST_LOOK, now - self._looked), now
         for view in views:
             member = self._members.setdefault(view.name, _Member())
             if view.consumers:
-                member.seen = now
-        present = [view for view in views if now - self._members[view.name].seen <= LEAVES_AFTER]
+                member.alone = 0.0
+            elif view.is_known:
+                member.alone += passed
+        present = [view for view in views if self._members[view.name].alone <= LEAVES_AFTER]
         if self._rules.untether:
             for view in views:
                 if view in present:

@@ -12,6 +12,8 @@ from proxy.settings import PriorityClass
 class AimdBatchSize:
     """Batch size of one event type, in events per tick; starts at the class's increase."""
 
+    unit = "events a tick, of one event type"
+
     def __init__(self, coefficients: PriorityClass) -> None:
         self.value = coefficients.increase
         self._coefficients = coefficients

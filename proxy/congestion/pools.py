@@ -1,7 +1,6 @@
-"""What a divider counts with: pools of tokens, tiers of requests."""
+"""What a divider counts with: pools of tokens, requests for them."""
 
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 
 PERIOD = 0.01
@@ -30,6 +29,8 @@ class Pool:
     debt: float
     """... and owes at most."""
     balance: float
+    forgiven: float = 0.0
+    """Tokens taken beyond the largest debt since the start: nobody pays for them."""
 
     def refill(self, periods: int) -> None:
         """Add what so many periods bring, up to the burst."""
@@ -40,7 +41,9 @@ class Pool:
         """Subtract tokens, down to the largest debt."""
         if self.rate != inf:
             # Never up: a debt may be larger where a size was estimated too small.
-            self.balance = min(self.balance, max(-self.debt, self.balance - size))
+            left = min(self.balance, max(-self.debt, self.balance - size))
+            self.forgiven += left - (self.balance - size)
+            self.balance = left
 
     def give(self, size: float) -> None:
         """Add tokens that were not used."""
@@ -56,11 +59,3 @@ class Trickle:
     rate: float = 0.0
     burst: float = 0.0
     balance: float = 0.0
-
-
-@dataclass(slots=True)
-class Tier:
-    """The requests of one tier, in the order of their arrival."""
-
-    waiting: deque[Ticket] = field(default_factory=deque)
-    has_waited: bool = False

@@ -1,18 +1,18 @@
-"""How much a second a level may send: AIMD as TCP learned it, without a unit of its own (design decision 13).
+"""How much a second a level may send: what every rate law is told and asked, and what none of them decides.
 
-Sources: Chiu and Jain 1989 for additive increase and multiplicative decrease; RFC 5681 for slow start and its
-threshold; RFC 2861 for growing only what is used. A cut lands on a share of the *measured drain rate* instead of on a
-share of the own rate, so that one cut is right whatever the rate was. Rates are in events of cost 1.
+A law finds a rate from signs of congestion. Around it stands what holds whatever law is chosen: nothing goes while the
+route must stop; a rate in front of empty queues is searched; what is not known bounds it; an allowance frees the top
+level (docs/design/0026). Rates are in events of cost 1 a second.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 
-from proxy.settings import ClassBudget
+from proxy.congestion.trips import Trip
+from proxy.errors import RateLawError
 
-DOUBLING = 0.5
-"""Seconds in which slow start doubles the rate."""
 EMPTY_FOR = 0.4
 """Seconds for which the queues must have been empty each time before a rate is searched anew.
 
@@ -21,26 +21,15 @@ At the right rate chance leaves them empty for less.
 SEARCH_DOUBLING = 0.3
 """Seconds in which a rate doubles in front of empty queues: what was seen to drain is a lower bound then."""
 FEEDBACK = 0.1
-"""Seconds until a cut shows in the depth; not before then the next one."""
-FALLEN = 0.5
-"""... unless it lands below this share of the rate: the consumers take so much less, and every tick counts.
-"""
-PATIENCE = 0.5
-"""Seconds after the last sign of a long queue for which a level waits for a short one before it grows again."""
-RETURN = 1.0
-"""Share of what is missing to the last good rate that comes back per second, beside the growth."""
-COOL_SHARE = 0.98
-"""Share of the drain rate to which a level returns at once when its queue is short again."""
-DRAINING = 1.0
-"""Seconds of delay above the threshold at which a cut lands on nothing: the queue is only drained."""
+"""Seconds until a change of the rate shows in the depth: a round trip of the control loop."""
 PROBE = 1.0
 """Events a second that a cut, and a depth that is lost, leave: so a route that sees nothing does not stand for ever."""
+DOUBLING = 0.5
+"""Seconds in which slow start doubles a rate, until the first sign of a queue (RFC 9438, 4.10)."""
 RESUME_SHARE = 0.25
 """Share of the last good rate to start with after a stop."""
 LONGEST_TICK = 1.0
 """Seconds for which one tick lets a rate grow, however late it comes."""
-KEPT_SHARE = 0.05
-"""A drain rate below this share of the last good rate is a stall, and no new good rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,119 +71,141 @@ class Level:
 
 
 class RateLaw(Protocol):
-    """Finds the rate of one level."""
+    """Finds the rate of one level. One's own: docs/rate-laws.md.
+
+    `on_calm` comes in every tick without a sign of congestion, `on_used` after it if the rate may grow, `on_hot` in
+    every tick with one, `on_trips` before them. None of them is called while the route must stop.
+    """
+
+    unit: str
+    """What the law counts in; `rate` is always in events of cost 1 a second."""
+    hears_trips: bool
+    """Whether `on_trips` is of use to it; to tell of them costs a little for each batch."""
+    rate: float
+    """Infinite: no limit. Is also set from outside: after a search, to what flows anyway, to what is known."""
+
+    def on_hot(self, level: Level) -> None:
+        """Take in a sign of congestion; lower the rate, or wait until the last cut shows."""
+        ...
+
+    def on_calm(self, level: Level) -> bool:
+        """Take in that there is none; return whether the rate may grow."""
+        ...
+
+    def on_used(self, level: Level, elapsed: float) -> None:
+        """Grow by what `elapsed` seconds are worth: events had to wait for the rate, and what is needed is known."""
+        ...
+
+    def on_resume(self, level: Level, before: float) -> None:
+        """Begin again after a stop, before which the rate was `before`: what waited must not all come at once."""
+        ...
+
+    def on_trips(self, now: float, trips: Sequence[Trip]) -> None:
+        """Take in how long batches were on their way that have come back since the last tick."""
+        ...
+
+
+METHODS = ("on_hot", "on_calm", "on_used", "on_resume", "on_trips")
+"""What a law is asked."""
+
+
+def resumed(good: float, level: Level, start_rate: float) -> float:
+    """Return the rate to begin with after a stop, when `good` was the last good one.
+
+    Where there was no limit it is what is seen to be taken, and never less than `start_rate`: what consumers were seen
+    to take fades while they stand still, down to next to nothing.
+    """
+    if good == inf:
+        return max(level.drain, start_rate) if level.drain else inf
+    return max(min(good, start_rate), RESUME_SHARE * good)
+
+
+def is_rate(rate: object) -> bool:
+    """Return whether it is a number from 0, perhaps infinite."""
+    return isinstance(rate, (int, float)) and rate >= 0
+
+
+class LevelRate:
+    """The rate of one level: a law's, within what holds for every law. That of the `is_top` level begins infinite."""
+
+    def __init__(self, law: RateLaw, *, is_top: bool) -> None:
+        self._law = law
+        self._is_top = is_top
+        self._last: float | None = None
+        self._before: float | None = None
+        """The rate when the route had to stop; None: it need not."""
 
     @property
     def rate(self) -> float:
-        """Events a second; infinite: no limit yet."""
-        ...
+        """Events of cost 1 a second; infinite: no limit yet. Raises `RateLawError` if the law's is none."""
+        return 0.0 if self._before is not None else self._found
+
+    @property
+    def hears_trips(self) -> bool:
+        """See `RateLaw.hears_trips`."""
+        return self._law.hears_trips
+
+    def on_trips(self, now: float, trips: Sequence[Trip]) -> None:
+        """See `RateLaw.on_trips`."""
+        self._law.on_trips(now, trips)
 
     def on_tick(self, level: Level) -> bool:
         """Take in one tick; return whether it was a cut."""
-        ...
-
-
-class Aimd:
-    """Grows by a share of the drain rate per second, cuts to a share of the drain rate.
-
-    Example, `growth` 0.12 and `cut` 0.92, drain rate 300/s, sole replica: hot at 320/s, cut to 276/s; cool again,
-    294/s; from there 36/s more each second.
-    """
-
-    def __init__(self, settings: ClassBudget, *, is_unlimited: bool) -> None:
-        self.rate = inf if is_unlimited else settings.start_rate
-        """Events a second."""
-        self._is_top = is_unlimited
-        self._settings = settings
-        self._good = 0.0
-        self._slow_start_end = inf
-        self._cut_at = -inf
-        self._hot_at = -inf
-        self._last: float | None = None
-        self._is_stopped = False
-        self._before = self.rate
-        """The rate when the route had to stop."""
-        self._is_recovering = False
-        """From a cut until the queue is short again nothing grows."""
-
-    def on_tick(self, level: Level) -> bool:
-        """See `RateLaw.on_tick`."""
         # A process that was frozen must not grow by what it slept through.
         elapsed = 0.0 if self._last is None else min(LONGEST_TICK, level.now - self._last)
         self._last = level.now
+        law = self._law
         if level.must_stop:
-            self._stop()
+            self._before = self._found if self._before is None else self._before
             return False
-        self._resume(level)
-        if self.rate == inf and not level.is_hot:
+        if self._before is not None:
+            before, self._before = self._before, None
+            if self._is_top and level.has_allowance:
+                law.rate = inf
+            else:
+                law.on_resume(level, before)
+        if self._found == inf and not level.is_hot:
             return False
-        self.rate = min(self.rate, max(level.held, PROBE))
+        self._lower(max(level.held, PROBE))
         if level.is_hot:
-            return self._on_hot(level)
+            rate = self._found
+            law.on_hot(level)
+            return self._found < rate
         if self._is_top and level.has_allowance and level.sees and level.is_cool:
-            self.rate, self._is_recovering = inf, False
+            law.rate = inf
             return False
-        if self._is_recovering and level.sees:
-            if level.is_cool:
-                self.rate = max(self.rate, COOL_SHARE * level.target)
-            self._is_recovering = not level.is_cool and level.now - self._hot_at < PATIENCE
-        if self._is_recovering:
-            return False
-        if level.sees and level.is_cool:
-            self.rate = max(self.rate, level.own)  # the classes above may send without asking: so much does no harm
-        if level.is_used and level.sees:
-            before = self.rate
+        if law.on_calm(level):
             self._grow(level, elapsed)
-            self.rate = min(self.rate, max(before, level.bound))
         return False
 
-    def _stop(self) -> None:
-        if not self._is_stopped:
-            self._is_stopped = True
-            self._before = self.rate
-            self.rate = 0.0
-
-    def _resume(self, level: Level) -> None:
-        """Begin again after a stop: what waited for it must not all come at once."""
-        if not self._is_stopped:
-            return
-        self._is_stopped = False
-        if self._is_top and level.has_allowance:
-            self.rate = inf
-            return
-        if self._before == inf:
-            # What consumers were seen to take fades while they stand still, down to next to nothing.
-            self.rate = max(level.drain, self._settings.start_rate) if level.drain else inf
-            return
-        self._good = max(self._good, self._before)
-        self._slow_start_end = self._good / 2
-        self.rate = max(min(self._good, self._settings.start_rate), RESUME_SHARE * self._good)
-
-    def _on_hot(self, level: Level) -> bool:
-        is_first = not self._is_recovering
-        self._hot_at = level.now
-        self._is_recovering = True
-        landing = max(0.0, self._settings.cut - level.excess / DRAINING) * level.target
-        is_fresh = level.now - self._cut_at < FEEDBACK and landing > FALLEN * self.rate
-        if not is_first and (level.is_falling or is_fresh):
-            return False
-        if level.target >= KEPT_SHARE * self._good:
-            self._good = level.target
-        self._slow_start_end = self._good / 2
-        self._cut_at = level.now
-        before = self.rate
-        self.rate = min(self.rate, max(landing, PROBE))
-        return self.rate < before
-
     def _grow(self, level: Level, elapsed: float) -> None:
+        law = self._law
+        if level.sees and level.is_cool:
+            self._raise(level.own)  # the classes above may send without asking: so much does no harm
+        if not (level.is_used and level.sees):
+            return
+        before = self._found
         if level.empty_for is not None and level.empty_for >= EMPTY_FOR:
             # At most twofold from one look at the depth to the next, however far apart they are.
-            self.rate *= 2 ** min(1.0, level.empty_since_last / SEARCH_DOUBLING)
-            return
-        if self.rate < self._slow_start_end:
-            if not level.is_rising:
-                self.rate *= 2 ** (elapsed / DOUBLING)
-                return
-            self._slow_start_end = self.rate
-        missing = max(0.0, self._good - self.rate)
-        self.rate += (self._settings.growth * max(level.drain, self.rate) + RETURN * missing) * elapsed
+            law.rate = before * 2 ** min(1.0, level.empty_since_last / SEARCH_DOUBLING)
+        else:
+            law.on_used(level, elapsed)
+        self._lower(max(before, level.bound))
+
+    @property
+    def _found(self) -> float:
+        rate = self._law.rate
+        if not is_rate(rate):
+            raise RateLawError(f"the law {type(self._law).__name__} has a rate of {rate!r}, which is none")
+        return rate
+
+    # A rate is only set where that changes it: a law may have reasons of its own for what it answers just now, and
+    # would take its own answer for somebody else's wish.
+
+    def _lower(self, most: float) -> None:
+        if most < self._found:
+            self._law.rate = most
+
+    def _raise(self, least: float) -> None:
+        if least > self._found:
+            self._law.rate = least

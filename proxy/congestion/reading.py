@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from proxy.congestion.trips import Trip
+
 
 @dataclass(frozen=True, slots=True)
 class QueueReading:
@@ -74,6 +76,8 @@ class Reading:
     latency: float | None = None
     """Shortest write to confirm since the last reading, in seconds; None if nothing was confirmed."""
     in_flight: int = 0
+    trips: tuple[Trip, ...] = ()
+    """Of the batches that have come back since the last reading, where a law asks for them."""
     waited: tuple[bool, ...]
     """By class: whether events had to wait for its level's rate since the last reading."""
     knows_unacked: bool = False

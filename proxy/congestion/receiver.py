@@ -65,6 +65,17 @@ class View:
         """Whether everything needed to grow is known."""
         return self.is_known and self.estimate is not None and self.knows_others
 
+    def is_over(self, rank: int) -> bool:
+        """Return whether an event would wait for longer than a class may, or for ever."""
+        if self.is_left:
+            return True
+        return self.delay is not None and self.ready >= FEWEST and self.delay > self.limits[rank]
+
+    def counted_with(self, rank: int) -> tuple[bool, ...]:
+        """Return which classes a level counts that this queue rules: its own, and those above that go here."""
+        is_led_to = self.feeds[rank]
+        return tuple(one == rank or (one < rank and (feeds or not is_led_to)) for one, feeds in enumerate(self.feeds))
+
 
 class Receiver:
     """Remembers what was seen. `thresholds` are the classes' queue delays in seconds, the most important first."""

@@ -18,7 +18,7 @@ from proxy.kafka_log.answer import Answer, Batches
 from proxy.kafka_log.coordination import Coordination
 from proxy.kafka_log.login import Credentials, SecuredConnection, refusal
 from proxy.kafka_log.network import ASK_ANOTHER, Network
-from proxy.kafka_log.slices import Slices
+from proxy.kafka_log.slices import Slices, Subscriptions
 from proxy.kafka_log.words import unreached
 from proxy.settings import LogSettings
 
@@ -85,7 +85,8 @@ def teach_manners() -> None:
     """Teach the library what it does not offer. May be called any number of times.
 
     - One timeout serves all its requests, and one silent node holds up the others: its consumer gets our `Network`.
-    - It reads answers as a whole, whatever they hold once decompressed: its consumer gets our `Slices`.
+    - It reads answers as a whole, whatever they hold once decompressed, and names every partition in every fetch: its
+      consumer gets our `Slices`, and the `Subscriptions` that tell them what has changed.
     - A subscription that changes while it seeks the group's broker ends it: its consumer gets our `Coordination`.
     - Between a reset and its notice of it, it writes to a transport that is closed already. asyncio's lets that pass,
       uvloop's raises RuntimeError, which is no failure of Kafka's to anyone: it would end the process.
@@ -96,6 +97,7 @@ def teach_manners() -> None:
     aiokafka.conn.AIOKafkaConnection = SecuredConnection
     aiokafka.consumer.consumer.AIOKafkaClient = Network
     aiokafka.consumer.consumer.Fetcher = Slices
+    aiokafka.consumer.consumer.SubscriptionState = Subscriptions
     aiokafka.consumer.consumer.GroupCoordinator = Coordination
     aiokafka.consumer.fetcher.FetchResult = Answer
     aiokafka.consumer.fetcher.PartitionRecords = Batches

@@ -1,7 +1,7 @@
 """`EventLog` over aiokafka: one consumer for everything this replica reads."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -22,7 +22,6 @@ from proxy.kafka_log.network import Network
 from proxy.kafka_log.nodes import Nodes
 from proxy.kafka_log.reader import Reader
 from proxy.kafka_log.rebalances import Rebalances
-from proxy.kafka_log.resting import Rests
 from proxy.kafka_log.stalls import Stalls
 from proxy.kafka_log.unshared import AGES, Unshared
 from proxy.model import Event, Partition, Position
@@ -45,15 +44,10 @@ class KafkaLog:
         settings: LogSettings,
         limits: Limits,
         *,
-        is_urgent: Callable[[str], bool] = lambda _topic: True,
         access: Access | None = None,
     ) -> None:
-        """Make one; topics that are not urgent may be looked at once a second while they are empty.
-
-        Without `access` it logs in with what `settings.security` names.
-        """
+        """Make one; without `access` it logs in with what `settings.security` names."""
         self._access = access
-        self._is_urgent = is_urgent
         self._settings = settings
         self._limits = limits
         self._reach = Reach(settings.hosts)
@@ -74,7 +68,6 @@ class KafkaLog:
         self._inquiry: Inquiry
         self._positions: Positions
         self._reader: Reader
-        self._rests: Rests
         self._unshared: Unshared
         self._stalls: Stalls | None = None
         """None until the log is reached."""
@@ -105,10 +98,8 @@ class KafkaLog:
             coordinator,
             owner,
             on_refused=self._on_refused,
-            is_urgent=self._is_urgent,
         )
         clock = asyncio.get_running_loop().time
-        self._rests = Rests(fetches, clock)
         self._unshared = Unshared(
             lambda topic: len(self._consumer.partitions_for_topic(topic) or ()),
             coordinator.committed,
@@ -157,10 +148,8 @@ class KafkaLog:
         if self._stopped:
             await asyncio.sleep(wait)
             return {}
-        shares = self._positions.shares
-        self._rests.turn(shares)
         if self._stalls is not None:
-            self._stalls.turn(shares.values())
+            self._stalls.turn(self._positions.shares.values())
         return await self._reader.read(lambda: self._positions.shares, wait)
 
     def pause(self, partitions: Collection[Partition]) -> None:

@@ -43,9 +43,9 @@ class Inquiry:
     async def survey(self, wanted: Collection[str]) -> Survey:
         """Ask for all topics, then by name for those wanted that are not among them."""
         async with self._answer("topics"):
-            known = topics(await self._client.ask_any(TopicsRequest(None, with_rights=True)))
+            known = topics(await self._client.ask_any(TopicsRequest(None, with_rights=True), "topics"))
             if hidden := set(wanted) - known.keys():
-                known |= topics(await self._client.ask_any(TopicsRequest(hidden, with_rights=True)))
+                known |= topics(await self._client.ask_any(TopicsRequest(hidden, with_rights=True), "topics"))
         refused = errors.TopicAuthorizationFailedError.errno
         readable = frozenset(name for name, topic in known.items() if topic.may_read and not topic.error)
         denied = {
@@ -60,7 +60,7 @@ class Inquiry:
     async def topic_ids(self, names: Collection[str]) -> dict[str, str]:
         """Return the topics' ids, empty where the broker tells none; topics that it can't tell of now are left out."""
         async with self._answer("topics"):
-            known = topics(await self._client.ask_any(TopicsRequest(names, with_rights=False)))
+            known = topics(await self._client.ask_any(TopicsRequest(names, with_rights=False), "ids"))
         return {name: topic.id for name, topic in known.items() if not topic.error}
 
     async def offsets(self, times: Mapping[Partition, int]) -> dict[Partition, int]:

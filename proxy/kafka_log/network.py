@@ -9,8 +9,10 @@ connects to one node at a time; and it asks a node chosen by chance. Here
 - a node that holds back a join is asked every second whether it is there, on another connection;
 - every node is connected to by itself, once for all who wait; they wait no longer than for an answer, and hardly at all
   for a node known to be silent, while the attempt goes on;
-- who may ask any node asks one that answers, and another one every `ASK_ANOTHER` seconds; after all nodes the hosts of
-  the settings: where the nodes told of are all gone, or never were where they were said to be, these know more.
+- who may ask any node asks one that answers, each kind of question in a turn of its own, and another one every
+  `ASK_ANOTHER` seconds; after all nodes the hosts of the settings: where the nodes told of are all gone, or never were
+  where they were said to be, these know more;
+- what a node tells of leaders counts as far as nobody has told of newer ones (`leaders`).
 """
 
 import asyncio
@@ -26,9 +28,10 @@ from aiokafka.protocol.admin import ApiVersionRequest
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
-from aiokafka.protocol.metadata import MetadataRequest
 
-from proxy.kafka_log.nodes import CONNECT, Nodes
+from proxy.kafka_log.leaders import Leaders
+from proxy.kafka_log.nodes import CONNECT, Nodes, Turns
+from proxy.kafka_log.protocol import TopicsRequest
 from proxy.kafka_log.words import failure
 
 ASK_ANOTHER = 1.0
@@ -67,10 +70,12 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         seconds = self._request_timeout_ms / 1000
         self.bounds = Bounds(seconds)
         self.nodes = Nodes(self._loop.time)
-        self.on_fetched: Callable[[Any, Any], None] = lambda _node, _response: None
+        self.on_fetched: Callable[[Any, Any, Any], None] = lambda _node, _request, _response: None
         """Told of every answer to a fetch."""
         self._attempts: dict[tuple[object, ConnectionGroup], asyncio.Task[Any]] = {}
         self._stretch: dict[object, int] = {}
+        self._leaders = Leaders()
+        self._turns = Turns()
         self._metadata_at = 0.0
         self._is_closing = False
 
@@ -103,24 +108,31 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
             raise
         if isinstance(request, FetchRequest):
             self._stretch.pop(node_id, None)
-            self.on_fetched(node_id, response)
+            self.on_fetched(node_id, request, response)
         self.nodes.answered(node_id, self.host(node_id), kind)
         if muted := getattr(response, "throttle_time_ms", 0):
             self.nodes.throttles(node_id, self.host(node_id), muted / 1000)
         return response
 
-    async def ask_any(self, request: Any) -> Any:
-        """Ask the nodes in turn, another one every second, until one answers. Raises `KafkaError` if none does."""
+    async def ask_any(self, request: Any, kind: str) -> Any:
+        """Ask the nodes in turn, another one every second, until one answers. Raises `KafkaError` if none does.
+
+        Each `kind` of question has a turn of its own.
+        """
         known = {(broker.host, broker.port): broker.nodeId for broker in self.cluster.brokers()}
         others = [name for name, (_, *at, _) in self._hosts.items() if tuple(at) not in known]
-        waiting = [*self.nodes.in_turn(known.values()), *self.nodes.in_turn(others)]
+
+        def asked_at(node: object) -> int:
+            return self._turns.asked(node, kind)
+
+        waiting = [*self.nodes.in_turn(known.values(), asked_at), *self.nodes.in_turn(others, asked_at)]
         failure: errors.KafkaError = errors.NodeNotReadyError("no node is known")
         asked: dict[asyncio.Task[Any], object] = {}
         try:
             while waiting or asked:
                 if waiting:
                     node = waiting.pop(0)
-                    self.nodes.ask(node)
+                    self._turns.ask(node, kind)
                     asked[asyncio.create_task(self.send(node, request), name="kafka-question")] = node
                 done, _ = await asyncio.wait(
                     asked, timeout=ASK_ANOTHER if waiting else None, return_when=asyncio.FIRST_COMPLETED
@@ -140,7 +152,7 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
 
     async def coordinator_lookup(self, coordinator_type: int, coordinator_key: str) -> Any:
         """Return the node that coordinates the group. Raises `KafkaError`."""
-        response = await self.ask_any(FindCoordinatorRequest(coordinator_key, coordinator_type))
+        response = await self.ask_any(FindCoordinatorRequest(coordinator_key, coordinator_type), "coordinator")
         if response.error_code:
             raise errors.for_code(response.error_code)
         return response.coordinator_id
@@ -149,9 +161,9 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         await asyncio.sleep(max(0.0, self._metadata_at + _METADATA_PAUSE - self._loop.time()))
         # The library's own would have Kafka create what is missing: a topic deleted while it is read would return at
         # once, empty and with the broker's default settings.
-        question = MetadataRequest(list(topics) if topics else None, allow_auto_topic_creation=False)
+        question = TopicsRequest(topics or None, with_rights=False)
         try:
-            answer = await self.ask_any(question)
+            answer = await self.ask_any(question, "leaders")
         except errors.KafkaError as error:
             cluster_metadata.failed_update(error)
             return False
@@ -159,7 +171,7 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
             self._metadata_at = self._loop.time()
         if not answer.brokers:
             return False  # it knows of no node yet
-        cluster_metadata.update_metadata(answer)
+        cluster_metadata.update_metadata(self._leaders.settled(answer))
         for name in (*self._hosts, "bootstrap"):  # the library's own name for one that knew of no node yet
             if (connection := self._conns.pop((name, ConnectionGroup.DEFAULT), None)) is not None:
                 connection.close()

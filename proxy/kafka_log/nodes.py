@@ -30,6 +30,27 @@ class _Failing:
     """When it may be connected to again."""
 
 
+class Turns:
+    """Whose turn it is, for each kind of question of one client.
+
+    In a turn that several shared, each of them could come to the same node for ever: three questions every five
+    seconds, and three nodes.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[tuple[object, str], int] = {}
+        self._count = 0
+
+    def asked(self, node: object, kind: str) -> int:
+        """Return when the node was asked such a question last, as a number that grows; 0: never."""
+        return self._asked.get((node, kind), 0)
+
+    def ask(self, node: object, kind: str) -> None:
+        """Note that it is asked now."""
+        self._count += 1
+        self._asked[node, kind] = self._count
+
+
 class Nodes:
     """Remembers failures of nodes, by their number; times come from `clock`, in seconds."""
 
@@ -40,8 +61,6 @@ class Nodes:
         """Until when a node that was slow once is not asked first."""
         self._throttled: dict[object, float] = {}
         """Until when a node has told to wait for a quota."""
-        self._asked: dict[object, int] = {}
-        self._turns = 0
 
     def failed(self, node: object, host: str, kind: str, why: str) -> None:
         """Note that a request of this kind failed or stayed unanswered; said if the node answered before."""
@@ -109,18 +128,13 @@ class Nodes:
         failing.pause = min(2 * failing.pause, LONGEST_PAUSE)
         return wait
 
-    def in_turn(self, nodes: Iterable[object]) -> list[object]:
-        """Return the nodes in the order in which to ask any of them: answering ones first, then who was asked least."""
+    def in_turn(self, nodes: Iterable[object], asked: Callable[[object], int]) -> list[object]:
+        """Return the nodes in the order in which to ask any: those that answer first, then by when `asked` last."""
         now = self._clock()
 
         def place(node: object) -> tuple[bool, int]:
             failing = self._failing.get(node)
             is_silent = failing is not None and any(now - at <= REMEMBERED for at, _ in failing.kinds.values())
-            return is_silent or self._late.get(node, 0.0) > now, self._asked.get(node, 0)
+            return is_silent or self._late.get(node, 0.0) > now, asked(node)
 
         return sorted(nodes, key=place)
-
-    def ask(self, node: object) -> None:
-        """Note that the node is asked now because it was its turn."""
-        self._turns += 1
-        self._asked[node] = self._turns

@@ -6,7 +6,7 @@ topic's id, which no other topic ever gets, not even one of the same name.
 """
 
 from base64 import urlsafe_b64encode
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from io import BytesIO
 from typing import Any, NamedTuple, TypeAlias
 
@@ -148,12 +148,27 @@ class Topic(NamedTuple):
 
 def topics(response: Any) -> dict[str, Topic]:
     """Return what the response tells of each topic; Kafka's internal topics are left out."""
-    found = {}
+    return {
+        name: Topic(error, topic_id, bool(operations & _READ))
+        for error, name, topic_id, is_internal, _, operations in _topics(response)
+        if not is_internal
+    }
+
+
+def leaders(response: Any) -> Iterator[tuple[int, str, str, bool, list[tuple[Any, ...]]]]:
+    """Yield error, name, id, whether it is internal, and partitions of each topic.
+
+    A partition is its error, its number, its leader, the leader's epoch, its replicas, those in sync, those offline.
+    """
+    for error, name, topic_id, is_internal, partitions, _ in _topics(response):
+        yield error, name, topic_id, is_internal, [tuple(partition[:7]) for partition in partitions]
+
+
+def _topics(response: Any) -> Iterator[tuple[int, str, str, bool, Any, int]]:
     for topic in response.topics:
         if response.API_VERSION < _NamedTopicsResponse.API_VERSION:
-            (error, name, is_internal, _, operations), topic_id = topic, ""
+            error, name, is_internal, partitions, operations = topic
+            yield error, name, "", is_internal, partitions, operations
         else:
-            error, name, topic_id, is_internal, _, operations, _ = topic
-        if not is_internal:
-            found[name] = Topic(error, topic_id, bool(operations & _READ))
-    return found
+            error, name, topic_id, is_internal, partitions, operations, _ = topic
+            yield error, name, topic_id, is_internal, partitions, operations

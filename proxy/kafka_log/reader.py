@@ -75,11 +75,10 @@ class Reader:
             self._patience = None
         taken: dict[Partition, list[Event]] = {}
         held = shares()
-        now = asyncio.get_running_loop().time()
         for at, records in fetched.items():
             share = held.get(at)
             if share is not None and share.is_placed:
-                share.feed(records[-1].offset, now)
+                share.next = records[-1].offset + 1
                 taken[share.partition] = events(records)
         while self._unreadable:
             self._give_up(*self._unreadable.popitem(), held)

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 
 import structlog
 
+from proxy.errors import LogError
 from proxy.model import Partition
 from proxy.positions.identity import Committed
 
@@ -53,9 +54,9 @@ class Unshared:
         self._suspects_first = False
 
     async def are_there(self, topics: Collection[str]) -> bool:
-        """Return whether to join anew, for partitions of these topics that nobody reads. Raises `LogError`.
+        """Return whether to join anew, for partitions of these topics that nobody reads.
 
-        To be asked every second.
+        To be asked every second. Where the group does not tell what it has committed, it is asked again the next time.
         """
         counts = {topic: self._count(topic) for topic in topics}
         known, self._known = self._known or counts, counts
@@ -63,7 +64,10 @@ class Unshared:
             self._since = self._clock()
         if self._since is None or self._clock() - self._since < self._patience:
             return False
-        told = await self._committed()
+        try:
+            told = await self._committed()
+        except LogError:
+            return False  # whoever places partitions asks it as well, and must not wait for this
         self._since = None
         everything = (Partition(topic, number) for topic, count in counts.items() for number in range(count))
         unread = [at for at in everything if at not in told and at not in self._owned]

@@ -18,6 +18,7 @@ from proxy.model import Partition
 from proxy.recording.recorder import Recorder
 from proxy.steering.demand import Demand
 from proxy.steering.depths import Depths
+from proxy.steering.gate import Gate
 
 Family = CounterMetricFamily | GaugeMetricFamily
 _NAMED = 20
@@ -36,6 +37,8 @@ class Status:
         standing: Callable[[], Mapping[Partition, Standing]],
         demands: Mapping[str, Demand],
         catalog: Catalog,
+        *,
+        caps: Mapping[str, Gate],
     ) -> None:
         self._assignment = assignment
         self._lanes = lanes
@@ -44,6 +47,7 @@ class Status:
         self._standing = standing
         self._demands = demands
         self._catalog = catalog
+        self._caps = caps
 
     def ready(self) -> dict[str, Any]:
         """Return the body of /ready; `ready` is true when every route is connected and some event type is read.
@@ -82,6 +86,7 @@ class Status:
             "tidegate_memory_blocks", "Blocks of memory that Python holds.", value=sys.getallocatedblocks()
         )
         yield from self._per_route()
+        yield self._per_cap()
         yield self._verdicts()
         yield from self._budgets()
         yield from self._judged_queues()
@@ -99,6 +104,14 @@ class Status:
             window.add_metric([name], lane.window)
         yield in_flight
         yield window
+
+    def _per_cap(self) -> Family:
+        excess = CounterMetricFamily(
+            "tidegate_cap_excess", "Beyond cap and burst, as the cap counts.", labels=["route"]
+        )
+        for name, gate in self._caps.items():
+            excess.add_metric([name], gate.forgiven)
+        return excess
 
     def _verdicts(self) -> Family:
         congested = GaugeMetricFamily("tidegate_congested", "Last verdict: 1 congested.", labels=["route", "cause"])
@@ -198,6 +211,17 @@ class Status:
         for name, count in self._recorder.ahead_of_clock.items():
             ahead.add_metric([name], count)
         yield ahead
+        old = CounterMetricFamily("tidegate_old_events", "Of these, behind what is live.", labels=["class"])
+        for name, count in self._recorder.old.items():
+            old.add_metric([name], count)
+        yield old
+        behind = Counter[str]()
+        for one in self._assignment.listeners.values():
+            behind[one.event_type.priority] += one.inbox.catching_up
+        catching_up = GaugeMetricFamily("tidegate_catching_up_partitions", "Old events wait.", labels=["class"])
+        for name, partitions in behind.items():
+            catching_up.add_metric([name], partitions)
+        yield catching_up
 
     def _per_type(self) -> Iterable[Family]:
         sizes = GaugeMetricFamily("tidegate_batch_size_events", "Released per tick.", labels=["type"])

@@ -48,9 +48,7 @@ class Epoch:
         owner: PartitionOwner,
         *,
         on_refused: Callable[[str], None],
-        is_urgent: Callable[[str], bool],
     ) -> None:
-        self._is_urgent = is_urgent
         self._fetches = fetches
         self._group = group
         self._placing = placing
@@ -70,7 +68,7 @@ class Epoch:
     def begin(self, partitions: Collection[Partition], membership: Membership) -> None:
         """Begin an epoch; no await happens between the owner's answer and the pauses."""
         paused = set(self._owner.on_assigned(partitions))
-        shares = {at: Share(at, is_paused=at in paused, is_urgent=self._is_urgent(at.topic)) for at in partitions}
+        shares = {at: Share(at, is_paused=at in paused) for at in partitions}
         self._placing.begin(shares)
         self.shares = shares
         self._membership = membership

@@ -218,8 +218,6 @@ class Placing:
         share.unavailable = None
         share.is_placed = True
         self._fetches.seek(share.partition, offset)
-        share.is_resting = False
-        share.fed_at = asyncio.get_running_loop().time()
         if not share.is_paused:
             self._fetches.resume(share.partition)
 

@@ -34,13 +34,12 @@ class Positions:
         owner: PartitionOwner,
         *,
         on_refused: Callable[[str], None] = lambda _topic: None,
-        is_urgent: Callable[[str], bool] = lambda _topic: True,
     ) -> None:
         self._fetches = fetches
         self._offsets = offsets
         self._group = group
         self._placing = Placing(settings, fetches, offsets, group, owner)
-        self._epoch = Epoch(fetches, group, self._placing, owner, on_refused=on_refused, is_urgent=is_urgent)
+        self._epoch = Epoch(fetches, group, self._placing, owner, on_refused=on_refused)
         self._attention = asyncio.Event()
         self._begun = asyncio.Event()
         """An epoch has begun since `keep` last looked."""
@@ -90,7 +89,7 @@ class Positions:
             share = self.shares.get(partition)
             if share is not None and share.is_paused is not paused:
                 share.is_paused = paused
-                if share.is_placed and not share.is_resting:
+                if share.is_placed:
                     act(partition)
 
     def go_astray(self, share: Share, offset: int) -> None:

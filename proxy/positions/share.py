@@ -14,12 +14,6 @@ class Share:
     partition: Partition
     is_paused: bool
     """The owner's wish."""
-    is_urgent: bool = True
-    """It never rests."""
-    is_resting: bool = False
-    """It is left out of fetches for a moment: the client saves itself the look."""
-    fed_at: float = 0.0
-    """When it was placed, or last had something, by the loop's clock in seconds."""
     is_placed: bool = False
     is_pinned: bool = False
     """The group has an offset for it, this epoch's or an earlier one's, and what was skipped since is in it."""
@@ -39,11 +33,6 @@ class Share:
     """The id that the topic has by now, if it is another: the log of ours is gone."""
     noticed_at: float = 0.0
     """When that was noticed, by the loop's clock in seconds."""
-
-    def feed(self, last: int, now: float) -> None:
-        """Note that the records up to the offset `last` were handed out; `now` by the loop's clock in seconds."""
-        self.next = last + 1
-        self.fed_at = now
 
     def finish(self, offset: int) -> None:
         """Note that everything up to the offset is done with; one from before this epoch is passed over."""

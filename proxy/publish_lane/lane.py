@@ -17,7 +17,7 @@ from proxy.errors import BrokerError, RefusedLoginError
 from proxy.publish_lane.home import Home, Opened
 from proxy.publish_lane.line import Line, Request, Window
 from proxy.publish_lane.outcomes import Outcomes
-from proxy.publish_lane.patience import SILENCE, HostPatience, Patience, Silence
+from proxy.publish_lane.patience import LONGEST_LOOK, SILENCE, HostPatience, Patience, Silence
 from proxy.publish_lane.quarantine import Quarantine
 from proxy.publish_lane.refusals import Refusals
 from proxy.publish_lane.session import Session
@@ -186,6 +186,7 @@ class PublishLane:
         except BaseException:
             session.over = True
             if wire is not None:
+                self._connector.doubt(wire.host)  # it let us in, and opened no channel
                 await wire.close(gracefully=False)
             raise
         return session, wire
@@ -232,20 +233,26 @@ class PublishLane:
     def _check(self, session: Session, wire: Wire) -> None:
         """Give up a silent connection; if not blocked, one that keeps us waiting; renew channels that only refuse."""
         now = asyncio.get_running_loop().time()
+        is_late = now - self._silence.looked > LONGEST_LOOK
         silent = self._silence.look(wire.heard, now)
         if wire.heartbeat and silent > SILENCE * wire.heartbeat:
-            session.on_lost(f"{wire.host}: silent for {silent:.1f} s", refused=False)
+            self._give_up(session, wire, f"silent for {silent:.1f} s")
             return
         self._follow_block(wire)
-        if self._state is not LaneState.OPEN:
-            return
-        refused = session.renew_channels(now)
-        if refused is not None:
+        if self._state is not LaneState.OPEN or is_late:
+            return  # what came while this process stood still is read by the next look
+        if (refused := session.renew_channels(now)) is not None:
             _say.info("lane_channels_renewed", route=self.name, host=wire.host, refused_for=round(refused, 1))
         overdue = session.overdue(now, self._unblocked)
         if overdue is not None:
             self._patience.lose(now)
-            session.on_lost(f"{wire.host}: {overdue}", refused=False)
+            self._give_up(session, wire, overdue)
+        elif self._patience.take_proof():
+            self._connector.trust(wire.host)
+
+    def _give_up(self, session: Session, wire: Wire, why: str) -> None:
+        self._connector.doubt(wire.host)
+        session.on_lost(f"{wire.host}: {why}", refused=False)
 
     def _follow_block(self, wire: Wire) -> None:
         if wire.is_blocked():

@@ -1,18 +1,23 @@
 """Who waits for in-flight slots, in which order, and how many slots there are.
 
-Pure: the lane asks, nothing here waits. The smallest rank goes first, within it who came first; but what goes ahead of
-others owes them a share of the slots, so that no class waits for ever. See docs/design/0013-window-by-class.md.
+Pure: the lane asks, nothing here waits. The smallest rank goes first, of it what is live before what is old, within
+that who came first; but what goes ahead of others owes them a share of the slots, so that no class waits for ever. See
+docs/design/0013-window-by-class.md.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
 from proxy.bridge.broker import Batch
 
 _SERVED_SHARE = 4
 """A waiter is served when a quarter of the window is free: many slots at once make few, large writes."""
 LOWEST_SHARE = 0.025
-"""Slots owed to the lowest class that waits for each one that a class above it takes; as the class budget's trickle."""
+"""Slots owed to the lowest class that waits for each one that a class above it takes; as the class budget's trickle.
+
+Also to what is old of a rank for each one that what is live of it takes.
+"""
 BETWEEN_SHARE = 0.004
 """Likewise to all other waiting classes together."""
 GRACE = 3
@@ -21,6 +26,19 @@ GRACE = 3
 Its event type hands on the next events one or two turns later; without, whoever waits below would take the whole window
 meanwhile, and again and again.
 """
+
+
+class Place(NamedTuple):
+    """Where a request stands."""
+
+    rank: int
+    """Place of its class, 0 the most important."""
+    is_old: bool = False
+
+    @classmethod
+    def of(cls, batch: Batch) -> Self:
+        """Return where a batch's request stands."""
+        return cls(batch.rank, batch.is_old)
 
 
 @dataclass(slots=True)
@@ -78,9 +96,9 @@ class Request:
     _at: int = 0
 
     @property
-    def rank(self) -> int:
-        """Place of its class."""
-        return self.batches[0].rank
+    def place(self) -> Place:
+        """Where it stands."""
+        return Place.of(self.batches[0])
 
     @property
     def topic(self) -> str:
@@ -108,37 +126,37 @@ class Line:
     """The requests that wait for slots of the window."""
 
     window: Window
-    _ranks: dict[int, dict[Request, None]] = field(default_factory=dict)
-    _owed: dict[int, float] = field(default_factory=dict)
-    """Slots that each rank which was ever here may take ahead of those above it."""
+    _places: dict[Place, dict[Request, None]] = field(default_factory=dict)
+    _owed: dict[Place, float] = field(default_factory=dict)
+    """Slots that each place where anyone ever was may take ahead of those above it."""
 
-    _left: int | None = None
-    """The rank that may come back first."""
+    _left: Place | None = None
+    """The place whose requests may come back first."""
     _kept: int = 0
     """Turns for which others were kept waiting since slots were last short."""
 
     @property
     def first(self) -> Request | None:
-        """Who is next: the first of the smallest rank that is owed a slot, else of the smallest; None: nobody now."""
-        ranks = self._ranks
-        if not ranks:
+        """Who is next: the first of the smallest place that is owed a slot, else of the smallest; None: nobody now."""
+        places = self._places
+        if not places:
             return None
-        top = min(ranks)
-        if len(ranks) > 1 or self.keeps:
-            owed = min((one for one in ranks if self._owed[one] >= 1 and (one != top or self.keeps)), default=None)
+        top = min(places)
+        if len(places) > 1 or self.keeps:
+            owed = min((one for one in places if self._owed[one] >= 1 and (one != top or self.keeps)), default=None)
             if owed is not None:
-                return next(iter(ranks[owed]))
-        return None if self.keeps else next(iter(ranks[top]))
+                return next(iter(places[owed]))
+        return None if self.keeps else next(iter(places[top]))
 
     @property
     def keeps(self) -> bool:
         """Whether all who wait let one above them come back first: but for what they are owed."""
-        return self._left is not None and bool(self._ranks) and min(self._ranks) > self._left
+        return self._left is not None and bool(self._places) and min(self._places) > self._left
 
     def most(self, request: Request) -> int | None:
         """Return how many events of the first request may be written before `first` is asked again; None: all."""
-        is_free = request.rank == min(self._ranks) and not self.keeps
-        return None if is_free else int(self._owed[request.rank])
+        is_free = request.place == min(self._places) and not self.keeps
+        return None if is_free else int(self._owed[request.place])
 
     def turn(self) -> None:
         """Begin a turn of the lane."""
@@ -151,38 +169,52 @@ class Line:
     def end(self, request: Request) -> None:
         """Take out a request of which nothing is left to write, and end its wait."""
         self.remove(request)
-        self._left = request.rank if self._left is None else min(self._left, request.rank)
+        self._left = request.place if self._left is None else min(self._left, request.place)
         request.end()
 
     def fall_short(self) -> None:
         """Note that slots were missing: those who were served to the end were not all that wanted some."""
         self._kept = 0
 
-    def wrote(self, rank: int, events: int) -> None:
-        """Count written events of a rank: it is owed as much less, and whoever waits below it is owed more."""
+    def wrote(self, place: Place, events: int) -> None:
+        """Count written events of a place: it is owed as much less, and whoever waits below it is owed more."""
         owed = self._owed
-        owed[rank] = max(0.0, owed.get(rank, 0.0) - events)
-        below = [one for one in self._ranks if one > rank]
-        lowest = max(below, default=max(owed))
+        owed[place] = max(0.0, owed.get(place, 0.0) - events)
+        below = self._heads(place)
+        lowest = max(below, default=max(owed)).rank
+        between = len([one for one in below if one.rank not in {place.rank, lowest}])
         for one in below:
-            share = LOWEST_SHARE if one == lowest else BETWEEN_SHARE / (len(below) - 1)
+            share = LOWEST_SHARE if one.rank in {place.rank, lowest} else BETWEEN_SHARE / between
             owed[one] = min(1.0 + LOWEST_SHARE * self.window.max_events, owed[one] + share * events)
-        if not below and lowest > rank and owed[lowest] < 1:
+        if not below:
             # Who leaves between two requests, as a class of few event types does, finds one slot on coming back.
-            owed[lowest] = min(1.0, owed[lowest] + LOWEST_SHARE * events)
+            for one in owed:
+                if one.rank == lowest and one > place and owed[one] < 1:
+                    owed[one] = min(1.0, owed[one] + LOWEST_SHARE * events)
+
+    def _heads(self, place: Place) -> list[Place]:
+        """Return where each class below waits first, what is old of the place's own among them.
+
+        What is old of a class waits for what is live of it, and gets its share of that.
+        """
+        heads: dict[int, Place] = {}
+        for one in self._places:
+            if one > place:
+                heads[one.rank] = min(one, heads.get(one.rank, one))
+        return list(heads.values())
 
     def add(self, request: Request) -> None:
-        """Put a request at the end of its rank."""
-        self._ranks.setdefault(request.rank, {})[request] = None
-        self._owed.setdefault(request.rank, 0.0)
+        """Put a request at the end of its place."""
+        self._places.setdefault(request.place, {})[request] = None
+        self._owed.setdefault(request.place, 0.0)
 
     def remove(self, request: Request) -> None:
         """Take a request out; one that is not in is passed over."""
-        rank = self._ranks.get(request.rank, {})
-        rank.pop(request, None)
-        if not rank:
-            self._ranks.pop(request.rank, None)
+        place = self._places.get(request.place, {})
+        place.pop(request, None)
+        if not place:
+            self._places.pop(request.place, None)
 
     def of(self, topic: str) -> list[Request]:
         """Return the requests of one topic, in their order."""
-        return [request for rank in self._ranks.values() for request in rank if request.topic == topic]
+        return [request for place in self._places.values() for request in place if request.topic == topic]

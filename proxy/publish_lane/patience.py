@@ -10,6 +10,10 @@ A channel that confirms nothing at all may wait in vain for a node that is silen
 would not: it is given up as early, and from the fourth in a row on the next with twice the patience. Before its first
 ack only a few events are open on it (`pieces.UNPROVEN_EVENTS`): no more are in doubt then.
 
+On an older channel the deadline holds, unless nothing at all is confirmed any more: a node that is cut off from the
+others goes on talking to its clients, and takes what it can never confirm. It is left after `STALLED` seconds, once
+within a deadline for confirms; if all nodes are only slow, that was the price.
+
 Likewise a host that does not answer may be silent while the next one would answer at once; but if none does, all may
 only be slow, and then each gets its time. Before any has let the lane in nobody knows how slow they are: each attempt
 gets twice as long as the one before. A node that says nothing at all is given up after one heartbeat interval; the
@@ -27,6 +31,11 @@ TIMES = 5.0
 """... and so many times the slowest confirm of late. Larger: fewer second deliveries if slow, later recovery."""
 LONGEST = 5.0
 """... but no more seconds: a queue that changed its leader has let confirms wait for longer once, and means nothing."""
+
+STALLED = 5.0
+"""Seconds without any confirm after which an older channel is given up, or some times the slowest of late ..."""
+LONGEST_STALL = 10.0
+"""... up to so many: confirms that are slow, and come, are no stall."""
 
 HALF_FORGOTTEN = 10.0
 """Seconds in which half of the slowest confirm is forgotten, as others come."""
@@ -106,6 +115,8 @@ class Patience:
     """When the channel was opened."""
     _is_mute: bool = True
     """Whether it has confirmed nothing yet."""
+    _is_proof_due: bool = False
+    """Whether the first confirm has not come yet, or has not been told of."""
     _in_vain: int = 0
     """Mute channels given up, one after another."""
     _lost_at: float = -inf
@@ -119,7 +130,7 @@ class Patience:
     def open(self, now: float) -> None:
         """Take note that another channel is in use."""
         self._opened = now
-        self._is_mute = True
+        self._is_mute = self._is_proof_due = True
 
     def saw(self, seconds: float, now: float) -> None:
         """Take note of a confirm; what was slow in an outage is no measure long after it."""
@@ -128,13 +139,21 @@ class Patience:
         self._is_mute = False
         self._in_vain = 0
 
+    def take_proof(self) -> bool:
+        """Return whether the channel in use confirms, once."""
+        is_new = self._is_proof_due and not self._is_mute
+        self._is_proof_due = self._is_proof_due and not is_new
+        return is_new
+
     def limit(self, written: float, now: float) -> float:
         """Return for how many seconds the confirm of what was `written` then is awaited."""
+        is_spent = now - self._lost_at < self.deadline
         if written - self._opened > YOUNG:
-            return self.deadline
+            stalled = min(self.deadline, max(STALLED, min(LONGEST_STALL, TIMES * self._slowest)))
+            return stalled if now - max(self._seen, written) > stalled and not is_spent else self.deadline
         if self._is_mute:
             return min(self.deadline, doubled(self.short, max(0, self._in_vain + 1 - QUICK_CHANNELS)))
-        return self.deadline if now - self._lost_at < self.deadline else self.short
+        return self.deadline if is_spent else self.short
 
     def lose(self, now: float) -> None:
         """Take note that a connection was given up."""

@@ -14,6 +14,7 @@ from proxy.model import Outcome, Reason
 from proxy.publish_lane.channels import Channels
 from proxy.publish_lane.frames import PIECE_BYTES, cut, without_channel
 from proxy.publish_lane.headers import UnfitError
+from proxy.publish_lane.line import Place
 from proxy.publish_lane.outcomes import Outcomes, Resolved
 from proxy.publish_lane.patience import Patience
 from proxy.publish_lane.pieces import Channel, Piece
@@ -184,7 +185,7 @@ class Session:
         if index > start:
             piece.sent.append(Sent(channel.number, channel.ledger.add(batch, start, index, now=self._now())))
             window.take(index - start, taken)
-            self._quarantine.line.wrote(batch.rank, index - start)
+            self._quarantine.line.wrote(Place.of(batch), index - start)
             batch.done = index
         if unfit is not None:
             batch.done = index + 1

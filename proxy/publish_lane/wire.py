@@ -105,3 +105,11 @@ class Connector(Protocol):
         Raises `RefusedLoginError` if it refuses the credentials, `BrokerError` naming host and cause otherwise.
         """
         ...
+
+    def doubt(self, host: str) -> None:
+        """Know that it kept a lane waiting, by silence or without a confirm: others are better for a while."""
+        ...
+
+    def trust(self, host: str) -> None:
+        """Know that it confirms."""
+        ...

@@ -197,13 +197,19 @@ class RabbitConnector:
 
     def __init__(self, logins: Logins, name: str, prepare: Callable[[Login], Awaitable[None]] | None = None) -> None:
         self._logins = logins
-        self.home, self._hosts = logins.hosts()
+        self._hosts = logins.hosts()
+        self.home = self._hosts.home
         self._name = name
         self._prepare = prepare
 
     async def connect(self, events: WireEvents, host: str | None = None) -> RabbitWire:
         """Try that host once, or the next one."""
-        login = await self._logins.log_in(host or next(self._hosts), self._name)
+        host = host or self._hosts.next(asyncio.get_running_loop().time())
+        try:
+            login = await self._logins.log_in(host, self._name)
+        except asyncio.CancelledError:
+            self.doubt(host)  # the lane waits for it no longer
+            raise
         try:
             if self._prepare is not None:
                 await self._prepare(login)
@@ -211,3 +217,11 @@ class RabbitConnector:
             await login.close(gracefully=False)
             raise
         return RabbitWire(login, events)
+
+    def doubt(self, host: str) -> None:
+        """See `Connector`."""
+        self._logins.doubted.add(host, asyncio.get_running_loop().time())
+
+    def trust(self, host: str) -> None:
+        """See `Connector`."""
+        self._logins.doubted.remove(host)

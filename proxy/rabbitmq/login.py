@@ -9,7 +9,6 @@ import itertools
 import logging
 import math
 import weakref
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, cast
@@ -24,6 +23,7 @@ from yarl import URL
 
 from proxy.access import LOOK_SECONDS, Access, broker_access
 from proxy.errors import BrokerError, RefusedLoginError, SecretError
+from proxy.rabbitmq.host_turn import DoubtedHosts, HostTurn
 from proxy.rabbitmq.words import speaking, tls_failure
 from proxy.settings import BrokerSettings
 from proxy.settings.parts import split_host
@@ -133,14 +133,15 @@ class Logins:
         self._places = itertools.count(self._chance.randrange(len(settings.hosts)))
         self._access = access or broker_access(settings)
         self._living: weakref.WeakSet[Login] = weakref.WeakSet()
+        self.doubted = DoubtedHosts()
         self._was_let_in = False
         self._refused_tokens: set[str] = set()
         for client in ("aio_pika", "aiormq"):
             # They log tracebacks at every outage; lanes and monitor say each change of state once.
             logging.getLogger(client).setLevel(logging.CRITICAL + 1)
 
-    def hosts(self) -> tuple[str, Iterator[str]]:
-        """Return the first host and all in turn, without end, in an order of its own for each who asks.
+    def hosts(self) -> HostTurn:
+        """Return the hosts in an order of its own for each who asks.
 
         The first ones differ by one place, from a chance start, so that lanes and replicas spread; the rest are in a
         chance order, so that those who lose a host don't all meet at the next.
@@ -149,7 +150,7 @@ class Logins:
         first = hosts[next(self._places) % len(hosts)]
         others = [host for host in hosts if host != first]
         self._chance.shuffle(others)
-        return first, itertools.cycle([first, *others])
+        return HostTurn([first, *others], self.doubted)
 
     async def run(self) -> None:
         """Follow what the files hold, and send new tokens on the living connections, until cancelled."""

@@ -44,7 +44,7 @@ class RabbitMonitor:
 
     def __init__(self, logins: Logins) -> None:
         self._logins = logins
-        _, self._hosts = logins.hosts()
+        self._hosts = logins.hosts()
         self._login: Login | None = None
         self._channel: Channel | None = None
         self._closing: asyncio.Future[Any] | None = None
@@ -134,10 +134,13 @@ class RabbitMonitor:
             await login.close(gracefully=gracefully)
 
     async def _connected(self) -> Login:
-        if self._login is None or self._login.underlay.is_closed:
+        now = asyncio.get_running_loop().time()
+        login = self._login
+        # A node that is cut off from the others goes on telling the depths that it knew; lanes notice.
+        if login is None or login.underlay.is_closed or self._hosts.is_better_elsewhere(login.host, now):
             await self._end(gracefully=False)
-            self._login = await self._logins.log_in(next(self._hosts), "monitor")
-        return self._login
+            login = self._login = await self._logins.log_in(self._hosts.next(now), "monitor")
+        return login
 
     async def _ask(self, login: Login, queues: Sequence[str]) -> dict[str, QueueState]:
         """Return the states of the queues before the first that does not exist, which closes the channel."""

@@ -5,6 +5,7 @@ The records are those of docs/metric-log.md; every count is of the interval, so 
 
 import asyncio
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any
 
 from proxy import records
@@ -27,6 +28,8 @@ DepthOf = Callable[[str], QueueState | None]
 """What is known of a queue now; None if nothing is."""
 LAG_WAIT = 0.5
 """Seconds the log may take to tell its ends; then the lag of this interval is unknown."""
+LAG_PAUSE = 1.0
+"""Seconds between two questions for the ends, however often there are records: each is about every partition."""
 
 
 class Recorder:
@@ -53,6 +56,8 @@ class Recorder:
         """Events confirmed since the start, by class, as last recorded."""
         self.ahead_of_clock = dict.fromkeys(settings.classes, 0)
         """Of these, before their own timestamp."""
+        self.old = dict.fromkeys(settings.classes, 0)
+        """Of these, those that went behind what is live."""
         self._settings = settings
         self._dead_lettered = 0
         self._recorded_at = 0.0
@@ -121,9 +126,12 @@ class Recorder:
         intervals = self._settings.metric_log
         clock = asyncio.get_running_loop().time
         self._recorded_at = self._types_recorded_at = clock()
+        lags: Mapping[Partition, int] | None = None
+        asked_at = -inf
         while True:
             await asyncio.sleep(max(0.0, self._recorded_at + intervals.route_interval - clock()))
-            lags = await self._ask_lags(log, assignment)
+            if clock() >= asked_at + LAG_PAUSE:
+                asked_at, lags = clock(), await self._ask_lags(log, assignment)
             self._record_routes_and_classes(assignment, lanes, depth_of, lags)
             if clock() - self._types_recorded_at >= intervals.type_interval:
                 self._record_types(assignment, lags)
@@ -178,6 +186,7 @@ class Recorder:
             self.lags[name] = _lag(listeners, lags)
             self.confirmed[name] += tally.confirmed
             self.ahead_of_clock[name] += tally.ahead_of_clock
+            self.old[name] += tally.old
             self._dead_lettered += sum(tally.dead_lettered.values())
             self._writer.write(
                 ClassInterval(
@@ -233,6 +242,7 @@ class Recorder:
         age = max(0.0, self._writer.wall() - min(oldest) / 1000) if oldest else None
         return {
             "waiting": sum(inbox.events for inbox in busy),
+            "catching_up": sum(inbox.catching_up for inbox in busy),
             "ahead": sum(flow.watermark.ahead for one in listeners for flow in one.inbox.flows.values()),
             "lag_age_s": None if age is None else round(age, 3),
         }
@@ -251,6 +261,7 @@ def _counts(tally: Tally) -> dict[str, Any]:
         "resent_unknown": tally.resent_unknown,
         "overtaken": tally.overtaken,
         "ahead_of_clock": tally.ahead_of_clock,
+        "old": tally.old,
         "publish_us": _buckets(tally.publish_us),
         "bridge_us": _buckets(tally.bridge_us),
     }

@@ -25,6 +25,8 @@ class Tally:
     overtaken: int = 0
     ahead_of_clock: int = 0
     """Confirmed before their own timestamp: they stand in the lowest bucket of `bridge_us`."""
+    old: int = 0
+    """Confirmed, and went behind what is live."""
     publish_us: Counter[int] = field(default_factory=Counter)
     bridge_us: Counter[int] = field(default_factory=Counter)
 
@@ -55,8 +57,10 @@ class Tallies:
             tally.received += count
             tally.received_bytes += size
 
-    def on_confirmed(self, events: Sequence[Event], seconds: float | None, overtaken: int, wall: float) -> None:
-        """Count confirmed events; `wall` is the time of the confirm in seconds since 1970."""
+    def on_confirmed(
+        self, events: Sequence[Event], seconds: float | None, overtaken: int, wall: float, *, old: bool = False
+    ) -> None:
+        """See `Counts.on_confirmed`."""
         count, size = len(events), sum([event.size for event in events])
         wall_us = int(wall * 1e6)
         stamps = Counter([event.timestamp_ms for event in events if event.timestamp_ms is not None])
@@ -68,6 +72,7 @@ class Tallies:
             tally.confirmed_bytes += size
             tally.overtaken += overtaken
             tally.ahead_of_clock += ahead
+            tally.old += count if old else 0
             if publish is not None:
                 tally.publish_us[publish] += count
             for index, events_of_it in bridge:

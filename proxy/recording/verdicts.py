@@ -20,6 +20,8 @@ class Verdicts:
         """Of each route under `class_budget`."""
         self._recorded: dict[str, BudgetVerdict] = {}
         """... that was recorded."""
+        self._p50: dict[str, float | None] = {}
+        """Publish latency in seconds that the collector reported last of each route under `class_budget`."""
         self._settings = settings
         self._record = record
 
@@ -41,6 +43,10 @@ class Verdicts:
             )
         )
 
+    def on_statistics(self, verdict: Verdict) -> None:
+        """Keep what the collector has seen of a route that another loop judges."""
+        self._p50[verdict.route] = verdict.statistics.p50
+
     def on_budget_verdict(self, verdict: BudgetVerdict) -> None:
         """Record a verdict of a control tick when it says something new, and once per route interval."""
         before = self._recorded.get(verdict.route)
@@ -59,7 +65,7 @@ class Verdicts:
                 route=verdict.route,
                 congested=verdict.congested,
                 cause=verdict.cause.value,
-                p50_us=None,
+                p50_us=_in_us(self._p50.get(verdict.route)),
                 errors=errors,
                 samples=confirmed + errors,
                 cuts=verdict.cuts,

@@ -13,7 +13,7 @@ class Verdict(Record):
     route: Annotated[str, "that was judged"]
     congested: Annotated[bool | None, "null: nothing said"]
     cause: Annotated[str, "see below"]
-    p50_us: Annotated[float | None, "publish latency seen"]
+    p50_us: Annotated[float | None, "publish latency seen; under `class_budget` in the last statistics interval"]
     errors: Annotated[int, "publications nacked or unknown; under `class_budget` since the last recorded verdict"]
     samples: Annotated[int, "outcomes seen; likewise"]
     threshold_us: Annotated[float | None, "that `p50_us` was compared with"] = None

@@ -69,7 +69,11 @@ class Traffic(Record):
     ahead_of_clock: Annotated[
         int, "of `confirmed`, before their own timestamp: a producer's clock is ahead; `bridge_us` has them as 0", ADDED
     ]
+    old: Annotated[
+        int, "of `confirmed`, those that went behind what is live (`catch_up`); `bridge_us` has them, too", ADDED
+    ]
     waiting: Annotated[int, "in the inboxes now"]
+    catching_up: Annotated[int, "partitions of which old events wait now", ADDED]
     lag: Annotated[
         int | None,
         "positions in the log not yet done with, of this replica's partitions; gaps of compaction count, and what a "

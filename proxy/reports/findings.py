@@ -129,6 +129,10 @@ def _notices(analysis: Analysis, run: str, unreadable: Sequence[str]) -> list[st
         told.append("no records of producers and consumers: lost, duplicated and consumed time are not known")
     if ahead := sum(row["ahead_of_clock"] for row in tables["traffic_by_class"] if row["run"] == run):
         told.append(f"{ahead:,} events were confirmed before their own timestamp: a producer's clock is ahead")
+    by_class = [row for row in tables["traffic_by_class"] if row["run"] == run and row["old"]]
+    if by_class:
+        old = ", ".join(f"{row['old']:,} of {row['confirmed']:,} of {row['class']}" for row in by_class)
+        told.append(f"events of an old backlog went behind what is live; bridge time has their age: {old}")
     if wrong := sum(row["difference"] != 0 for row in tables["cross_checks"] if row["run"] == run):
         told.append(f"{wrong} cross-checks differ (listed below)")
     return [f"{run}: {text}" for text in told]

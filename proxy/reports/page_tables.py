@@ -59,7 +59,7 @@ TABLES = (
     PageTable(
         "Traffic per class",
         "traffic_by_class",
-        [*_PLACE, *_SUMS, *_counts("ahead_of_clock", "received_bytes", "confirmed_bytes")],
+        [*_PLACE, *_SUMS, *_counts("old", "ahead_of_clock", "received_bytes", "confirmed_bytes")],
     ),
     PageTable("Dead letters", "dead_letters", [*_PLACE, *_texts("reason"), *_counts("dead_lettered")]),
     PageTable("Latency per class", "latency_by_class", [*_PLACE, *_MEASURED]),

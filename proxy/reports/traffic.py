@@ -24,7 +24,8 @@ def traffic(records: DataFrame, keys: Sequence[str]) -> DataFrame:
         .groupBy(*keys)
         .agg(
             *[fn.sum(name).alias(name) for name in COUNTS],
-            fn.sum(fn.coalesce("ahead_of_clock", fn.lit(0))).alias("ahead_of_clock"),  # version 1 lacks it
+            # Older records lack these.
+            *[fn.sum(fn.coalesce(name, fn.lit(0))).alias(name) for name in ("ahead_of_clock", "old")],
             fn.sum("resent_unknown").alias("possible_duplicates"),
             fn.sum("dead_letters").alias("dead_lettered"),
         )

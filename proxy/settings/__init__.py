@@ -6,7 +6,15 @@ from typing import Annotated
 from pydantic import Field
 
 from proxy.settings.broker import BrokerSettings, BrokerTls, Management
-from proxy.settings.control import DEFAULT_CLASSES, ClassBudget, Detector, PriorityClass, Statistics, Throttling
+from proxy.settings.control import (
+    DEFAULT_CLASSES,
+    CatchUpSettings,
+    ClassBudget,
+    Detector,
+    PriorityClass,
+    Statistics,
+    Throttling,
+)
 from proxy.settings.events import EventType, Traits, TypePattern
 from proxy.settings.files import AdminSettings, MetricLogSettings
 from proxy.settings.limits import Limits
@@ -48,6 +56,11 @@ class Settings(Part):
         graded = [lowest * (highest / lowest) ** (1 - rank / last) if last else lowest for rank in range(last + 1)]
         return tuple(own.queue_delay or default for own, default in zip(self.classes.values(), graded, strict=True))
 
+    def catches_up(self, priority: str) -> bool:
+        """Return whether what is old of a class stands behind what is live of it, on routes under `class_budget`."""
+        is_on = self.class_budget.catch_up.after is not None and self.classes[priority].catch_up
+        return is_on and self.rank(priority) > 0
+
     def costs(self, route: str) -> tuple[frozenset[float], ...]:
         """Return what events of each class cost on a route, the most important class first; {1} without any."""
         kinds = [kind for kind in (*self.event_types.values(), *self.patterns) if kind.route == route]
@@ -67,6 +80,7 @@ __all__ = [
     "BrokerSettings",
     "BrokerTls",
     "Cap",
+    "CatchUpSettings",
     "ClassBudget",
     "DeadLetter",
     "Detector",

@@ -1,10 +1,10 @@
 """The control loop: classes, statistics, detector (the seed's mechanism)."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from proxy.settings.parts import Count, Number, Part, Seconds, ShortText, Whole
+from proxy.settings.parts import Allowed, Count, Number, Part, Seconds, ShortText, Switch, Whole
 
 
 class PriorityClass(Part):
@@ -27,6 +27,11 @@ class PriorityClass(Part):
 
     Larger: the class gives way later. None: between the two of `class_budget`, by its place.
     """
+    catch_up: bool = True
+    """`class_budget`: what is old of it stands behind what is live (`class_budget.catch_up`).
+
+    The most important class never does that.
+    """
 
     @model_validator(mode="after")
     def _floor_is_below_ceiling(self) -> Self:
@@ -40,6 +45,42 @@ DEFAULT_CLASSES = {
     "P2": PriorityClass(increase=10, decrease=0.6),
     "P3": PriorityClass(increase=5, decrease=0.4),
 }
+
+
+class CubicSettings(Part):
+    """`law: cubic`."""
+
+    cut: Annotated[Number, Field(ge=0.01, le=0.9)] = 0.2
+    """Share of its rate that a level gives up at a sign of congestion: 0.2 as in Aeron, 0.3 as in RFC 9438."""
+    tcp: Switch = False
+    """Below the last cut's rate, send no less than a flow of TCP Reno's would."""
+
+
+class VegasSettings(Part):
+    """`law: vegas` and `law: vegas_capped`."""
+
+    batching: Annotated[Number, Field(ge=0, le=100)] | None = None
+    """Share of a trip that a batch may wait before it is written without being a sign of a queue.
+
+    None: 1 / batches on their way.
+    """
+
+
+class CatchUpSettings(Part):
+    """Where an old backlog stands: a partition whose next event was old when it was read (docs/design/0027)."""
+
+    after: Annotated[
+        Annotated[Seconds, Field(ge=1, le=365 * 86_400)] | None,
+        BeforeValidator(lambda value: None if value == "off" else value),
+        Allowed("a duration from 1s to 365d, or off"),
+    ] = 600.0
+    """Older events are a backlog to be caught up with; None: none ever is.
+
+    Larger: an old backlog competes longer with what is live. Smaller: a class that is overloaded for so long is split
+    into types and partitions that are live and others that are not.
+    """
+    place: Literal["class", "last"] = "class"
+    """Behind what is live of its own class and before the next one, or behind everything."""
 
 
 class ClassBudget(Part):
@@ -64,6 +105,10 @@ class ClassBudget(Part):
 
     Larger: consumers that take without a prefetch may be flooded unseen; smaller: quick consumers may be held back.
     """
+
+    catch_up: CatchUpSettings = CatchUpSettings()
+    cubic: CubicSettings = CubicSettings()
+    vegas: VegasSettings = VegasSettings()
 
     @model_validator(mode="after")
     def _thresholds_are_graded(self) -> Self:

@@ -51,6 +51,13 @@ def _no_bool(value: object) -> object:
     return value
 
 
+def _switch(value: object) -> object:
+    is_text = isinstance(value, str) and value in {"true", "false"}  # where it comes from the environment
+    if not (is_text or isinstance(value, bool)):
+        raise ValueError("is neither true nor false")  # pydantic would take yes, on, t and 1
+    return value
+
+
 def _seconds(value: object) -> object:
     if isinstance(value, str):
         match = _DURATION.fullmatch(value)
@@ -123,15 +130,18 @@ Seconds = Annotated[float, BeforeValidator(_seconds), Unit.SECONDS]
 """A duration in seconds; in the file `250ms`, `5s`, `10m`, `2h`, `7d`, or a number of seconds."""
 Bytes = Annotated[int, BeforeValidator(_bytes), Unit.BYTES]
 """A size in bytes; in the file `512B`, `64KiB`, `4MiB`, `2GiB`, `1TiB`, or a number of bytes."""
+Switch = Annotated[bool, BeforeValidator(_switch)]
+"""True or false."""
 Number = Annotated[float, BeforeValidator(_no_bool)]
 """A number without a unit."""
 Whole = Annotated[int, BeforeValidator(_no_bool)]
 """A whole number without a unit."""
 Count = Annotated[Whole, Field(ge=1)]
 """A whole number of at least 1."""
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 Name = Annotated[
     str,
-    Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"),
+    Field(pattern=NAME_PATTERN),
     Allowed("1 to 128 of the characters A-Z a-z 0-9 . _ -, a letter or digit first"),
 ]
 """What a route or class may be called."""

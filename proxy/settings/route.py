@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from proxy.settings.parts import (
+    NAME_PATTERN,
     Allowed,
     Bytes,
     Count,
@@ -22,6 +23,7 @@ from proxy.settings.parts import (
     Part,
     Seconds,
     ShortText,
+    Switch,
     Text,
     Whole,
 )
@@ -33,6 +35,8 @@ AIMD, a batch size per event type; `static` none (the windows remain)."""
 Strategy = Literal["min", "max", "tagged", "sum"]
 """Which of several queues a route is judged by: the slowest, the quickest, the slowest with a tag, or all of them taken
 together as one."""
+DEFAULT_LAW = "aimd"
+LAW_FORM = "the name of a rate law: aimd (the default), cubic, vegas, vegas_capped, or one of an installed package"
 MOST_PRIORITY = 255
 """AMQP counts priorities in one byte."""
 PRIORITY_FORM = f"class, none, or a whole number, 0 to {MOST_PRIORITY}, for each class that has one: {{P1: 9, P2: 4}}"
@@ -48,7 +52,7 @@ class Cap(Part):
     """Bytes (key, value, headers) a second."""
     burst: Annotated[Seconds, Field(ge=0.01, le=60)] = 0.1
     """So much of the rate may be saved up, and so much the highest class may overdraw it. Larger: burstier."""
-    strict: bool = False
+    strict: Switch = False
     """Bind the highest class, too, which otherwise passes at once and is only subtracted."""
 
     @model_validator(mode="after")
@@ -101,7 +105,7 @@ class JudgedQueue(Part):
     """Events with one of these keys, and no others, go there."""
     event_types: Annotated[tuple[Text, ...], Field(max_length=10_000)] = ()
     """Likewise, by the names of event types."""
-    tag: bool = False
+    tag: Switch = False
     """Counts under `strategy: tagged`."""
 
     @model_validator(mode="after")
@@ -166,9 +170,11 @@ class Route(Part):
     """Which of the queues rules. None: `min` if all say what leads to them, else `sum`."""
     group_min: Annotated[Whole, Field(ge=0, le=1_000)] = 0
     """With fewer queues than this that have consumers, nothing is sent; with `min` and `tagged`."""
-    untether: bool = False
+    untether: Switch = False
     """Let a queue that is long stuck rest, instead of ruling for ever; with `min` and `tagged`."""
     policy: Policy = "class_budget"
+    law: Annotated[str, Field(pattern=NAME_PATTERN), Allowed(LAW_FORM)] = DEFAULT_LAW
+    """`class_budget`: what finds the rates; one that comes with Tidegate, or that an installed package brings."""
     cap: Cap | None = None
     """A hard limit beside the policy; None: none."""
     scaling: Scaling | None = None
@@ -181,7 +187,7 @@ class Route(Part):
     """... but no more. Larger: more throughput over very long links, more duplicates after a crash."""
     in_flight_bytes: Annotated[Bytes, Field(ge=1, le=16 * 1024**3)] = 8 * 1024**2
     """... and their bytes."""
-    declare: bool = False
+    declare: Switch = False
     """Declare the exchange (topic, durable) and the queues (durable, bound with `#`) at start."""
 
     @model_validator(mode="after")
@@ -196,6 +202,12 @@ class Route(Part):
     def _has_one_window(self) -> Self:
         if self.in_flight_events is not None and "in_flight_bound" in self.model_fields_set:
             raise ValueError("in_flight_bound: bounds a window that adapts; leave out in_flight_events, which fixes it")
+        return self
+
+    @model_validator(mode="after")
+    def _law_is_asked(self) -> Self:
+        if self.law != DEFAULT_LAW and self.policy != "class_budget":
+            raise ValueError("law: belongs to `policy: class_budget`; the other policies ask none")
         return self
 
     @model_validator(mode="after")

@@ -10,14 +10,15 @@ import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import structlog
 
 from proxy.errors import SettingsError
-from proxy.settings import Policy, Route
+from proxy.settings import Route
 from proxy.simulation import scenario_file
 from proxy.simulation.figures import MEANINGS, Figures, Judged
+from proxy.simulation.rivals import RIVALS
 from proxy.simulation.scenario import Scenario
 from proxy.simulation.scenario_checks import figure_names
 from proxy.simulation.scenario_run import simulate
@@ -33,6 +34,10 @@ examples:
   tidegate simulate flash-campaign             one of them, with the default policy ({DEFAULT_POLICY})
   tidegate simulate flash-campaign --policy static --policy {DEFAULT_POLICY} --out pictures
                                                with control off beside it, and the curves of both as a picture
+  tidegate simulate saw --policy {DEFAULT_POLICY} --policy cubic --policy vegas
+                                               one rate law beside the other
+  tidegate simulate saw --policy {DEFAULT_POLICY} --policy cinnamon --policy dagor
+                                               beside the rules of Uber's and WeChat's load shedders
   tidegate simulate mine.yaml --json mine.json a scenario of your own, every figure into a file
 The bridge is the production code; log, broker and consumers are a model, and time is virtual.
 Start a scenario of your own from one that ships: proxy/simulation/scenarios/*.yaml of the installed package.
@@ -60,7 +65,9 @@ def main(arguments: Sequence[str]) -> int:
         if options.out is not None and find_spec("matplotlib") is None:
             raise SettingsError(["pictures need matplotlib: pip install 'tidegate[reports]', or leave --out away"])
         _make_room(options.json, options.out)
-        return _run(scenario, tuple(dict.fromkeys(options.policy or [DEFAULT_POLICY])), options.json, options.out)
+        policies = tuple(dict.fromkeys(options.policy or [DEFAULT_POLICY]))
+        scenario_file.try_laws(policies)
+        return _run(scenario, policies, options.json, options.out)
     except BrokenPipeError:
         raise  # for whoever called: no mistake of the scenario
     except (SettingsError, OSError) as error:
@@ -216,8 +223,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--policy",
         action="append",
-        choices=get_args(Policy),
-        help=f"congestion control; may be given several times to compare (default: {DEFAULT_POLICY})",
+        choices=scenario_file.simulated_policies(),
+        help=f"congestion control, a rate law of {DEFAULT_POLICY}, or a load shedder that only the simulator knows "
+        f"({', '.join(RIVALS)}); may be given several times to compare (default: {DEFAULT_POLICY})",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure there")
     parser.add_argument("--out", type=Path, metavar="DIR", help="draw the curves there (needs tidegate[reports])")

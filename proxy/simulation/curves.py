@@ -8,7 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from proxy.simulation.scenario import Scenario
-from proxy.simulation.trace import Times, Trace
+from proxy.simulation.trace import BIN, Times, Trace
 
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8c564b")
 """Okabe and Ito's, told apart by the colour-blind too."""
@@ -22,7 +22,7 @@ def draw(scenario: Scenario, traces: Mapping[str, Trace], picture: Path, *, wher
     figure = Figure(figsize=(6.5 * len(traces), 9.5), layout="constrained")
     FigureCanvasAgg(figure)
     rows = figure.subplots(4, len(traces), sharex=True, sharey="row", squeeze=False)
-    step = max(1.0, scenario.seconds / _POINTS)
+    step = round(max(1.0, scenario.seconds / _POINTS) / BIN) * BIN
     for column, (policy, trace) in enumerate(traces.items()):
         offered, sent, delay, times = (rows[row][column] for row in range(4))
         offered.set_title(policy, color=_INK, fontweight="bold")

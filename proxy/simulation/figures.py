@@ -7,7 +7,7 @@ from itertools import chain
 from proxy.congestion.buckets import quantile
 from proxy.simulation.scenario import Expectation, Happening, Scenario
 from proxy.simulation.scenario_checks import OF_QUEUE
-from proxy.simulation.trace import BIN, QueueSample, Times, Trace
+from proxy.simulation.trace import BIN, Counts, QueueSample, Times, Trace
 
 MEANINGS = {
     "X.consumed_p50, _p99, _max": "seconds from an event's due instant to the begin of a consumer's work on it",
@@ -18,6 +18,7 @@ MEANINGS = {
     "queue_delay_p50, _p99, _max[.QUEUE]": "seconds that what is ready stands for at the consumers' true capacity",
     "nack_ratio": "publications refused, as a share of all",
     "sent_ratio": "publications for each event that was taken",
+    "sent_most": "publications in any one second, at most",
     "added_after.EVENT": "most that was added to the queue in 10 s, in seconds of the capacity before",
     "settled_after.EVENT": "seconds until in 95 % of all seconds what is admitted is the capacity +-10 %",
     "stopped_after.EVENT": "seconds until next to nothing is sent, from the first nack if there is one",
@@ -26,6 +27,8 @@ MEANINGS = {
     "cuts": "verdicts `congested`",
     "told.CAUSE": "verdicts with that cause",
     "balance": "events confirmed by the slowest replica for each of the quickest, of those that read the same",
+    "group_requests": "questions of all replicas to Kafka about what the group has committed, a second",
+    "group_bytes": "bytes of the answers, a second, as Kafka writes them",
     "scalings": "changes of the number of consumers by autoscale; `scalings.QUEUE` of one queue",
     "consumers_most": "consumers that autoscale had at most; `consumers_most.QUEUE` in one queue",
     "X.late_until": "second of the run at which an event was last begun later than 5 s after it was due; 0 if none was",
@@ -110,8 +113,13 @@ class Figures:
                 return float(getattr(trace, figure))
             case "cuts":
                 return sum(told.congested is True and since <= told.at <= until for told in trace.told)
+            case "sent_most":
+                return self._sent_most(since, until)
             case "balance":
                 return self._balance(since, until)
+            case "group_requests" | "group_bytes":
+                counts: Counts = getattr(trace, figure)
+                return counts.between(since, until) / (until - since)
             case _:
                 return self._publications(figure, since, until)
 
@@ -131,6 +139,11 @@ class Figures:
         if figure == "nack_ratio":
             return refused / sent if sent else 0.0
         return sent / (sent - refused) if sent > refused else None
+
+    def _sent_most(self, since: float, until: float) -> float | None:
+        starts = range(round(since / BIN), round(until / BIN) - _STEPS_A_SECOND + 1)
+        sent = self._trace.sent.values()
+        return max((sum(one.between(at * BIN, at * BIN + 1) for one in sent) for at in starts), default=None)
 
     def _of_class(self, name: str, figure: str, since: float, until: float) -> float | None:
         streams = [one for one, stream in self._scenario.streams.items() if name in {one, stream.priority}]

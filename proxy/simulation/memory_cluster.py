@@ -70,6 +70,8 @@ class MemoryCluster:
         self._latency = latency
         self.on_commit: Callable[[str, Mapping[Partition, Committed]], None] = lambda *_: None
         """Called with every commit that is taken, before it counts."""
+        self.on_asked: Callable[[Mapping[Partition, Committed]], None] = lambda _: None
+        """Called with every answer to a member that asks how far the group has come."""
         self.refuses_commits = 0.0
         """Share of commits that are refused."""
         self.leaves_out = 0.0

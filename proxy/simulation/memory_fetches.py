@@ -60,7 +60,6 @@ class MemoryFetches:
         taken: dict[Partition, list[Event]] = {}
         if not self._cluster.answers(self._name):
             return taken
-        now = asyncio.get_running_loop().time()
         for partition in list(self.fresh):
             share, place = shares.get(partition), self._places.get(partition)
             track = self._cluster.tracks.get(partition)
@@ -80,7 +79,7 @@ class MemoryFetches:
                 place.offset = offset_of(events[-1].position) + 1
             if events:
                 taken[partition] = list(events)
-                share.feed(offset_of(events[-1].position), now)
+                share.next = offset_of(events[-1].position) + 1
             if place.offset == track.end:
                 del self.fresh[partition]
         return taken

@@ -57,7 +57,9 @@ class MemoryMember:
 
     async def progress(self) -> dict[Partition, Committed]:
         """See `Group`."""
-        return await self._committed(_PROGRESS_SECONDS)
+        told = await self._committed(_PROGRESS_SECONDS)
+        self._cluster.on_asked(told)
+        return told
 
     async def commit(self, membership: Membership, offsets: Mapping[Partition, Committed]) -> Taken:
         """See `Group`."""

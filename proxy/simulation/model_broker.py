@@ -77,8 +77,8 @@ class ModelBroker:
         self.queues: dict[str, ModelQueue] = {}
         self.leads: dict[tuple[str, str], tuple[tuple[str, ModelQueue], ...]] = {}
         """By exchange and routing key: the queues that events go to."""
-        self.streams: dict[str, str] = {}
-        """Which stream a topic belongs to."""
+        self.streams: dict[Partition, str] = {}
+        """Which stream comes in a partition."""
         self.costs: dict[str, int] = {}
         """What an event of a stream costs; 1 if it is not named."""
         self.seen: dict[Partition, Seen] = {}
@@ -170,7 +170,7 @@ class ModelBroker:
 
     def store(self, batch: Batch, events: Sequence[Event], now: float) -> list[bool]:
         """Route and store events of one batch; return which were taken, as confirms tell it."""
-        stream = self.streams[batch.partition.topic]
+        stream = self.streams[batch.partition]
         queues = self.leads[batch.address.exchange, batch.address.routing_key.constant or ""]
         priority = batch.address.priority or 0
         cost = self.costs.get(stream, 1)
@@ -267,3 +267,9 @@ class _ModelConnector:
     async def connect(self, events: WireEvents, host: str | None = None) -> ModelWire:
         del host
         return await self.broker.accept(events)
+
+    def doubt(self, host: str) -> None:
+        """Do nothing: there is no other host."""
+
+    def trust(self, host: str) -> None:
+        """Do nothing."""

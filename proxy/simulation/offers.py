@@ -5,6 +5,7 @@ that batch; it is due at that instant.
 """
 
 import asyncio
+from collections.abc import Sequence
 from math import pi, sin
 
 from proxy.model import Partition
@@ -21,6 +22,8 @@ AHEAD_LEAST = 50
 TRIM = 1_000
 """Events of a partition that are done with before the log forgets them; looked at seldom."""
 _TRIM_SECONDS = 10.0
+BACKLOG_STEPS = 1_000
+"""Instants at most at which a backlog's events came."""
 
 
 def rate_at(rate: Rate, second: float) -> float:
@@ -47,28 +50,48 @@ class Offer:
     """One stream on its way into the log."""
 
     def __init__(
-        self, name: str, stream: Stream, capacity: float, cluster: MemoryCluster, trace: Trace, tick: float
+        self,
+        name: str,
+        stream: Stream,
+        places: Sequence[Partition],
+        capacity: float,
+        cluster: MemoryCluster,
+        trace: Trace,
+        tick: float,
     ) -> None:
         self._stream = stream
         self._tick = tick
         self._cluster = cluster
         self._counts = trace.offered[name]
         self._value = bytes(stream.size)
-        self._partitions = [
-            Partition(f"{name}-{kind}", number) for kind in range(stream.types) for number in range(stream.partitions)
-        ]
+        self._partitions = places
         self._active = (stream.active or stream.types) * stream.partitions
         self._ticks = max(1, round(stream.linger / tick))
         self._owed = 0.0
         self._turn = 0
         self._ahead = max(AHEAD_LEAST, round(AHEAD_SECONDS * capacity / len(self._partitions)))
-        for kind in range(stream.types):
-            cluster.create_topic(f"{name}-{kind}", stream.partitions)
+        for partition in places:
+            cluster.create_topic(partition.topic, partition.number + 1)
 
     @property
     def is_endless(self) -> bool:
         """Whether it is topped up instead of written by schedule."""
         return self._stream.rate.endless is not None
+
+    def lay(self, wall: float) -> None:
+        """Write what lies in the log when the run begins, `wall` in seconds since 1970."""
+        count, age = self._stream.rate.backlog, self._stream.rate.age
+        if count is None or age is None:
+            return
+        self._counts.add(0.0, count)
+        each = -(-count // len(self._partitions))
+        steps = min(each, BACKLOG_STEPS)
+        for at, partition in enumerate(self._partitions):
+            here = min(each, count - at * each)
+            for step in range(steps):
+                more = here * (step + 1) // steps - here * step // steps
+                stamp = round((wall - age * (1 - step / steps)) * 1000)
+                self._cluster.produce_alike(partition, more, value=self._value, timestamp_ms=stamp)
 
     def write(self, tick: int, wall_ms: int) -> None:
         """Write what has become due since the last time."""
@@ -111,9 +134,18 @@ class Offers:
         self._cluster = cluster
         self._tick = min([TOP_UP, *(stream.linger for stream in scenario.streams.values() if not stream.rate.endless)])
         offers = [
-            Offer(name, stream, _capacity(scenario, name), cluster, trace, self._tick)
+            Offer(
+                name,
+                stream,
+                [Partition(*place) for place in scenario.places(name)],
+                _capacity(scenario, name),
+                cluster,
+                trace,
+                self._tick,
+            )
             for name, stream in scenario.streams.items()
         ]
+        self._offers = offers
         self._scheduled = [one for one in offers if not one.is_endless]
         self._endless = [one for one in offers if one.is_endless]
 
@@ -121,6 +153,8 @@ class Offers:
         """Write until the end of the scenario; `epoch` is the wall time at its start, `seen` what queues took."""
         loop = asyncio.get_running_loop()
         start = loop.time()
+        for one in self._offers:
+            one.lay(epoch)
         committed = self._cluster.group(self._scenario.name).committed
         top_up, trim = round(TOP_UP / self._tick), round(_TRIM_SECONDS / self._tick)
         for tick in range(1, round(self._scenario.seconds / self._tick) + 1):
@@ -133,7 +167,7 @@ class Offers:
                 for one in self._endless:
                     one.top_up(second, wall_ms, seen)
             if tick % trim == 0:
-                for one in (*self._scheduled, *self._endless):
+                for one in self._offers:
                     one.trim({partition: told.offset for partition, told in committed.items()})
 
 

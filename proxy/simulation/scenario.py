@@ -11,7 +11,9 @@ from proxy.settings.parts import Allowed, Bytes, Count, Name, Number, Part, Seco
 
 PREFETCH_FORM = "a duration of at most 1m (seconds of capacity that all consumers hold together), or unlimited"
 READS_FORM = "a number of replicas, or a list with the classes that each reads: [[P1], [P2, P3]]; [] reads all"
-RATE_FORM = "events a second, [[second, rate], ...], {low: 10, high: 90, period: 60s} or endless"
+RATE_FORM = (
+    "events a second, [[second, rate], ...], {low: 10, high: 90, period: 60s}, {backlog: 5000, age: 1h} or endless"
+)
 SETTINGS_FORM = "a mapping, merged into the Tidegate settings"
 
 Service = Literal["uniform", "exponential", "constant"]
@@ -119,7 +121,7 @@ class RouteIn(Part):
 
 
 class Rate(Part):
-    """Events a second: constant, along points, a wave, or more than can ever be taken."""
+    """Events a second: constant, along points, a wave, or more than can ever be taken; or a backlog alone."""
 
     constant: Annotated[Number, Field(ge=0, le=1_000_000)] | None = None
     points: tuple[tuple[Annotated[Number, Field(ge=0, le=1_000_000)], ...], ...] = ()
@@ -129,12 +131,17 @@ class Rate(Part):
     period: Annotated[Seconds, Field(ge=0.1, le=86_400)] | None = None
     """A sine between low and high that begins low."""
     endless: Literal[True] | None = None
+    backlog: Annotated[Count, Field(le=10_000_000)] | None = None
+    """So many events lie in the log when the run begins, and no more come."""
+    age: Annotated[Seconds, Field(ge=1, le=365 * 86_400)] | None = None
+    """They came evenly over so many seconds before."""
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         wave = [value is not None for value in (self.low, self.high, self.period)]
-        ways = [self.constant is not None, bool(self.points), any(wave), self.endless is not None]
-        if sum(ways) != 1 or any(wave) != all(wave):
+        old = [value is not None for value in (self.backlog, self.age)]
+        ways = [self.constant is not None, bool(self.points), any(wave), self.endless is not None, any(old)]
+        if sum(ways) != 1 or any(wave) != all(wave) or any(old) != all(old):
             raise ValueError(f"is no rate; allowed: {RATE_FORM}")
         if any(len(point) != 2 for point in self.points):  # noqa: PLR2004 -- a second and a rate
             raise ValueError("every point is [second, rate]")
@@ -158,6 +165,8 @@ class Stream(Part):
     rotation: Annotated[Seconds, Field(ge=1, le=86_400)] = 10.0
     partitions: Annotated[Count, Field(le=100)] = 1
     """Of each topic."""
+    joins: Name | None = None
+    """A stream of the same class whose topics it comes in, on partitions of its own; None: topics of its own."""
     linger: Annotated[Seconds, Field(ge=0.01, le=10)] = 0.01
     """How long its producer collects events before it writes them, to one partition; they are due when written."""
     size: Annotated[Bytes, Field(ge=1, le=16 * 1024**2)] = 256
@@ -241,7 +250,7 @@ class Scenario(Part):
     replicas: Annotated[
         tuple[tuple[Name, ...], ...],
         BeforeValidator(_replicas),
-        Field(min_length=1, max_length=16),
+        Field(min_length=1, max_length=64),
         Allowed(READS_FORM),
     ] = ((),)
     """The classes that each replica reads from the start; () reads all."""
@@ -264,7 +273,17 @@ class Scenario(Part):
 
     def topics(self, stream: str) -> list[str]:
         """Return the topics of a stream, one for each of its types."""
-        return [f"{stream}-{number}" for number in range(self.streams[stream].types)]
+        return [f"{self.streams[stream].joins or stream}-{number}" for number in range(self.streams[stream].types)]
+
+    def places(self, stream: str) -> list[tuple[str, int]]:
+        """Return the topics and partitions that a stream comes in; behind those of whom it joins and joined before."""
+        told = self.streams[stream]
+        first = 0
+        for name, other in self.streams.items():
+            if told.joins is None or name == stream:
+                break
+            first += other.partitions if told.joins in {name, other.joins} else 0
+        return [(topic, first + number) for topic in self.topics(stream) for number in range(told.partitions)]
 
     def route_of(self, stream: str) -> str:
         """Return the route of a stream."""

@@ -28,8 +28,11 @@ OF_ALL = (
     "duplicates",
     "cuts",
     "balance",
+    "group_requests",
+    "group_bytes",
     "scalings",
     "consumers_most",
+    "sent_most",
 )
 OF_QUEUE = ("use", "queue_delay_p50", "queue_delay_p99", "queue_delay_max", "scalings", "consumers_most")
 AFTER = ("added_after", "settled_after", "stopped_after")
@@ -54,8 +57,28 @@ def _wrong_streams(scenario: Scenario) -> Iterator[str]:
             yield f"streams.{name}.route is missing; allowed: {listing(routes)}"
         elif stream.route is not None and stream.route not in routes:
             yield f"streams.{name}.route does not exist{nearest(stream.route, routes)} allowed: {listing(routes)}"
+        yield from _wrong_join(scenario, name)
+        if stream.rate.backlog is not None and scenario.only != "sim":
+            yield f"streams.{name}.rate: a backlog is simulated only; say `only: sim`"
         if name in classes and name != stream.priority:
             yield f"streams.{name} is called like a class that is not its own; figures could mean either"
+
+
+def _wrong_join(scenario: Scenario, name: str) -> Iterator[str]:
+    stream = scenario.streams[name]
+    if stream.joins is None:
+        return
+    earlier = list(scenario.streams)[: list(scenario.streams).index(name)]
+    joined = scenario.streams[stream.joins] if stream.joins in earlier else None
+    if joined is None or joined.joins is not None:
+        yield f"streams.{name}.joins: {stream.joins} is no stream with topics of its own before it"
+    elif (joined.priority, joined.types, joined.route, joined.cost) != (
+        stream.priority,
+        stream.types,
+        stream.route,
+        stream.cost,
+    ):
+        yield f"streams.{name}.joins: class, types, route and cost must be those of {stream.joins}"
 
 
 def _wrong_routes(scenario: Scenario) -> Iterator[str]:

@@ -1,9 +1,9 @@
 """Reads a scenario, or says every mistake in it at once; makes the Tidegate settings that it runs with."""
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 
@@ -11,8 +11,10 @@ from proxy import config
 from proxy.config import yaml_file
 from proxy.config.items import Item, Mistakes
 from proxy.config.words import validate
-from proxy.errors import SettingsError
-from proxy.settings import Settings
+from proxy.congestion import laws
+from proxy.errors import RateLawError, SettingsError
+from proxy.settings import Policy, Settings
+from proxy.simulation.rivals import RIVALS, STANDS_FOR
 from proxy.simulation.scenario import Rate, RouteIn, Scenario
 from proxy.simulation.scenario_checks import contradictions
 
@@ -21,6 +23,29 @@ SHIPPED = Path(__file__).with_name("scenarios")
 
 UNLOADED_SHARE = 0.2
 UNLOADED_SECONDS = 30.0
+
+
+def policies() -> tuple[str, ...]:
+    """Return what Tidegate can be run under: each policy, and each rate law, which means `class_budget` with it."""
+    return (*get_args(Policy), *laws.names())
+
+
+def simulated_policies() -> tuple[str, ...]:
+    """Return what a scenario can be simulated under: the same, and the rivals that only the simulator knows."""
+    return (*policies(), *(name for name in RIVALS if name not in policies()))
+
+
+def try_laws(names: Iterable[str]) -> None:
+    """Raise `SettingsError` for those of the names that are of rate laws and can't be had."""
+    mistakes = []
+    for name in names:
+        if name in laws.names():
+            try:
+                laws.find(name)
+            except RateLawError as error:
+                mistakes.append(f"--policy {name}: {error}; repair the package, or uninstall it")
+    if mistakes:
+        raise SettingsError(mistakes)
 
 
 def shipped() -> dict[str, Path]:
@@ -39,8 +64,8 @@ def load(path: Path) -> Scenario:
     if mistakes.listed() or scenario is None:
         raise SettingsError(mistakes.listed())
     try:
-        for number in range(len(scenario.replicas)):
-            settings(scenario, "static", number)
+        for reads in dict.fromkeys(scenario.replicas):
+            settings(scenario, "static", reads=reads)
     except SettingsError as error:
         raise SettingsError([f"{path}: settings: {line}" for line in error.mistakes]) from error
     return scenario
@@ -53,7 +78,7 @@ def settings(scenario: Scenario, policy: str, replica: int = 0, *, reads: tuple[
     """
     classes = scenario.replicas[replica] if reads is None else reads
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
-        yaml.safe_dump(document(scenario, policy, classes), file)
+        yaml.safe_dump(document(scenario, STANDS_FOR if policy in RIVALS else policy, classes), file)
         file.flush()
         try:
             return config.load(Path(file.name), {})
@@ -69,14 +94,14 @@ def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hos
     """
     routes: dict[str, Any] = {}
     for name, route in scenario.routes.items():
-        routes[name] = {"exchange": name, "policy": route.policy or policy}
+        routes[name] = {"exchange": name} | _controlled_by(route.policy or policy)
         if route.watched:
             routes[name] |= _judged(scenario, route)
         if routes[name]["policy"] == "class_budget" and any(_follows_wishes(scenario, queue) for queue in route.queues):
             routes[name]["scaling"] = {}
     types = {}
     for name, stream in scenario.streams.items():
-        if not reads or stream.priority in reads:
+        if stream.joins is None and (not reads or stream.priority in reads):
             types[f"{name}-types"] = {
                 "topics": scenario.topics(name),
                 "class": stream.priority,
@@ -97,6 +122,10 @@ def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hos
         for route in routes.values():
             route["in_flight_bytes"] = "20MiB"
     return _merged(given, scenario.settings)
+
+
+def _controlled_by(policy: str) -> dict[str, str]:
+    return {"policy": "class_budget", "law": policy} if policy in laws.names() else {"policy": policy}
 
 
 def _follows_wishes(scenario: Scenario, queue: str) -> bool:

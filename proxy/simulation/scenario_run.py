@@ -2,14 +2,15 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from random import Random
 from typing import Any
 
 from proxy.app import App
-from proxy.simulation import scenario_file, virtual_time
+from proxy.model import Partition
+from proxy.simulation import rivals, scenario_file, virtual_time
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.memory_log import MemoryLog
 from proxy.simulation.model_broker import ModelBroker
@@ -25,6 +26,10 @@ SAMPLE = 0.05
 FOREIGN_TICK = 0.01
 _GC_THRESHOLDS = (100_000, 50, 100)
 """As in production: what piles up are tuples without cycles."""
+_TOPIC_BYTES = 6
+_PARTITION_BYTES = 44
+"""What Kafka's answer about committed offsets takes for a topic beside its name, and for each partition: number,
+offset, error, and as metadata the topic's id."""
 SETTLE = 0.5
 """Seconds before the first event, in which replicas connect and join; they are in no figure."""
 
@@ -54,6 +59,8 @@ class _Run:
         self._policy = policy
         self._chance = Random(scenario.seed)  # noqa: S311 -- repeatable is what it must be
         self.trace = Trace(scenario.seconds)
+        self._settings = cache(lambda reads: scenario_file.settings(scenario, policy, reads=reads))
+        """By the classes that a replica reads."""
         self._replicas: list[_Replica | None] = []
         """In the order of their starts; None once gone."""
         self._cluster: MemoryCluster
@@ -63,6 +70,7 @@ class _Run:
         """Let everything happen; return what was seen."""
         scenario, loop = self._scenario, asyncio.get_running_loop()
         self._cluster = MemoryCluster(self._chance)
+        self._cluster.on_asked = self._on_asked
         self._broker = ModelBroker(self._chance, self.trace, begins=SETTLE, epoch=EPOCH, delay=scenario.confirm_delay)
         self._declare()
         offers = Offers(scenario, self._cluster, self.trace)
@@ -102,12 +110,12 @@ class _Run:
                 broker.leads[name, key] = tuple((queue, broker.queues[queue]) for queue in queues)
         for name, stream in scenario.streams.items():
             broker.costs[name] = stream.cost
-            for topic in scenario.topics(name):
-                broker.streams[topic] = name
+            for place in scenario.places(name):
+                broker.streams[Partition(*place)] = name
 
     def _start(self, tasks: asyncio.TaskGroup, number: int, reads: tuple[str, ...]) -> None:
         """Start a replica."""
-        settings = scenario_file.settings(self._scenario, self._policy, reads=reads)
+        settings = self._settings(reads)
         name = f"replica-{number}"
         log = MemoryLog(self._cluster, settings.log, settings.limits, name=name)
         loop = asyncio.get_running_loop()
@@ -122,6 +130,7 @@ class _Run:
             wall=lambda: EPOCH - SETTLE + loop.time(),
             instance=name,
             insights=self._broker.insights(),
+            judging=rivals.judging(self._scenario, self._policy),
         )
         self.trace.reads[number] = reads
         self._replicas.append(_Replica(app, log, tasks.create_task(app.run(), name=name)))
@@ -149,6 +158,13 @@ class _Run:
                 self.trace.bridged[record["class"]].append((at, buckets))
         elif record["kind"] == "verdict":
             self.trace.told.append(Told(at, record["route"], record["congested"], record["cause"]))
+
+    def _on_asked(self, told: Collection[Partition]) -> None:
+        at = max(0.0, asyncio.get_running_loop().time() - SETTLE)
+        self.trace.group_requests.add(at)
+        topics = {partition.topic for partition in told}
+        size = _PARTITION_BYTES * len(told) + sum(_TOPIC_BYTES + len(topic) for topic in topics)
+        self.trace.group_bytes.add(at, size)
 
     async def _sample(self) -> None:
         loop = asyncio.get_running_loop()

@@ -91,6 +91,10 @@ class Trace:
     """By replica, in the order of their starts."""
     reads: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """Classes that a replica reads."""
+    group_requests: Counts = field(default_factory=Counts)
+    """Questions of all replicas about how far the group has come."""
+    group_bytes: Counts = field(default_factory=Counts)
+    """What the answers take on the wire."""
     scalings: defaultdict[str, list[tuple[float, int]]] = field(default_factory=lambda: defaultdict(list))
     """Instants at which an autoscaler changed the number of consumers, and the new number, by queue."""
     lost: int = 0

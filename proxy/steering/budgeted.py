@@ -18,11 +18,15 @@ Classes above could keep it from going for ever, and with it the partition it be
 class Tiers:
     """The tiers of one event type: its class's, and one for retries and dead letters, never above the middle."""
 
-    def __init__(self, rank: int, classes: int, *, gates: int = 1) -> None:
-        """Make them; `gates` is how many its events pass, one after the other."""
+    def __init__(self, rank: int, classes: int, *, gates: int = 1, catches_up: bool = False) -> None:
+        """Make them; `gates` is how many its events pass, one after the other.
+
+        `catches_up`: those of what is old. A job that has no partition, a redrive for instance, asks for these, too.
+        """
         self.patience = AGAIN_PATIENCE / gates
-        self.first = rank
-        self.again = max(rank, min(1, classes - 1))
+        behind = classes if catches_up else 0  # as `Divider.catch_up` counts
+        self.first = behind + rank
+        self.again = behind + max(rank, min(1, classes - 1))
 
     def of(self, *, again: bool) -> int:
         """Return the tier of an event."""

@@ -34,6 +34,11 @@ class Gate:
         return self._divider.requests
 
     @property
+    def forgiven(self) -> float:
+        """Tokens that nobody pays for; see `Divider.forgiven`."""
+        return self._divider.forgiven
+
+    @property
     def is_armed(self) -> bool:
         """Whether a timer runs."""
         return self._timer is not None
@@ -83,9 +88,9 @@ class Gate:
         self._tell(self._divider.set_rate(pool, rate, burst, self._loop.time(), debt))
         self._arm()
 
-    def set_counts(self, pool: int, tiers: Sequence[bool]) -> None:
-        """Say which tiers a pool counts; see `Divider.set_counts`."""
-        self._tell(self._divider.set_counts(pool, tiers, self._loop.time()))
+    def set_counts(self, pool: int, classes: Sequence[bool]) -> None:
+        """Say which classes a pool counts; see `Divider.set_counts`."""
+        self._tell(self._divider.set_counts(pool, classes, self._loop.time()))
         self._arm()
 
     def set_stock(self, pool: int, tokens: float) -> None:
@@ -94,13 +99,13 @@ class Gate:
         self._arm()
 
     def set_trickle(self, rate: float, burst: float) -> None:
-        """Change what the lowest tier gets at least; see `Divider.set_trickle`."""
+        """Change what the lowest class gets at least; see `Divider.set_trickle`."""
         self._tell(self._divider.set_trickle(rate, burst, self._loop.time()))
         self._arm()
 
-    def has_waited(self, tier: int) -> bool:
-        """Return whether anyone of the tier has waited since this was asked last, or waits now."""
-        return self._divider.has_waited(tier)
+    def has_waited(self, rank: int) -> bool:
+        """Return whether anyone has waited for the pool of a class since this was asked last, or waits now."""
+        return self._divider.has_waited(rank)
 
     def _tell(self, granted: Iterable[Ticket]) -> None:
         for ticket in granted:

@@ -14,6 +14,7 @@ from proxy.bridge.event_log import EventLog
 from proxy.congestion.collector import Way
 from proxy.errors import LogError
 from proxy.model import Partition
+from proxy.steering.lowest_part import LowestPart
 from proxy.steering.rates import Rates
 
 _say = structlog.get_logger("tidegate.others")
@@ -98,11 +99,22 @@ class OthersRate:
 
 
 class OtherReplicas:
-    """Asks the log for the group's progress at the pace that is worth it."""
+    """Asks the log for the group's progress at the pace that is worth it.
 
-    def __init__(self, log: EventLog, leads: Callable[[str], Lead | None]) -> None:
+    `ours` tells how far each own partition has come, `lowest` is told of each answer beside it.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        leads: Callable[[str], Lead | None],
+        ours: Callable[[], Mapping[Partition, int]] = dict,
+        lowest: LowestPart | None = None,
+    ) -> None:
         self._log = log
         self._rates = OthersRate(leads)
+        self._ours = ours
+        self._lowest = lowest
         self._is_blind = False
 
     def rate(self, route: str, queue: str | None = None) -> Others | None:
@@ -125,4 +137,6 @@ class OtherReplicas:
             else:
                 self._is_blind = False
                 self._rates.add(now(), counts)
+                if self._lowest is not None:
+                    self._lowest.add(now(), self._ours(), counts)
             await asyncio.sleep(self._rates.pause(now()))

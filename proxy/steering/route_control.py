@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Protocol
 
 from proxy.bridge.broker import Lane, LaneState
 from proxy.congestion.class_budget import BudgetVerdict, RouteBudget
@@ -26,11 +27,43 @@ EARLY = 0.02
 Observer = Callable[[BudgetVerdict], None]
 
 
+class Judge(Protocol):
+    """What a route under `class_budget` is judged by: its `RouteBudget`, unless somebody puts another in its place."""
+
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether the queues are told apart."""
+        ...
+
+    @property
+    def hears_trips(self) -> bool:
+        """Whether it is of use to know how long batches are on their way."""
+        ...
+
+    @property
+    def rates(self) -> Sequence[float]:
+        """Cost a second by level; infinite: no limit."""
+        ...
+
+    def judge(self, reading: Reading) -> BudgetVerdict:
+        """Return the verdict on what was just seen."""
+        ...
+
+
+Judging = Callable[[str, RouteBudget], Judge]
+"""What judges a route of a name, given its budget."""
+
+
+def by_budget(_: str, budget: RouteBudget) -> Judge:
+    """Judge every route by its budget."""
+    return budget
+
+
 @dataclass(slots=True, kw_only=True)
 class ControlledRoute:
     """One route: what is read, what judges it, what is set."""
 
-    budget: RouteBudget
+    budget: Judge
     gate: Gate
     lane: Lane
     statistics: RouteStatistics
@@ -39,10 +72,13 @@ class ControlledRoute:
     """What other replicas confirm on this route, or into one of its queues; None: not known."""
     dearest: Sequence[float]
     """What the dearest event of each class costs, the most important class first."""
+    lowest_part: Callable[[], float] = lambda: 1.0
+    """What part of the lowest class's share is this replica's."""
     observers: Sequence[Observer] = ()
 
     def __post_init__(self) -> None:
         """Begin with the rates that the law begins with."""
+        self.statistics.trips.is_heard = self.budget.hears_trips
         self._set_rates(self.budget.rates, None)
 
     def turn(self, now: float, depths: Depths, insights: Insights | None) -> None:
@@ -51,7 +87,7 @@ class ControlledRoute:
         for level, tiers in enumerate(verdict.counts):
             self.gate.set_counts(level, tiers)
         self._set_rates(verdict.rates, verdict.allowance)
-        self.gate.set_trickle(verdict.trickle, max(1.0, self.gate.refill(len(verdict.rates) - 1)))
+        self.gate.set_trickle(verdict.trickle * self.lowest_part(), max(1.0, self.gate.refill(len(verdict.rates) - 1)))
         for observer in self.observers:
             observer(verdict)
 
@@ -82,6 +118,7 @@ class ControlledRoute:
             oldest=self.lane.oldest(now),
             latency=self.statistics.take_shortest(),
             in_flight=self.lane.in_flight,
+            trips=self.statistics.trips.take(),
             waited=tuple(self.gate.has_waited(rank) for rank in range(len(confirmed))),
             knows_unacked=insights is not None and all(insights.of(queue) is not None for queue in self.queues),
             unacked_growing=insights is not None and any(insights.is_growing(queue) for queue in self.queues),

@@ -13,13 +13,16 @@ from proxy.congestion.class_budget import BudgetVerdict
 from proxy.congestion.collector import Way
 from proxy.congestion.detector import Verdict
 from proxy.congestion.loop import ControlLoop
+from proxy.model import Partition
 from proxy.settings import Settings
 from proxy.steering.depths import Depths
 from proxy.steering.group_backlog import Backlogs
 from proxy.steering.insights import Insights
 from proxy.steering.letter_queues import letter_queues
+from proxy.steering.lowest_part import LowestPart
 from proxy.steering.other_replicas import Lead, OtherReplicas
 from proxy.steering.policies import Policies
+from proxy.steering.route_control import Judging
 from proxy.steering.wanted import Observer, WantedConsumers
 
 
@@ -33,13 +36,20 @@ class Verdicts(Protocol):
         """Take one of the statistics."""
         ...
 
+    def on_statistics(self, verdict: Verdict) -> None:
+        """Take what the statistics collector has seen of a route that `class_budget` judges."""
+        ...
+
     def on_budget_verdict(self, verdict: BudgetVerdict) -> None:
         """Take one of a class budget."""
         ...
 
 
 class Steering:
-    """Of all routes. `topics` are those that are read; the rest see `App`. Made inside a running loop."""
+    """Of all routes. `topics` are those that are read, the rest see `App`. Made inside a running loop.
+
+    `done` tells how many events of each own partition are done with.
+    """
 
     def __init__(
         self,
@@ -50,16 +60,18 @@ class Steering:
         insights: QueueInsights | None,
         *,
         topics: Callable[[], Collection[str]],
+        done: Callable[[], Mapping[Partition, int]],
         verdicts: Verdicts,
         on_wanted: Observer,
         wall: Callable[[], float],
+        judging: Judging,
     ) -> None:
         self._settings = settings
         self._wall = wall
         self.control = ControlLoop(list(settings.routes), len(settings.classes), settings.detector)
         for name, route in settings.routes.items():
-            if route.policy != "class_budget":
-                self.control.observe(name, verdicts.on_verdict)
+            judges_itself = route.policy == "class_budget"
+            self.control.observe(name, verdicts.on_statistics if judges_itself else verdicts.on_verdict)
         queues = sorted({queue for route in settings.routes.values() for queue in route.queue_names})
         timing = settings.broker.depth_interval, settings.broker.depth_polls
         self.depths = Depths(monitor, queues, *timing, letter_queues(settings))
@@ -67,9 +79,16 @@ class Steering:
         self._insights = (
             None if insights is None or management is None else Insights(insights, queues, management.interval)
         )
-        self._others = OtherReplicas(log, self._lead)
+        lowest = LowestPart(self._route_of_lowest)
+        self._others = OtherReplicas(log, self._lead, done, lowest)
         self.policies = Policies(
-            settings, self.control, lanes, self._others.rate, observers=[verdicts.on_budget_verdict]
+            settings,
+            self.control,
+            lanes,
+            self._others.rate,
+            lowest.of,
+            observers=[verdicts.on_budget_verdict],
+            judging=judging,
         )
         apart = {name: route for name, route in settings.routes.items() if route.scales_apart}
         backlogs = Backlogs(log, topics, lambda topic: config.event_type_for(settings, topic), apart)
@@ -95,6 +114,13 @@ class Steering:
             return event_type.route, Way(queues, event_type.cost)
         name, route = next(iter(routes.items()))
         return (name, Way(route.queue_names)) if len(routes) == 1 else None
+
+    def _route_of_lowest(self, topic: str) -> str | None:
+        """Return the route of a topic of the lowest class."""
+        event_type = config.event_type_for(self._settings, topic)
+        if event_type is None or self._settings.rank(event_type.priority) < len(self._settings.classes) - 1:
+            return None
+        return event_type.route
 
     async def _turn_control(self) -> None:
         """Turn the control loop every interval, or at the times of the cron expression."""

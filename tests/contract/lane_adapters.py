@@ -225,6 +225,13 @@ class RabbitWorld:
 
     async def block(self) -> None:
         await asyncio.to_thread(self.stack.rabbitmqctl, "set_vm_memory_high_watermark", "absolute", "1000")
+        # Once the alarm can be read every connection has been told; before, what is published next might slip through.
+        async with asyncio.timeout(DEADLINE):
+            while not await self._alarm():  # noqa: ASYNC110 -- the broker is asked
+                await asyncio.sleep(0.1)
+
+    async def _alarm(self) -> bool:
+        return "memory" in await asyncio.to_thread(self.stack.rabbitmqctl, "eval", "rabbit_alarm:get_alarms().")
 
     async def unblock(self) -> None:
         await asyncio.to_thread(self.stack.rabbitmqctl, "set_vm_memory_high_watermark", "0.4")

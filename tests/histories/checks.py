@@ -59,7 +59,7 @@ def _beyond(world: World, replica: Replica) -> Iterator[str]:
         if not 0 <= lane.in_flight <= world.witness.windows[plan.lanes[name]][0]:
             yield f"{lane.in_flight} events are in flight on {name}"
     for gate in _gates(replica):
-        if gate.requests > 2 * len(listeners):  # one for events, one for dead letters
+        if gate.requests > 3 * len(listeners):  # of what is live, of what is old, of dead letters
             yield f"{gate.requests} requests wait for tokens of {len(listeners)} event types"
         if gate.requests != gate.callers:
             yield f"{gate.requests} requests wait for tokens, {gate.callers} callers do"
@@ -128,7 +128,7 @@ def _left_over(replica: Replica) -> Iterator[str]:
         letters = listener.dead_letters
         if listener.inbox.events or listener.inbox.bytes or letters.open:
             yield f"{listener.event_type.name} holds {listener.inbox.events} events, {letters.open} dead letters"
-        if listener.inbox.is_paused and not listener.is_stopped:
+        if any(map(listener.inbox.pauses, listener.inbox.flows)) and not listener.is_stopped:
             yield f"{listener.event_type.name} is paused"
         yield from (
             f"{flow.partition} has {flow.parked} dead letters open"

@@ -197,11 +197,14 @@ def _show(plan: Plan, result: Result, only: str = "") -> None:
     _say(f"seed {plan.seed}: {_summary(result)}")
     _say(
         f"  {plan.replicas} replicas, {plan.partitions} partitions, inbox {limits.inbox_events}, uncommitted "
-        f"{limits.uncommitted_events}"
+        f"{limits.uncommitted_events}, {plan.old:.0%} of the first ones old, {settings.class_budget.catch_up}"
     )
     for name, route in settings.routes.items():
         types = ", ".join(f"{one.name} ({one.priority})" for one in settings.event_types.values() if one.route == name)
-        _say(f"  route {name} of {types or 'nothing'}: {route.policy}, cap {route.cap}, window {route.most_in_flight}")
+        _say(
+            f"  route {name} of {types or 'nothing'}: {route.policy} ({route.law}), cap {route.cap}, "
+            f"window {route.most_in_flight}"
+        )
     for fault in plan.faults:
         _say(f"  fault {fault}")
     first = next((at for at, (_, step) in enumerate(result.steps) if step.startswith("VIOLATION")), len(result.steps))

@@ -25,8 +25,10 @@ _MOST_OF_A_KIND = 2
 """Tasks that do the same, where it is not one for each connection, type or route."""
 _MOST_KEPT = 64
 """Things of one kind that the product keeps at rest, where there is no bound of their own."""
-_BOUNDED = ("Tally", "DrainRate", "_Shape")
-"""Buckets of statistics, samples of some seconds, encoded headers."""
+_BOUNDED = ("Tally", "DrainRate", "Mix", "Baseline", "_Shape", "Tier.above", "Tier.rivals", "tuple.")
+"""Buckets of statistics, samples of some seconds or of a minute, encoded headers; which tiers stand above which, by the
+settings; tuples in what is counted itself.
+"""
 _CONTAINERS = (dict, list, set, frozenset, tuple)
 
 
@@ -66,6 +68,7 @@ def excess(world: KafkaWorld, replica: Replica) -> Iterator[str]:
         "Channel._reader": 2 * rabbit,
         "Listener.run": types,
         "DeadLetters.run": types,
+        "Sending.run": types,
         "AIOKafkaConnection._read": kafka,
         "Fetcher._proc_fetch_request": kafka,
         "Network.send": kafka,

@@ -196,4 +196,6 @@ class History:
         if isinstance(world, WireWorld):
             await growth.judge(world)
         for replica in world.replicas:
-            replica.was_at_rest = True
+            # Who has lost its partitions to others and could not be told yet still counts what it read of them.
+            app = replica.app
+            replica.was_at_rest = app is None or app.lease.left(loop.time()) > 0 or not app.assignment.flows()

@@ -259,6 +259,12 @@ class _MemoryConnector:
         del host
         return await self.broker.accept(events, self.lane)
 
+    def doubt(self, host: str) -> None:
+        """Do nothing: there is no other host."""
+
+    def trust(self, host: str) -> None:
+        """Do nothing."""
+
 
 def _routing_key(address: Address, event: Event) -> str:
     try:

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+from proxy.congestion.laws import LAWS as KNOWN_LAWS
 from proxy.settings import (
     BrokerSettings,
     Cap,
+    CatchUpSettings,
     ClassBudget,
     DeadLetter,
     EventType,
@@ -37,6 +39,7 @@ POISON = "poison"
 """A header over which the broker closes the channel, but not that of a dead letter."""
 MAX_AGE = 3.0
 POLICIES = ("static", "per_type", "class_budget")
+LAWS = tuple(KNOWN_LAWS)
 CAPS = (None, None, Cap(events=60), Cap(bytes=1_500, strict=True))
 WINDOWS = (*({"in_flight_events": events} for events in (1, 8, 20)), {"in_flight_bound": 60})
 """The last one adapts."""
@@ -126,6 +129,8 @@ class Plan:
     faults: tuple[Fault, ...]
     wire: Wire | None = None
     """With the real clients inside; None: with lanes and log in memory."""
+    old: float = 0.0
+    """Share of the events of each type's first partition that are an hour old; they come before the others."""
 
     @property
     def lanes(self) -> Mapping[str, str]:
@@ -146,7 +151,8 @@ def draw(seed: int) -> Plan:
     partitions = chance.choice((1, 2, 2, 3))
     return Plan(
         seed=seed,
-        settings=draw_settings(chance),
+        settings=with_catch_up(steered(draw_settings(chance), Random(f"steered {seed}")), str(seed)),
+        old=draw_old(str(seed)),
         partitions=partitions,
         events=chance.randint(15, 80) // partitions,
         odd=chance.choice((0.0, 0.0, 0.02, 0.1)),
@@ -182,6 +188,30 @@ def draw_fault(chance: Random, kinds: Sequence[str]) -> Fault:
     if drawn.kind == "recreate" and drawn.who % 2:
         return replace(drawn, kind=REFILL)
     return drawn
+
+
+def with_catch_up(settings: Settings, seed: str) -> Settings:
+    """Return the settings with a catch-up tier or without; by a chance of its own, so that all else stays as drawn."""
+    chance = Random(f"catch-up {seed}")
+    tier = CatchUpSettings(after=chance.choice((None, 1.0, 1.0)), place=chance.choice(("class", "last")))
+    without = chance.choice((*settings.classes, None, None))
+    classes = {name: own.model_copy(update={"catch_up": name != without}) for name, own in settings.classes.items()}
+    budget = settings.class_budget.model_copy(update={"catch_up": tier})
+    return settings.model_copy(update={"class_budget": budget, "classes": classes})
+
+
+def draw_old(seed: str) -> float:
+    """Return a `Plan.old`."""
+    return Random(f"old {seed}").choice((0.0, 0.3, 0.7))
+
+
+def steered(settings: Settings, chance: Random) -> Settings:
+    """Return settings with a rate law for each route that asks one, from a chance of its own."""
+    routes = {
+        name: route.model_copy(update={"law": chance.choice(LAWS) if route.policy == "class_budget" else route.law})
+        for name, route in settings.routes.items()
+    }
+    return settings.model_copy(update={"routes": routes})
 
 
 def draw_settings(chance: Random) -> Settings:

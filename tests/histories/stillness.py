@@ -30,6 +30,8 @@ _ENDS = {
     "topic_refused": "",
 }
 """What the log complains of, and what it says when that is over."""
+_CONFIRMED_WITHIN = 1.0
+"""Seconds: what is written has its outcome by then, for after the confirm deadline the connection is given up."""
 _COMMITS = ("commit_failed", "commit_left_out", "final_commit_failed")
 _MOMENT = 0.5
 """Seconds before a standstill within which a complaint is about it."""
@@ -42,6 +44,8 @@ class Stillness:
         self._world = world
         self._heard = heard
         self._said: set[tuple[str, float]] = set()
+        self._outcomes: dict[tuple[str, str], float] = {}
+        """By replica and topic, since when it is said to await outcomes; it may have waited for the log before."""
 
     def judge(self, now: float) -> None:
         """Look at every type."""
@@ -59,6 +63,8 @@ class Stillness:
                 witness.accuse(f"{topic} has stood still since {since:.1f}: {wrong}")
         for topic in witness.moved.keys() - left.keys():
             del witness.moved[topic]
+        for held in [one for one in self._outcomes if now - witness.moved.get(one[1], now) < PATIENCE]:
+            del self._outcomes[held]
 
     def _unsaid(self, topic: str, partitions: list[Partition], since: float, now: float) -> Iterator[str]:
         world = self._world
@@ -75,6 +81,7 @@ class Stillness:
         app, plan = replica.app, self._world.plan
         assert app is not None
         ready = app.status.ready()
+        outcomes = self._outcomes.pop((replica.name, topic), now)
         route = plan.settings.by_topic[topic].route
         is_closed = topic in ready["stopped_types"] or ready["routes"][route] != LaneState.OPEN.value
         has_just_opened = self._has_said(replica, ("lane_state",), now - PATIENCE)
@@ -95,8 +102,9 @@ class Stillness:
                 is_so = settings.policy != "static" or settings.cap is not None
             case "lane":
                 is_so = flight > 0 or self._others_pass(topic, now)
-            case "outcomes":  # no confirm is awaited for so long on one connection
-                is_so = False
+            case "outcomes":
+                self._outcomes[replica.name, topic] = outcomes
+                is_so = now - outcomes < _CONFIRMED_WITHIN
             case "lease":
                 is_so = app.lease.left(now) <= 0
             case "commit":

@@ -57,8 +57,8 @@ def show_fetched(
     """Tell the witness what a replica was handed; nothing may come of what the bridge has paused."""
     for partition in fetched:
         listener = assignment.listeners.get(partition.topic)
-        if listener is not None and listener.inbox.is_paused:
-            witness.accuse(f"{name} reads {partition} although its type is paused")
+        if listener is not None and partition in listener.inbox.flows and listener.inbox.pauses(partition):
+            witness.accuse(f"{name} reads {partition} although it is paused")
     witness.on_fetched(name, fetched)
 
 

@@ -22,7 +22,10 @@ from tests.histories.plan import (
     Plan,
     Wire,
     draw_fault,
+    draw_old,
     draw_settings,
+    steered,
+    with_catch_up,
 )
 
 BROKERS = (
@@ -94,9 +97,12 @@ def draw(seed: int) -> Plan:
         kinds=kinds or ("reset",),
     )
     partitions = chance.choice((1, 2, 2))
+    drawn = steered(_settings(_routed(draw_settings(chance), chance), chance, wire), Random(f"steered {seed}"))
+    settings = with_catch_up(drawn, f"wire {seed}")
     return Plan(
         seed=seed,
-        settings=_settings(_routed(draw_settings(chance), chance), chance, wire),
+        settings=settings,
+        old=0.0 if settings.log.start == "timestamp" else draw_old(f"wire {seed}"),
         partitions=partitions,
         events=chance.randint(*chance.choices(_EVENTS, (24, 1))[0]) // partitions,
         odd=chance.choice((0.0, 0.02, 0.1)),

@@ -165,7 +165,7 @@ class WatchedRabbit(RabbitBroker):
         watched: Any = WatchedConnector(connector, name, self._witness, fairness)
         lane: Any = super()._made(name, watched, **window)
         watched.is_suspected = lane._quarantine.__contains__
-        fairness.is_in_line = lambda topic: bool(lane._quarantine.line.of(topic))
+        fairness.is_in_line = lambda topic, place: any(one.place == place for one in lane._quarantine.line.of(topic))
         lane.publish = partial(fairness.publish, lane)
         made: PublishLane = lane
         return made
@@ -182,6 +182,8 @@ class WatchedConnector:
         self._connector = connector
         self._lane = lane
         self._witness = witness
+        self.doubt = connector.doubt
+        self.trust = connector.trust
 
     async def connect(self, events: WireEvents, host: str | None = None) -> Wire:
         """See `Connector`."""
@@ -189,14 +191,14 @@ class WatchedConnector:
 
     def _judge(self, sent: Sequence[Sent]) -> None:
         """Accuse the lane of what is unfair in a write."""
-        for other in self._fairness.waiting:
-            if self.is_suspected(other):
-                self._fairness.excuse(other)
+        for waiter in self._fairness.waiting.values():
+            if self.is_suspected(waiter.topic):
+                self._fairness.excuse(waiter)
         for one in sent if self._lane != LETTERS else ():
             topic = one.events.batch.partition.topic
             if self.is_suspected(topic):
                 continue
-            if wrong := self._fairness.wrote(topic, one.events.end - one.events.start):
+            if wrong := self._fairness.wrote(one.events.batch, one.events.end - one.events.start):
                 self._witness.accuse(f"{PROCESS.get()}: {wrong}")
 
 

@@ -23,6 +23,10 @@ from tests.histories.witness import Witness
 
 EPOCH = 1_700_000_000
 """Wall time, in seconds since 1970, at which every history begins."""
+OLD = 3_600.0
+"""Seconds that old events are old."""
+OLD = 3_600.0
+"""Seconds by which old events are older than they are."""
 _GAPS = 0.03
 """Share of events before which, and behind which, offsets are left out."""
 
@@ -159,7 +163,8 @@ class World:
             fits, value, headers = self._event(topic)
             if self.chance.random() < _GAPS:
                 self.cluster.leave_gap(topic, partition.number, self.chance.randint(1, 3))
-            key, timestamp_ms = self._key(), int(self.wall() * 1000)
+            is_old = partition.number == 0 and self.cluster.tracks[partition].end < self.plan.old * self.plan.events
+            key, timestamp_ms = self._key(), int((self.wall() - (OLD if is_old else 0.0)) * 1000)
             self.cluster.produce(
                 topic, partition.number, value=value, key=key, headers=headers, timestamp_ms=timestamp_ms
             )

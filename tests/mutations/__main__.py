@@ -83,7 +83,8 @@ async def catch_by_histories(mutation: Mutation, tree: Path, seeds: int) -> Catc
 
 async def catch_by_tests(mutation: Mutation, tree: Path) -> Catch:
     """Run its tests, in their order, up to the first that fails."""
-    plugins = ("-p", "tests.mutations.once", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:xdist")
+    profile = ("-ptests.mutations.once", "--hypothesis-profile=once")
+    plugins = (*profile, "-pno:cacheprovider", "-pno:randomly", "-pno:xdist")
     code, out, err = await _ran(tree, "pytest", "-q", "-x", "--tb=line", "-m", "not long", *plugins, *mutation.tests)
     told = _FAILED.search(out)
     if told is None or code != 1:

@@ -30,11 +30,15 @@ class Mutation:
 
 FLOW = "proxy/bridge/flow.py"
 LISTENER = "proxy/bridge/listener.py"
+SENDING = "proxy/bridge/sending.py"
 LETTERS = "proxy/bridge/dead_letters.py"
 ASSIGNMENT = "proxy/bridge/assignment.py"
 COMMITTER = "proxy/bridge/committer.py"
 INBOX = "proxy/bridge/inbox.py"
 OFFSETS = "proxy/bridge/offsets.py"
+DIVIDER = "proxy/congestion/divider.py"
+LADDER = "proxy/congestion/ladder.py"
+POOLS = "proxy/congestion/pools.py"
 BUDGETED = "proxy/steering/budgeted.py"
 RECORDER = "proxy/recording/recorder.py"
 TALLY = "proxy/recording/tally.py"
@@ -54,11 +58,16 @@ SHARE = "proxy/positions/share.py"
 QUARANTINE = "proxy/publish_lane/quarantine.py"
 PATIENCE = "proxy/publish_lane/patience.py"
 SLICES = "proxy/kafka_log/slices.py"
+SESSIONS = "proxy/kafka_log/fetch_sessions.py"
+FETCH_PLAN = "proxy/kafka_log/fetch_plan.py"
+ROUTE_CONTROL = "proxy/steering/route_control.py"
 ANSWER = "proxy/kafka_log/answer.py"
 UNPACKING = "proxy/kafka_log/unpacking.py"
 NETWORK = "proxy/kafka_log/network.py"
-KAFKA_CONNECTION = "proxy/kafka_log/connection.py"
 NODES = "proxy/kafka_log/nodes.py"
+LEADERS = "proxy/kafka_log/leaders.py"
+HOST_TURN = "proxy/rabbitmq/host_turn.py"
+KAFKA_CONNECTION = "proxy/kafka_log/connection.py"
 GROUP = "proxy/kafka_log/group.py"
 READER = "proxy/kafka_log/reader.py"
 STALLS = "proxy/kafka_log/stalls.py"
@@ -74,6 +83,15 @@ STATUS = "proxy/operations/status.py"
 HOME = "proxy/publish_lane/home.py"
 KAFKA_CONSUMER = "proxy/kafka_log/consumer.py"
 RATE_LAW = "proxy/congestion/rate_law.py"
+AIMD = "proxy/congestion/aimd.py"
+CUBIC = "proxy/congestion/cubic.py"
+VEGAS = "proxy/congestion/vegas.py"
+TRIPS = "proxy/congestion/trips.py"
+QUEUE_GROUP = "proxy/congestion/group.py"
+COHORTS = "proxy/simulation/cohorts.py"
+SHEDDING = "proxy/simulation/shedding.py"
+DAGOR = "proxy/simulation/dagor.py"
+CINNAMON = "proxy/simulation/cinnamon.py"
 DRAIN_RATE = "proxy/congestion/drain_rate.py"
 DEPTHS = "proxy/steering/depths.py"
 ROTA = "proxy/steering/rota.py"
@@ -82,11 +100,14 @@ UNSHARED = "proxy/kafka_log/unshared.py"
 INQUIRY = "proxy/kafka_log/inquiry.py"
 
 IN_SLICES = "tests/unit/test_kafka_slices.py"
+IN_SESSIONS = "tests/unit/test_kafka_fetch_sessions.py"
 IN_BATCHES = "tests/properties/test_kafka_batches.py"
 IN_NETWORK = "tests/unit/test_kafka_network.py"
 IN_ANSWERS = "tests/unit/test_kafka_answers.py"
 IN_KAFKA_LOG = "tests/unit/test_kafka_log.py"
 IN_STALLS = "tests/unit/test_kafka_stalls.py"
+CATCH_UP = "tests/unit/bridge/test_catch_up.py"
+TIERS = "tests/unit/congestion/test_divider_catch_up.py"
 IN_LINE = "tests/properties/test_line.py"
 IN_LANE = "tests/unit/publish_lane/test_lane.py"
 IN_LISTENER = "tests/unit/bridge/test_listener.py"
@@ -257,9 +278,9 @@ MUTATIONS = (
     ),
     Mutation(
         "expired counted as delivered",
-        LISTENER,
-        "                        batch, start, end, Outcome.UNDELIVERABLE, reason=Reason.EXPIRED, detail=detail\n",
-        "                        batch, start, end, Outcome.CONFIRMED, reason=Reason.EXPIRED, detail=detail\n",
+        SENDING,
+        "                    batch, start, end, Outcome.UNDELIVERABLE, reason=Reason.EXPIRED, detail=detail\n",
+        "                    batch, start, end, Outcome.CONFIRMED, reason=Reason.EXPIRED, detail=detail\n",
     ),
     Mutation(
         "lease ignored",
@@ -301,13 +322,13 @@ MUTATIONS = (
     Mutation(
         "inbox never pauses",
         INBOX,
-        "        if self.events >= limits.inbox_events or self.bytes >= limits.inbox_bytes:\n",
-        "        if self.events > 10 * limits.inbox_events:\n",
+        "        if row.events >= events or row.bytes >= size:\n",
+        "        if row.events > 10 * events:\n",
     ),
     Mutation(
         "inbox never resumes",
         INBOX,
-        '            self.press("inbox", on=False)\n',
+        '            self._press(row, "inbox", on=False)\n',
         "            pass\n",
     ),
     Mutation(
@@ -318,8 +339,8 @@ MUTATIONS = (
     ),
     Mutation(
         "settle forgotten",
-        LISTENER,
-        "            self.inbox.settle(batches)\n",
+        SENDING,
+        "            host.inbox.settle(batches, old=self._old)\n",
         "",
     ),
     Mutation(
@@ -376,8 +397,8 @@ MUTATIONS = (
     Mutation(
         "no deadline for confirms",
         PATIENCE,
-        "            return self.deadline\n",
-        "            return 1_000 * self.deadline\n",
+        "and not is_spent else self.deadline\n",
+        "and not is_spent else 1_000 * self.deadline\n",
         tests=("tests/unit/publish_lane/test_lane.py",),
     ),
     Mutation(
@@ -621,15 +642,15 @@ MUTATIONS = (
     Mutation(
         "a class owes nothing for the slots it takes",
         LINE,
-        "        owed[rank] = max(0.0, owed.get(rank, 0.0) - events)\n",
+        "        owed[place] = max(0.0, owed.get(place, 0.0) - events)\n",
         "",
         tests=(IN_LINE,),
     ),
     Mutation(
         "slots are always kept for a class above",
         LINE,
-        "        return self._left is not None and bool(self._ranks) and min(self._ranks) > self._left\n",
-        "        return bool(self._ranks)\n",
+        "        return self._left is not None and bool(self._places) and min(self._places) > self._left\n",
+        "        return bool(self._places)\n",
         tests=(IN_LINE,),
     ),
     Mutation(
@@ -844,7 +865,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a cut lands on a share of the own rate",
-        RATE_LAW,
+        AIMD,
         "level.excess / DRAINING) * level.target",
         "level.excess / DRAINING) * self.rate",
         tests=("tests/unit/congestion/test_rate_law.py",),
@@ -943,8 +964,8 @@ MUTATIONS = (
     Mutation(
         "an event type takes the tokens of another route's cap",
         POLICY,
-        "CappedThrottle(throttle, self._caps[event_type.route],",
-        "CappedThrottle(throttle, next(iter(self._caps.values())),",
+        "CappedThrottle(throttle, self.caps[event_type.route],",
+        "CappedThrottle(throttle, next(iter(self.caps.values())),",
         "wire",
     ),
     Mutation(
@@ -999,8 +1020,8 @@ MUTATIONS = (
     Mutation(
         "who came last to a lane is served first",
         LINE,
-        "return None if self.keeps else next(iter(ranks[top]))",
-        "return None if self.keeps else next(reversed(ranks[top]))",
+        "return None if self.keeps else next(iter(places[top]))",
+        "return None if self.keeps else next(reversed(places[top]))",
         "wire",
     ),
     Mutation(
@@ -1034,8 +1055,8 @@ MUTATIONS = (
     Mutation(
         "the hosts of the settings are asked at the start only",
         NETWORK,
-        "        waiting = [*self.nodes.in_turn(known.values()), *self.nodes.in_turn(others)]\n",
-        "        waiting = self.nodes.in_turn(known.values() or others)\n",
+        "        waiting = [*self.nodes.in_turn(known.values(), asked_at), *self.nodes.in_turn(others, asked_at)]\n",
+        "        waiting = self.nodes.in_turn(known.values() or others, asked_at)\n",
         tests=("tests/unit/test_kafka_network.py",),
     ),
     Mutation(
@@ -1065,5 +1086,265 @@ MUTATIONS = (
         "        return sum(end - start for start, (end, _) in self._ahead.items())\n",
         "        return 0\n",
         tests=("tests/unit/recording/test_recorder.py",),
+    ),
+    Mutation(
+        "a leader of an older epoch is believed",
+        LEADERS,
+        "max(led, self._newest.get((topic_id, number), led), key=_epoch)",
+        "led",
+        tests=("tests/unit/test_kafka_leaders.py",),
+    ),
+    Mutation(
+        "all questions of a client share one turn",
+        NODES,
+        "        return self._asked.get((node, kind), 0)\n",
+        "        return max((at for (who, _), at in self._asked.items() if who == node), default=0)\n",
+        tests=("tests/unit/test_kafka_network.py",),
+    ),
+    Mutation(
+        "a connection that confirms nothing any more is kept",
+        PATIENCE,
+        "now - max(self._seen, written) > stalled and not is_spent",
+        "False",
+        tests=("tests/unit/publish_lane/test_patience.py",),
+    ),
+    Mutation(
+        "patience runs while the process itself stands still",
+        LANE,
+        "is not LaneState.OPEN or is_late:",
+        "is not LaneState.OPEN:",
+        tests=(IN_LANE,),
+    ),
+    Mutation(
+        "a queue leaves its group while nobody looks",
+        QUEUE_GROUP,
+        "min(LONGEST_LOOK, now - self._looked)",
+        "now - self._looked",
+        tests=("tests/unit/congestion/test_group.py",),
+    ),
+    Mutation(
+        "a silent host is tried again in its turn",
+        HOST_TURN,
+        "if not self._doubted.has(self._hosts[place], now)), order[0])",
+        "if True), order[0])",
+        tests=("tests/unit/rabbitmq/test_hosts.py",),
+    ),
+    Mutation(
+        "every replica gives the lowest class all of its share",
+        ROUTE_CONTROL,
+        "verdict.trickle * self.lowest_part()",
+        "verdict.trickle",
+        tests=("tests/unit/steering/test_route_control.py",),
+    ),
+    Mutation(
+        "a fetch session goes on although an answer never came",
+        SESSIONS,
+        "        if self._asked is not None:\n            self._epoch = _FIRST",
+        "        if self._asked is None:\n            self._epoch = self._epoch",
+        tests=(IN_SESSIONS,),
+    ),
+    Mutation(
+        "what is no longer wanted is not forgotten by the node",
+        SESSIONS,
+        "                    forgotten.append(at)\n",
+        "                    pass\n",
+        tests=(IN_SESSIONS,),
+    ),
+    Mutation(
+        "where a partition was read on is not told",
+        SESSIONS,
+        "                elif offset is not None and offset != told:\n",
+        "                elif offset is not None and told is None:\n",
+        tests=(IN_SESSIONS,),
+    ),
+    Mutation(
+        "a partition stays with the node that led it",
+        FETCH_PLAN,
+        "            if node is not None and (place is None or place.node != node):\n",
+        "            if node is not None and place is None:\n",
+        tests=(IN_SESSIONS,),
+    ),
+    Mutation(
+        "every fetch begins a session",
+        SESSIONS,
+        "            self._id, self._epoch = given, self._epoch % _LAST + 1\n",
+        "            self._id = given\n",
+        tests=(f"{IN_KAFKA_LOG}::test_an_event_is_read_at_once_when_hundreds_of_topics_were_silent",),
+    ),
+    Mutation(
+        "the monitor stays with a node that confirms nothing",
+        MONITOR,
+        " or self._hosts.is_better_elsewhere(login.host, now):",
+        ":",
+        tests=("tests/unit/rabbitmq/test_monitor.py",),
+    ),
+    Mutation(
+        "a host is in doubt although it confirms",
+        LANE,
+        "            self._connector.trust(wire.host)\n",
+        "            pass\n",
+        tests=(IN_LANE,),
+    ),
+    Mutation(
+        "a law's rate stands while the route must stop",
+        RATE_LAW,
+        "        return 0.0 if self._before is not None else self._found\n",
+        "        return self._found\n",
+        tests=("tests/unit/congestion/test_laws.py",),
+    ),
+    Mutation(
+        "a rate in front of empty queues is left to the law",
+        RATE_LAW,
+        "        if level.empty_for is not None and level.empty_for >= EMPTY_FOR:\n",
+        "        if level.empty_for is not None and level.empty_for >= 1e9:\n",
+        tests=("tests/unit/congestion/test_laws.py",),
+    ),
+    Mutation(
+        "CUBIC: time runs on while the rate is not used",
+        CUBIC,
+        "        self._was_hot = False\n        return True\n",
+        "        self._was_hot = False\n        self._used += FEEDBACK\n        return True\n",
+        tests=("tests/unit/congestion/test_cubic.py",),
+    ),
+    Mutation(
+        "CUBIC: who is cut below the last flat part leaves no room",
+        CUBIC,
+        "rate * (2 - share) / 2 if rate < self._most else rate",
+        "rate",
+        tests=("tests/unit/congestion/test_cubic.py",),
+    ),
+    Mutation(
+        "Vegas: a probe does not hold the limit",
+        VEGAS,
+        "        self._frozen_until = now + seconds * (1 + factor / (1 + factor))\n",
+        "        self._frozen_until = now\n",
+        tests=("tests/unit/congestion/test_vegas.py",),
+    ),
+    Mutation(
+        "Vegas: what waits in the sender's buffer is a queue",
+        VEGAS,
+        "shortest * (1 + factor) / trip.seconds",
+        "shortest / trip.seconds",
+        tests=("tests/unit/congestion/test_vegas.py",),
+    ),
+    Mutation(
+        "a batch is back although some of it is open",
+        TRIPS,
+        "        if out.written is None or out.resolved < out.written:\n",
+        "        if out.written is None:\n",
+        tests=("tests/unit/congestion/test_trips.py",),
+    ),
+    Mutation(
+        "rivals: whoever is above the last class that passes is held to what asked before",
+        COHORTS,
+        "    found = [inf if rank < last or (rank == last and is_free) else 0.0 for rank in range(len(asked))]\n",
+        "    found = [asked[rank] / (seconds or 1) if rank < last else inf if is_free and rank == last else 0.0 "
+        "for rank in range(len(asked))]\n",
+        tests=("tests/properties/test_cohorts.py",),
+    ),
+    Mutation(
+        "rivals: a stop is left to the rule",
+        SHEDDING,
+        "        must_stop = verdict.cause in STOPS\n",
+        "        must_stop = False\n",
+        tests=("tests/unit/simulation/test_rivals.py",),
+    ),
+    Mutation(
+        "DAGOR: rises by a share of the admitted, as before the errata",
+        DAGOR,
+        "admitted + BETA * asked",
+        "admitted + BETA * admitted",
+        tests=("tests/unit/simulation/test_dagor.py",),
+    ),
+    Mutation(
+        "Cinnamon: slots are free although requests wait",
+        CINNAMON,
+        "window.could if window.waiting else min(",
+        "min(",
+        tests=("tests/unit/simulation/test_cinnamon.py",),
+    ),
+    Mutation(
+        "Cinnamon: an idle minute is saved up",
+        CINNAMON,
+        "max(before + error, 0.0) - before",
+        "error",
+        tests=("tests/unit/simulation/test_cinnamon.py",),
+    ),
+    Mutation(
+        "a partition changes rows while the lane has more to write of it",
+        INBOX,
+        "        if flow in before.on_way or flow.catches_up",
+        "        if flow.catches_up",
+        tests=(CATCH_UP,),
+    ),
+    Mutation(
+        "a backlog fills the inbox of what is live",
+        INBOX,
+        "OLD_SHARE = 0.5\n",
+        "OLD_SHARE = 1.0\n",
+        tests=(CATCH_UP,),
+    ),
+    Mutation(
+        "a partition that changes rows stays paused",
+        INBOX,
+        "(self._pause if after.pressures else self._resume)([flow.partition])",
+        "after.pressures and self._pause([flow.partition])",
+        tests=(CATCH_UP,),
+    ),
+    Mutation(
+        "a partition has caught up although old events wait",
+        FLOW,
+        "            self._old_until = first + len(events)\n",
+        "            self._old_until = first + 1\n",
+        tests=(CATCH_UP,),
+    ),
+    Mutation(
+        "what is old goes before what is live",
+        LADDER,
+        "key=lambda tier: (tier % classes, tier)",
+        "key=lambda tier: (tier % classes, -tier)",
+        tests=(TIERS,),
+    ),
+    Mutation(
+        "what stands behind everything needs no tokens of the lowest class",
+        LADDER,
+        "                gates.add(lowest)\n",
+        "                gates.add(place.rank)\n",
+        tests=(TIERS,),
+    ),
+    Mutation(
+        "a backlog gets nothing while what is live takes all",
+        DIVIDER,
+        "                self._tiers[behind].owed += self._share * size\n",
+        "                self._tiers[behind].owed += 0.0\n",
+        tests=(TIERS,),
+    ),
+    Mutation(
+        "a backlog saves up its share while none of it waits",
+        DIVIDER,
+        "            if self._tiers[behind].waiting:\n",
+        "            if behind:\n",
+        tests=(TIERS,),
+    ),
+    Mutation(
+        "what a cap forgives is not counted",
+        POOLS,
+        "            self.forgiven += left - (self.balance - size)\n",
+        "            self.forgiven += 0.0\n",
+        tests=(TIERS,),
+    ),
+    Mutation(
+        "slots owed to a class go to its backlog first",
+        LINE,
+        "heads[one.rank] = min(one, heads.get(one.rank, one))",
+        "heads[one.rank] = max(one, heads.get(one.rank, one))",
+        tests=(IN_LINE,),
+    ),
+    Mutation(
+        "what is left of a refill goes to the backlog before a live type can ask anew",
+        LADDER,
+        "any(self.tiers[above].served == refill for above in place.rivals)",
+        "False",
+        tests=(TIERS,),
     ),
 )

@@ -32,7 +32,7 @@ _answers = st.lists(
 
 
 @given(_answers)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_allowance_keeps_its_bounds_when_anything_is_answered(answers: list[Answer]) -> None:
     allowance, now, before = Allowance(START), 0.0, 0.0
     for number, step in enumerate(answers):
@@ -101,7 +101,7 @@ class Flow:
 
 
 @given(st.floats(50, 5_000), st.floats(1.5, 20))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_it_overshoots_by_less_than_its_bound_and_finds_all_there_is_when_consumers_become_quicker(
     capacity: float, times: float
 ) -> None:

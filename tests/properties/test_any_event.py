@@ -160,7 +160,7 @@ def check(message: Message, event: Event, source: RoutingKey, priority: int | No
     assert (message.properties.timestamp is not None) is has_time
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(any_event, min_size=1, max_size=5),
     sources,
@@ -191,7 +191,7 @@ def test_an_event_is_carried_as_promised_or_ends_with_its_reason_when_it_is_of_a
     assert all(len(piece) <= max(PIECE_BYTES, longest) for piece in wire.pieces)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(any_event, sources, st.sampled_from([8_192, 131_072, 0]), st.text(max_size=200))
 def test_a_dead_letter_is_always_carried_when_the_event_is_of_any_shape(
     event: Event, source: RoutingKey, frame_max: int, detail: str

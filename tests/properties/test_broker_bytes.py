@@ -91,7 +91,7 @@ def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
     assert troubles == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(anything, st.lists(st.integers(0, 300), max_size=5))
 def test_open_events_end_once_and_others_follow_when_the_broker_says_anything(data: bytes, cuts: list[int]) -> None:
     async def test() -> None:
@@ -130,7 +130,7 @@ GIVEN_UP = 2.0
 """Seconds after which a caller gives up here; `limits.connect_deadline` is longer."""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @example(b"".join(HANDSHAKE[:3]) + b"\x01\x00\x00\x00\x00\x00\x0b\x00\n\x00<\x06memory\xce")
 @given(
     st.one_of(

@@ -128,7 +128,7 @@ def check(file: Path, data: bytes, *options: str, encoding: str = "utf-8") -> tu
     return code, said + told
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(changes, min_size=1, max_size=3), st.sampled_from([(), ("--json",)]), st.sampled_from(["utf-8", "ascii"])
 )
@@ -148,7 +148,7 @@ def test_the_command_explains_or_names_every_mistake_when_a_valid_file_is_change
     )
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(places, min_size=1, max_size=3))
 def test_a_key_that_is_given_twice_is_named_when_lines_are_repeated(tmp_path: Path, repeated: list[int]) -> None:
     lines = yaml.dump(VALID).splitlines()
@@ -163,7 +163,7 @@ def test_the_file_they_are_changed_from_is_valid(tmp_path: Path) -> None:
     assert check(tmp_path / "tidegate.yaml", yaml.dump(VALID).encode())[0] == 0
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(["mäil→", "a\x1b[2Jb", "a\nb", "\u202eliam", "\u2028", "😀"]) | st.text(max_size=5))
 def test_the_summary_is_printable_when_exchange_and_queue_are_called_anything(tmp_path: Path, name: str) -> None:
     tree = deepcopy(VALID)

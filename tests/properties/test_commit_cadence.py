@@ -103,7 +103,7 @@ def run(*, rate: float, chunk: int, delay: float, seconds: float = 0.8, interval
 @example(rate=20_000, chunk=5, delay=0.0, interval=10.0)
 @example(rate=20_000, chunk=200, delay=0.2, interval=10.0)
 @example(rate=4_999, chunk=7, delay=0.05, interval=10.0)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_a_crash_costs_no_more_than_the_bound_and_no_commit_is_made_too_often(
     rate: float, chunk: int, delay: float, interval: float
 ) -> None:

@@ -51,7 +51,7 @@ rounds = st.lists(st.tuples(st.integers(0, 12), st.lists(told, max_size=12)), mi
 anywhere = st.lists(st.integers(0, 2_000), max_size=12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rounds, anywhere)
 def test_every_event_ends_once_as_it_was_told_when_confirms_come_in_any_order_and_cut(
     history: list[tuple[int, list[tuple[str, int, int]]]], cuts: list[int]

@@ -65,7 +65,7 @@ steps = st.one_of(
 
 
 @given(st.lists(steps, max_size=60))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_each_tag_is_resolved_once_and_rightly_whatever_is_confirmed(history: list[tuple[object, ...]]) -> None:
     ledger, model = Ledger(), Model()
     ended: dict[tuple[int, int], Outcome] = {}

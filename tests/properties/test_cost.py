@@ -30,7 +30,7 @@ def budget() -> Gate:
 
 
 @given(_sent, st.integers(0, 200))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_waiting_messages_cost_no_less_and_no_more_than_they_can_when_anything_was_sent(
     sent: list[tuple[int, ...]], ready: int
 ) -> None:
@@ -50,7 +50,7 @@ def test_waiting_messages_cost_no_less_and_no_more_than_they_can_when_anything_w
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), _cost, st.integers(1, 40), st.floats(0, 1)), min_size=1, max_size=12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_event_is_charged_once_when_some_are_not_sent_and_some_give_up(
     types: list[tuple[int, float, int, float]],
 ) -> None:
@@ -77,7 +77,7 @@ def test_every_event_is_charged_once_when_some_are_not_sent_and_some_give_up(
 
 
 @given(st.lists(_cost, min_size=2, max_size=5), st.integers(0, 2))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_types_of_a_class_share_the_work_and_not_the_events_when_they_cost_differently(
     costs: list[float], above: int
 ) -> None:

@@ -147,7 +147,7 @@ class UnorderedFlowMachine(FlowMachine):
     order = Order.NONE
 
 
-_SETTINGS = hypothesis_settings(max_examples=40, stateful_step_count=30, deadline=None)
+_SETTINGS = hypothesis_settings(max_examples=40, stateful_step_count=30)
 TestPartitionOrder = FlowMachine.TestCase
 TestPartitionOrder.settings = _SETTINGS
 TestStrictOrder = StrictFlowMachine.TestCase

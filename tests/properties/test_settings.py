@@ -26,7 +26,7 @@ ENVIRON = {"RABBITMQ_PASSWORD": SECRET, "KAFKA_HOST": "kafka:9092"}
 TODAY = 1_795_300_000.0
 FORM = re.compile(r"(?s).+?:[0-9]+: .+")
 
-quick = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 scalars = st.one_of(
     st.none(),
     st.booleans(),
@@ -170,7 +170,6 @@ def test_a_host_is_taken_when_names_are_made_so(host: str) -> None:
     assert split_host(f"{host}:80") == (host.strip("[]"), 80)
 
 
-@settings(deadline=None)
 @given(first=st.text(alphabet="ab*?", min_size=1, max_size=5), second=st.text(alphabet="ab*?", min_size=1, max_size=5))
 def test_patterns_overlap_when_a_topic_matches_both(first: str, second: str) -> None:
     # two patterns of five signs that share a text share one of at most eight

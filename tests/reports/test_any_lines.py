@@ -79,7 +79,7 @@ lines = st.one_of(
 )
 
 
-few = settings(deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+few = settings(database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 
 
 def mixed(bad: list[bytes]) -> list[bytes]:

@@ -14,6 +14,7 @@ import pytest
 from proxy.simulation import scenario_file
 from proxy.simulation.command import main
 from proxy.simulation.figures import Figures
+from proxy.simulation.rivals import RIVALS
 from proxy.simulation.scenario import Scenario
 from proxy.simulation.scenario_run import simulate
 
@@ -28,8 +29,12 @@ QUICK = (
     "cost-p1",
     "cost-p3-swings",
     "cost-p1-swings",
+    "catch-up",
+    "catch-up-last",
 )
 """Each runs in a second or two."""
+LARGE = ("types-thousand", "types-ten-thousand", "routes-twenty", "replicas-16", "replicas-50")
+"""Each runs for a minute or more."""
 
 
 @cache
@@ -51,10 +56,19 @@ def test_scenario_can_be_read_and_is_called_like_its_file_when_it_ships(name: st
     assert loaded(name).name == name
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize(
+    "name",
+    [*QUICK, *(pytest.param(name, marks=[pytest.mark.long, pytest.mark.timeout(1_800)]) for name in LARGE)],
+)
 def test_every_expectation_holds_when_the_default_policy_runs_it(name: str) -> None:
     missed = [figure for figure, holds in judged(name, "class_budget").items() if not holds]
     assert missed == []
+
+
+def test_a_backlog_delays_what_is_live_of_its_class_when_the_tier_is_off() -> None:
+    scenario = loaded("catch-up").model_copy(update={"settings": {"class_budget": {"catch_up": {"after": "off"}}}})
+    figures = Figures(scenario, simulate(scenario, "class_budget"))
+    assert [one.figure for one in scenario.expect if not figures.judge(one, figures).holds] == ["alerts.consumed_p99"]
 
 
 @pytest.mark.parametrize("name", [*QUICK[:4], *(name for name in QUICK if name.startswith("cost"))])
@@ -82,6 +96,17 @@ def test_figures_fail_when_tidegate_is_not_told_what_events_cost(name: str, miss
         scenario, simulate(scenario.model_copy(update={"settings": {"event_types": untold}}), "class_budget")
     )
     assert {one.figure for one in scenario.expect if not figures.judge(one, unloaded).holds} == missed
+
+
+@pytest.mark.parametrize("rival", RIVALS)
+def test_what_is_rejected_waits_in_the_log_and_important_events_pass_when_a_rival_runs_it(rival: str) -> None:
+    scenario = loaded("flash-campaign").model_copy(update={"seconds": 30.0})
+    figures = Figures(scenario, simulate(scenario, rival))
+    found = {name: figures.value(name) or 0.0 for name in ("lost", "duplicates", "P1.goodput", "nack_ratio", "use")}
+    assert (found["lost"], found["duplicates"]) == (0, 0)
+    assert found["P1.goodput"] > 0.85, "with control off, 0.83"
+    assert found["nack_ratio"] < 0.4, "with control off, 0.78"
+    assert found["use"] > 0.9
 
 
 def test_summary_and_exit_code_tell_when_an_expectation_is_missed(capsys: pytest.CaptureFixture[str]) -> None:

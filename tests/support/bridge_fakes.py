@@ -241,7 +241,7 @@ class CountingHost:
     def on_outcome(self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome) -> None:
         """Nobody observes."""
 
-    def on_confirmed(self, _events: Sequence[Event], _seconds: float | None, overtaken: int) -> None:
+    def on_confirmed(self, _batch: Batch, _events: Sequence[Event], _seconds: float | None, overtaken: int) -> None:
         self.overtaken += overtaken
 
     def on_failed(self, _outcome: Outcome, _count: int, *, congestion: bool) -> float:

@@ -22,10 +22,11 @@ class End:
 class Recorder:
     """One event type's listener, for a test. `on_end` is called for every end."""
 
-    def __init__(self, address: Address, partition: Partition, *, rank: int = 0) -> None:
+    def __init__(self, address: Address, partition: Partition, *, rank: int = 0, is_old: bool = False) -> None:
         self.address = address
         self.partition = partition
         self.rank = rank
+        self.is_old = is_old
         self.ends: list[End] = []
         self.batches: list[Batch] = []
         self.is_held = False
@@ -37,7 +38,7 @@ class Recorder:
         self._next = 0
 
     def batch(self, events: Sequence[Event]) -> Batch:
-        batch = Batch(self.partition, events, self._next, self.address, self.rank, self)
+        batch = Batch(self.partition, events, self._next, self.address, self.rank, self, is_old=self.is_old)
         self._next += len(events)
         self.batches.append(batch)
         return batch

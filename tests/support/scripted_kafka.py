@@ -16,11 +16,16 @@ from aiokafka.protocol.admin import ApiVersionRequest_v0, ApiVersionResponse_v0
 from aiokafka.protocol.coordination import FindCoordinatorRequest_v0, FindCoordinatorResponse_v0
 from aiokafka.protocol.fetch import FetchRequest_v4
 from aiokafka.protocol.group import HeartbeatRequest_v0, JoinGroupRequest_v1, SyncGroupRequest_v0
-from aiokafka.protocol.metadata import MetadataRequest_v1, MetadataResponse_v1
+from aiokafka.protocol.metadata import MetadataRequest_v5, MetadataResponse_v5
 
+from proxy.kafka_log.protocol import TopicsRequest
+
+_TOPICS = TopicsRequest([], with_rights=False).prepare({3: (8, 8)}).__class__
+"""The bridge's own request for metadata, version 8."""
 KNOWN: tuple[Any, ...] = (
     ApiVersionRequest_v0,
-    MetadataRequest_v1,
+    MetadataRequest_v5,
+    _TOPICS,
     FindCoordinatorRequest_v0,
     HeartbeatRequest_v0,
     JoinGroupRequest_v1,
@@ -28,6 +33,7 @@ KNOWN: tuple[Any, ...] = (
     FetchRequest_v4,
 )
 
+_VERSIONS = {kind.API_KEY: [one.API_VERSION for one in KNOWN if one.API_KEY == kind.API_KEY] for kind in KNOWN}
 Answer = Callable[[Any], Any]
 _SIZE = Struct(">i")
 _HEADER = Struct(">hhih")
@@ -50,9 +56,9 @@ class ScriptedNode:
         """Seconds for which it reads nothing more from a connection after such an answer, as a quota has it."""
         self.answers: dict[str, Answer] = {
             "ApiVersionRequest": lambda _: ApiVersionResponse_v0(
-                0, [(kind.API_KEY, kind.API_VERSION, kind.API_VERSION) for kind in KNOWN]
+                0, [(key, min(versions), max(versions)) for key, versions in _VERSIONS.items()]
             ),
-            "MetadataRequest": lambda _: cluster.metadata(),
+            "MetadataRequest": cluster.metadata,
             "FindCoordinatorRequest": lambda _: FindCoordinatorResponse_v0(0, cluster.coordinator, "127.0.0.1", 1),
         }
 
@@ -85,9 +91,8 @@ class ScriptedNode:
             while True:
                 request = await reader.readexactly(_SIZE.unpack(await reader.readexactly(_SIZE.size))[0])
                 key, version, correlation, client = _HEADER.unpack_from(request)
-                kind = next(one for one in KNOWN if key == one.API_KEY)
-                assert version == kind.API_VERSION
-                name = kind.__name__.rpartition("_")[0]
+                kind = next(one for one in KNOWN if (key, version) == (one.API_KEY, one.API_VERSION))
+                name = "MetadataRequest" if kind is _TOPICS else kind.__name__.rpartition("_")[0]
                 self.asked[name] += 1
                 self._heard.set()
                 await asyncio.sleep(self.delays.get(name, 0.0))
@@ -113,16 +118,22 @@ class ScriptedKafka:
         self.places: dict[int, tuple[str, int]] = {}
         """Where nodes are said to be, if not where they are."""
 
-    def metadata(self) -> MetadataResponse_v1:
+    def metadata(self, request: Any) -> Any:
         """Return what the nodes tell of themselves."""
+        is_ours = isinstance(request, _TOPICS)
         topics: dict[str, list[Any]] = {}
         for (topic, number), leader in self.leaders.items():
-            topics.setdefault(topic, []).append((0, number, leader, [leader], [leader]))
+            epoch = (0,) if is_ours else ()
+            topics.setdefault(topic, []).append((0, number, leader, *epoch, [leader], [leader], []))
         places = {node.number: ("127.0.0.1", node.port) for node in self.nodes} | self.places
-        return MetadataResponse_v1(
+        rights = (0,) if is_ours else ()
+        return (_TOPICS.RESPONSE_TYPE if is_ours else MetadataResponse_v5)(
+            0,
             [(number, *place, None) for number, place in places.items()],
+            "scripted",
             1,
-            [(0, topic, False, partitions) for topic, partitions in topics.items()],
+            [(0, topic, False, partitions, *rights) for topic, partitions in topics.items()],
+            *rights,
         )
 
     @property

@@ -55,6 +55,12 @@ class ServedWire:
         self._channels = 0
         self._life = 0
 
+    def doubt(self, host: str) -> None:
+        """There is no other."""
+
+    def trust(self, host: str) -> None:
+        """There is no other."""
+
     async def connect(self, events: WireEvents, host: str | None = None) -> "ServedWire":
         del host
         await asyncio.sleep(self.serving.way)

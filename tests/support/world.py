@@ -5,12 +5,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
 from proxy.bridge.assignment import Assignment
+from proxy.bridge.catch_up import CatchUp
 from proxy.bridge.committer import Committer
 from proxy.bridge.inbox import Budget
 from proxy.bridge.lease import Lease
-from proxy.bridge.listener import Listener, Shared
+from proxy.bridge.listener import Listener
 from proxy.bridge.observer import UNOBSERVED
 from proxy.bridge.pump import Pump
+from proxy.bridge.shared import Shared
 from proxy.bridge.stake import Stake
 from proxy.bridge.throttle import OpenThrottle, PacedThrottle, Throttle
 from proxy.congestion.collector import RouteStatistics
@@ -38,6 +40,7 @@ class World:
         commit_interval: float = 0.5,
         throttle: Callable[[], Throttle] | None = None,
         route: Route | None = None,
+        catch_up: Callable[[], CatchUp] | None = None,
         **traits: Any,
     ) -> None:
         loop = asyncio.get_running_loop()
@@ -48,7 +51,7 @@ class World:
         settled = asyncio.Event()
         account = Books(self.recorded.append, self.log.place)
         self.stake = Stake(self.lease.asked, self.limits.uncommitted_events)
-        self.assignment = Assignment(self.lease, settled, lambda: 3.0, account)
+        self.assignment = Assignment(self.lease, settled, 3.0, account)
         self.budget = Budget(self.limits.inboxes_bytes, 3)
         event_type = EventType(
             **{
@@ -70,6 +73,7 @@ class World:
             lane=self.lane,
             throttle=throttle() if throttle is not None else _throttle(policy),
             statistics=self.statistics,
+            catch_up=catch_up() if catch_up is not None else None,
             counts=Tallies(self.tally, self.class_tally, self.route_tally),
             around=Shared(
                 observer=UNOBSERVED,

@@ -363,6 +363,8 @@ def test_metrics_tell_routes_queues_classes_and_types_of_now() -> None:
             ("tidegate_confirmed_events_total", "P2"): 0,
             ("tidegate_confirmed_events_total", "P3"): 0,
             **{("tidegate_ahead_of_clock_events_total", name): 0 for name in ("P1", "P2", "P3")},
+            **{("tidegate_old_events_total", name): 0 for name in ("P1", "P2", "P3")},
+            ("tidegate_catching_up_partitions", "P1"): 0,
             ("tidegate_batch_size_events", "orders"): 15,
             ("tidegate_batch_size_events", "news.a"): 15,
             ("tidegate_inbox_events", "orders"): 0,

@@ -1,12 +1,14 @@
 """What a settings file means: inheritance, event types, and what `tidegate check` prints of them."""
 
 import json
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from proxy import config
+from proxy.congestion import laws
 from proxy.settings import Secret, Settings
 from tests.support.settings_files import HEAD, ONE_TYPE, Files
 
@@ -186,6 +188,17 @@ def test_nothing_is_said_of_thresholds_and_shared_queues_when_no_route_has_a_bud
     assert "queue delay" not in config.describe(files.load(text))
 
 
+def test_a_package_s_law_is_warned_of_when_tidegate_s_own_has_its_name(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brought = [EntryPoint(name=name, value=f"my_laws:{name}", group=laws.GROUP) for name in ("aimd", "halving")]
+    monkeypatch.setattr(laws, "entry_points", lambda **_: brought)
+    told = [line for line in config.warnings(files.load(HEAD + ONE_TYPE)) if "law" in line]
+    assert told == [
+        "law aimd: my_laws:aimd of an installed package is never used: Tidegate's own has that name; rename it"
+    ]
+
+
 def test_nothing_is_warned_of_when_all_is_well(files: Files) -> None:
     settings = files.load(HEAD + "event_types: {a: {}, b: {route: pushes}}\n")
     assert config.warnings(settings) == []
@@ -194,8 +207,13 @@ def test_nothing_is_warned_of_when_all_is_well(files: Files) -> None:
 def test_the_summary_counts_types_per_route_and_class_when_there_are_some(files: Files) -> None:
     text = config.describe(files.load(HEAD + "event_types: {a: {}, b: {class: P1, route: pushes}, c: {}}\n"))
     assert "class    1. P1: +15 x0.8 from 1 to 5000, queue delay 500ms, 1 types" in text
-    assert "class    2. P2: +10 x0.6 from 1 to 5000, queue delay 200ms, 2 types" in text
-    assert "class    3. P3: +5 x0.4 from 1 to 5000, queue delay 80ms, 0 types" in text
+    assert (
+        "class    2. P2: +10 x0.6 from 1 to 5000, queue delay 200ms, older than 10m behind what is live, 2 types"
+        in text
+    )
+    assert (
+        "class    3. P3: +5 x0.4 from 1 to 5000, queue delay 80ms, older than 10m behind what is live, 0 types" in text
+    )
     assert "route    mails: events, mail, class_budget, in flight up to 4000 events / 8MiB, 2 types" in text
     assert "commit   every 500ms, 5000 ahead per partition" in text
 
@@ -215,6 +233,12 @@ def test_the_summary_shows_a_routes_cap_and_a_classes_own_threshold_when_there_a
     told = config.describe(files.load(text + ONE_TYPE + "classes: {P1: {queue_delay: 2s}, P2: , P3: }\n"))
     assert f"class_budget, {shown}" in told
     assert "from 1 to 5000, queue delay 2s, 0 types" in told
+
+
+def test_the_summary_shows_a_route_s_law_when_it_is_not_the_usual_one(files: Files) -> None:
+    text = HEAD.replace("queues: [mail]", "queues: [mail], law: cubic")
+    assert "class_budget by cubic, in flight" in config.describe(files.load(text + ONE_TYPE))
+    assert "class_budget, in flight" in config.describe(files.load(HEAD + ONE_TYPE))
 
 
 @pytest.mark.parametrize(
@@ -249,7 +273,7 @@ def test_cost_is_inherited_shown_by_class_and_said_to_be_idle_where_nobody_charg
     assert [settings.event_types[name].cost for name in "abc"] == [1.0, 10.0, 2.5]
     assert settings.costs("mails") == ({1.0}, {1.0}, {2.5, 10.0})
     told = config.describe(settings)
-    assert "queue delay 80ms, cost 2.5 to 10, 2 types" in told
+    assert "queue delay 80ms, older than 10m behind what is live, cost 2.5 to 10, 2 types" in told
     assert "queue delay 500ms, 1 types" in told
     idle = "event_types: only `policy: class_budget` charges `cost`; it does nothing for b, c"
     assert idle not in config.warnings(settings)

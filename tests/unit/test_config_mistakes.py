@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from proxy.config.items import SHOWN
+from proxy.congestion.laws import LAWS
 from tests.support.settings_files import HEAD, HEAD_LINES, ONE_TYPE, Files
 
 
@@ -27,6 +28,9 @@ def files(tmp_path: Path) -> Files:
         ("limits: {headers: many}", "limits.headers: is a text of another form; allowed: a whole number, 1 to 10000"),
         ("limits: {headers: [1]}", "limits.headers: is a list; allowed: a whole number, 1 to 10000"),
         ("limits: {headers: null}", "limits.headers: is null; allowed: a whole number, 1 to 10000"),
+        ("class_budget: {cubic: {tcp: yes}}", "class_budget.cubic.tcp: is neither true nor false; allowed: true"),
+        ("class_budget: {cubic: {tcp: []}}", "class_budget.cubic.tcp: is neither true nor false; allowed: true"),
+        ("class_budget: {cubic: {tcp: 1}}", "class_budget.cubic.tcp: is neither true nor false; allowed: true"),
         ("limits: 12", "limits: is a number (quote a text); allowed: a mapping with event_bytes"),
         (
             "limits: {confirm_deadline: 5 minutes}",
@@ -65,6 +69,9 @@ def files(tmp_path: Path) -> Files:
         ),
         (r'metric_log: {folder: "a\0b"}', "metric_log.folder: holds a null character; allowed: a text"),
         ("metric_log: {file_bytes: 3GiB}", "metric_log: file_bytes <= total_bytes must hold"),
+        ("class_budget: {catch_up: {after: often}}", "class_budget.catch_up.after: is no duration; allowed: a"),
+        ("class_budget: {catch_up: {after: 9ms}}", "class_budget.catch_up.after: is out of range; allowed: a duration"),
+        ("class_budget: {catch_up: {place: first}}", 'class_budget.catch_up.place: "first" is unknown; allowed: class'),
         ("classes: {P1: {floor: 20}, P2: {}}", "classes.P1: floor <= increase <= ceiling must hold"),
         ("classes: {P2: {increase: nan}}", "classes.P2.increase: is out of range; allowed: a number, 0.001 to 1000000"),
         ("classes: {P2: {}, vip: {increase: 3}}", "classes.vip.decrease: is missing; allowed: a number, 0.01 to 0.99"),
@@ -282,6 +289,26 @@ def test_the_file_is_refused_when_its_anchors_multiply(files: Files) -> None:
     assert files.mistakes("a0: &a0 [lol]\n" + levels) == [
         "tidegate.yaml:1: holds more than 200000 values once its anchors are expanded"
     ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ("law: cubik", 'law: "cubik" does not exist; did you mean "cubic"? allowed: aimd, cubic, vegas, vegas_capped'),
+        ("law: AIMD", 'law: "AIMD" does not exist; did you mean "aimd"? allowed: aimd, cubic, vegas, vegas_capped'),
+        ("law: Vegas_Caped", 'law: "Vegas_Caped" does not exist; did you mean "vegas_capped"? allowed: aimd, cubic'),
+        (
+            "law: null",
+            f"law: is null; allowed: the name of a rate law: {', '.join(LAWS)}".replace(",", " (the default),", 1),
+        ),
+        ("law: 12", "law: is a number (quote a text); allowed: the name of a rate law: aimd (the default), cubic"),
+        ("law: cubic, policy: static", "law: belongs to `policy: class_budget`; the other policies ask none"),
+    ],
+)
+def test_a_rate_law_is_refused_when_there_is_none_or_nobody_asks_it(files: Files, keys: str, expected: str) -> None:
+    found = files.mistakes(HEAD.replace("queues: [mail]", f"queues: [mail], {keys}") + ONE_TYPE)
+    assert len(found) == 1
+    assert expected in found[0]
 
 
 def test_a_queue_is_a_mistake_when_its_route_names_it_twice(files: Files) -> None:

@@ -50,7 +50,8 @@ class Client:
             raise answer
         return answer
 
-    async def ask_any(self, request: Any) -> Any:
+    async def ask_any(self, request: Any, kind: str) -> Any:
+        del kind
         return await self.send(1, request)
 
     async def set_topics(self, topics: set[str]) -> None: ...

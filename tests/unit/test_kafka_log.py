@@ -324,6 +324,42 @@ def test_no_task_and_no_connection_is_left_when_the_log_is_stopped_while_joining
         virtual_time.run(history(), lambda: WireLoop(Random(1), turn_seconds=0.0002))
 
 
+def test_an_event_is_read_at_once_when_hundreds_of_topics_were_silent() -> None:
+    topics = [f"type-{number:03}" for number in range(300)]
+
+    async def history() -> None:
+        loop: Any = asyncio.get_running_loop()
+        cluster = ScriptedCluster(Random(1), [("kafka", 9092)])
+        for topic in topics:
+            cluster.create_topic(topic)
+        node = Node(1, cluster)
+        loop.network.serve("kafka:9092", node.serve)
+        log = KafkaLog(LogSettings(hosts=["kafka:9092"], group="g"), Limits())
+        owner = Owner()
+        await log.start(owner)
+        await log.subscribe(frozenset(topics))
+        while len(owner.beginnings) < len(topics):
+            await log.poll(0.05)
+        silent_until = loop.time() + 3.0
+        while loop.time() < silent_until:
+            assert await log.poll(0.05) == {}
+        named = cluster.named
+        for topic in topics[::30]:
+            cluster.produce(topic, value=b"first")
+            produced = loop.time()
+            while not (taken := await log.poll(0.05)):
+                pass
+            assert list(taken) == [Partition(topic, 0)]
+            assert loop.time() - produced < 0.05, "the wait of one fetch"
+        assert cluster.named - named <= len(topics[::30]), "each was read on"
+        await log.stop()
+        await node.close()
+        cluster.close()
+
+    with seeded(Random(1)):
+        virtual_time.run(history(), lambda: WireLoop(Random(1), turn_seconds=0.0002))
+
+
 async def test_no_connection_is_left_when_starting_is_given_up_before_the_first_node_has_told_of_the_others() -> None:
     cluster = ScriptedCluster(Random(1), [("", 0)])
     cluster.mischief.begin(Rule(Trick.MUTE, 1, frozenset({Api.METADATA})))

@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 from proxy.kafka_log.client import teach_manners
 from proxy.kafka_log.network import Bounds, Network
 from proxy.kafka_log.nodes import CONNECT, REMEMBERED, Nodes
+from proxy.kafka_log.protocol import TopicsRequest
 from tests.support.scripted_kafka import ScriptedKafka, scripted_kafka
 
 ANSWER = 0.1
@@ -244,9 +245,9 @@ def test_a_node_is_asked_last_for_a_short_while_when_it_was_silent() -> None:
     nodes = Nodes(lambda: now)
     nodes.failed(1, "kafka-1:9092", "Fetch", "no answer in time")
     nodes.late(2)
-    assert nodes.in_turn([1, 2, 3]) == [3, 1, 2]
+    assert nodes.in_turn([1, 2, 3], lambda _: 0) == [3, 1, 2]
     now += REMEMBERED + 1
-    assert nodes.in_turn([1, 2, 3]) == [1, 2, 3]
+    assert nodes.in_turn([1, 2, 3], lambda _: 0) == [1, 2, 3]
     assert nodes.why(1, CONNECT, "Fetch") == "no answer in time", "it has not answered since"
 
 
@@ -258,3 +259,25 @@ def test_a_node_is_available_again_when_what_failed_succeeds() -> None:
     assert nodes.is_failing(1)
     nodes.answered(1, "kafka-1:9092", "Fetch")
     assert not nodes.is_failing(1)
+
+
+@pytest.mark.parametrize("asker", ["itself", "another"])
+async def test_all_nodes_are_asked_in_turn_who_leads_whatever_is_asked_between(asker: str) -> None:
+    """With one turn for all, three questions every interval brought each of three nodes the same one for ever."""
+    asked: dict[str, list[int]] = {"mine": [], "others": []}
+    async with scripted_kafka() as kafka, network(kafka) as client, network(kafka) as other:
+        other.nodes = client.nodes
+        for node in kafka.nodes:
+
+            def note(request: Any, number: int = node.number) -> Any:
+                asked[request.topics[0]].append(number)
+                return kafka.metadata(request)
+
+            node.answers["MetadataRequest"] = note
+        for _ in range(6):
+            await client._metadata_update(client.cluster, ["mine"])
+            for _ in range(2):
+                await (client if asker == "itself" else other).ask_any(
+                    TopicsRequest(["others"], with_rights=False), "ids"
+                )
+    assert sorted(asked["mine"]) == [1, 1, 2, 2, 3, 3]

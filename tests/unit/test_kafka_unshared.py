@@ -2,6 +2,7 @@
 
 import pytest
 
+from proxy.errors import LogError
 from proxy.kafka_log.unshared import Unshared
 from proxy.model import Partition
 from proxy.positions.identity import Committed
@@ -18,6 +19,7 @@ class Group:
         self.partitions = 1
         self.told: dict[Partition, Committed | None] = {OWNED: Committed(7, "")}
         self.asked = 0
+        self.is_silent = False
         self.unshared = Unshared(
             lambda _: self.partitions, self.committed, lambda: self.now, patience=PATIENCE, is_static=is_static
         )
@@ -25,6 +27,8 @@ class Group:
 
     async def committed(self) -> dict[Partition, Committed | None]:
         self.asked += 1
+        if self.is_silent:
+            raise LogError("no answer")
         return self.told
 
     async def looks(self, seconds: float) -> list[float]:
@@ -52,6 +56,16 @@ async def test_the_group_is_left_alone_when_somebody_may_read_what_has_come(comm
     group.partitions = 2
     group.told[COME] = committed
     assert await group.looks(60) == []
+
+
+async def test_the_group_is_asked_again_when_it_does_not_tell_what_it_has_committed() -> None:
+    group = Group()
+    await group.looks(1)
+    group.partitions, group.is_silent = 2, True
+    assert await group.looks(PATIENCE + 3) == []
+    group.is_silent = False
+    assert await group.looks(60) == [0.0]
+    assert group.asked == 4
 
 
 async def test_the_group_is_left_alone_when_its_leader_has_seen_what_has_come() -> None:

@@ -109,7 +109,7 @@ def _epoch(owner: _Owner) -> tuple[Epoch, _Coordinator]:
     placing: Any = _Placing()
     coordinator: Any = _Coordinator()
     fetches: Any = SimpleNamespace(offset_of=lambda position: position)
-    epoch = Epoch(fetches, coordinator, placing, owner, on_refused=lambda _: None, is_urgent=lambda _: True)
+    epoch = Epoch(fetches, coordinator, placing, owner, on_refused=lambda _: None)
     epoch.begin([AT], ME)
     return epoch, coordinator
 

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from proxy import config
 from proxy.config.words import FILE_KEYS, bounds_text
-from proxy.settings import EventType, Part, Secret, Settings, Statistics, Traits, TypePattern
+from proxy.settings import CatchUpSettings, EventType, Part, Secret, Settings, Statistics, Traits, TypePattern
 from proxy.settings.parts import Unit, duration_text, size_text
 
 FOLDER = Path(__file__).parents[2] / "config"
@@ -21,6 +21,7 @@ EXAMPLE = FOLDER / "tidegate.yaml"
 KEY = re.compile(r"(?P<indent> *)(?P<left_out>#?)(?P<key>[A-Za-z_][A-Za-z0-9_-]*):(?: (?P<value>.*))?")
 TOLD_OTHERWISE = {
     "statistics.interval": duration_text(Statistics().period or 0),
+    "class_budget.catch_up.after": duration_text(CatchUpSettings().after or 0),
     "classes.*.queue_delay": "by place between class_budget.lowest_queue_delay and highest_queue_delay",
     "event_types.*.topic": "the name of the entry",
     "event_types.*.pattern": "none",

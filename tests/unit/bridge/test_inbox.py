@@ -65,6 +65,21 @@ def test_a_type_is_paused_exactly_at_its_bound_in_events_and_resumed_exactly_at_
     assert (inbox.events, paused) == (5, set())
 
 
+@pytest.mark.parametrize(("mark", "paused_at", "resumed_at"), [(4.0, 4, 2), (1.0, 1, 0), (50.0, 10, 5)])
+def test_a_type_is_paused_at_its_mark_when_that_is_below_its_bound(
+    budget: Budget, mark: float, paused_at: int, resumed_at: int
+) -> None:
+    paused: set[Partition] = set()
+    inbox = Inbox(LIMITS, budget, paused.update, paused.difference_update, lambda: mark)
+    inbox.open(flow(0))
+    for number in range(10):
+        inbox.offer(partition(0), events(number, number + 1))
+        assert bool(paused) == (inbox.events >= paused_at)
+    while inbox.events:
+        inbox.take(1, 0.0)
+        assert bool(paused) == (inbox.events > resumed_at)
+
+
 def test_a_type_is_paused_at_its_bound_in_bytes_when_its_events_are_few_and_large(
     make: Callable[[int], Made],
 ) -> None:

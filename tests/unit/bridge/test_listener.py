@@ -59,6 +59,21 @@ def test_partitions_are_paused_at_the_high_mark_and_resumed_at_the_low_mark_when
     lived(story, limits=Limits(inbox_events=50, uncommitted_events=10**6))
 
 
+def test_what_a_batch_size_holds_back_stays_in_the_log_but_for_twenty_ticks_of_it() -> None:
+    async def story(world: World) -> None:
+        for fetch in range(6):
+            await world.feed(*events(100 * fetch, 100 * (fetch + 1)))
+        assert world.log.paused == {PARTITION}
+        assert 300 - 15 <= world.listener.inbox.events <= 300 + 100
+        async with asyncio.timeout(5):
+            while world.log.paused:
+                await asyncio.sleep(0.1)
+                world.lane.finish()
+        assert world.listener.inbox.events <= 150
+
+    lived(story, policy="per_type", limits=Limits(uncommitted_events=10**6))
+
+
 def test_nothing_is_published_when_the_group_has_not_confirmed_the_assignment_for_half_a_session() -> None:
     async def story(world: World) -> None:
         world.log.failure = LogError("unreachable")
@@ -577,3 +592,20 @@ def test_what_was_admitted_in_vain_goes_at_once_when_the_hold_ends() -> None:
         assert world.written[:2] == ["p0", "p15"]
 
     lived(story, policy="per_type")
+
+
+def test_trips_are_from_handing_on_to_the_last_outcome_when_a_law_asks_for_them() -> None:
+    async def story(world: World) -> None:
+        world.statistics.trips.is_heard = True
+        await world.feed(*events(0, 4))
+        await asyncio.sleep(2)
+        assert world.statistics.trips.take() == ()
+        world.lane.finish(Outcome.NACKED)
+        (trip,) = world.statistics.trips.take()
+        assert trip.seconds == pytest.approx(2, abs=0.5)
+        assert (trip.in_flight, trip.is_dropped, trip.cost) == (1, True, 4.0)
+        await asyncio.sleep(5)
+        world.lane.finish()
+        assert not any(trip.is_dropped for trip in world.statistics.trips.take())
+
+    lived(story)

@@ -46,7 +46,7 @@ def told(
 
 def pool_of(gate: Gate) -> Pool:
     """Return the pool that binds the world's type, a P2."""
-    return gate._divider._pools[gate._divider._pool_of(1)]
+    return gate._divider._pools[gate._divider._tiers[1].gates[0]]
 
 
 def taken(gate: Gate) -> float:

@@ -2,10 +2,11 @@
 
 import asyncio
 from dataclasses import dataclass
+from math import inf
 
 import pytest
 
-from proxy.bridge.throttle import OpenThrottle, PacedThrottle
+from proxy.bridge.throttle import OpenThrottle, PacedThrottle, inbox_mark
 from proxy.congestion.collector import Statistics
 from proxy.congestion.detector import Cause, Verdict
 from proxy.congestion.per_type import AimdBatchSize
@@ -112,3 +113,12 @@ def test_the_wait_is_as_long_as_before_when_the_batch_size_shrinks_meanwhile() -
         return asyncio.get_running_loop().time()
 
     assert virtual_time.run(ask()) == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(("size", "mark"), [(15.0, 300.0), (0.01, 1.0), (5000.0, 100_000.0)])
+def test_twenty_ticks_of_a_batch_size_may_wait_in_the_process(size: float, mark: float) -> None:
+    assert inbox_mark(PacedThrottle(TICK, Fixed(size))) == mark
+
+
+def test_the_bound_of_the_inbox_decides_when_a_throttle_has_no_batch_size() -> None:
+    assert inbox_mark(OpenThrottle()) == inf

@@ -383,7 +383,7 @@ def test_every_class_counts_into_the_one_queue_when_all_go_there() -> None:
 
 def test_a_rate_is_brought_down_to_what_was_taken_when_the_depth_is_lost_in_an_overload() -> None:
     route = at_work()
-    route.budget._laws[2].rate = 330.0  # type: ignore[misc]
+    route.budget._levels[2]._law.rate = 330.0
     verdict = route.see(1.0, 0, lambda reading: replace(reading, queues=(None,)))
     assert verdict.rates[2] == pytest.approx(CAPACITY, rel=0.05)
 

@@ -1,5 +1,6 @@
 """Which of several queues counts and which rules, with the documents' times."""
 
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -43,6 +44,15 @@ def test_a_queue_leaves_the_group_when_it_has_had_no_consumer_for_five_seconds()
     counted = count(group, 0.2, alone, start=101.0 + LEAVES_AFTER)
     assert names(counted) == {"one"}
     assert counted.states == {"one": Tether.ACTIVE, "two": Tether.ABSENT}
+
+
+def test_a_queue_stays_in_the_group_when_the_process_stood_still_or_the_depth_is_not_known() -> None:
+    group = Group(Rules("min"), HIGHEST)
+    count(group, 1.0, [view("one"), view("two")])
+    alone = [view("one"), view("two", consumers=0)]
+    assert names(count(group, 1.0, alone, start=200.0)) == {"one", "two"}
+    unseen = [view("one"), replace(view("two", consumers=0), is_known=False)]
+    assert names(count(group, 2 * LEAVES_AFTER, unseen, start=201.0)) == {"one", "two"}
 
 
 def test_all_are_looked_at_when_nobody_has_a_consumer() -> None:

@@ -5,7 +5,8 @@ from math import inf
 
 import pytest
 
-from proxy.congestion.rate_law import COOL_SHARE, DOUBLING, FEEDBACK, PATIENCE, PROBE, Aimd, Level
+from proxy.congestion.aimd import COOL_SHARE, DOUBLING, PATIENCE, Aimd
+from proxy.congestion.rate_law import FEEDBACK, PROBE, Level, LevelRate
 from proxy.settings import ClassBudget
 
 SETTINGS = ClassBudget(growth=0.1, cut=0.9, start_rate=50)
@@ -13,21 +14,20 @@ CALM = Level(now=0.0, target=300.0, drain=300.0, is_used=True)
 HOT = replace(CALM, is_hot=True, is_cool=False)
 
 
-def law(*, is_unlimited: bool = False) -> Aimd:
-    return Aimd(SETTINGS, is_unlimited=is_unlimited)
+def law(start: float = 50, *, is_unlimited: bool = False) -> LevelRate:
+    return LevelRate(Aimd(SETTINGS, start=inf if is_unlimited else start), is_top=is_unlimited)
 
 
-def after(aimd: Aimd, level: Level, start: float, seconds: float, tick: float = 0.05) -> float:
+def after(aimd: LevelRate, level: Level, start: float, seconds: float, tick: float = 0.05) -> float:
     """Let the same be seen for some seconds; return the rate at the end."""
     for step in range(round(seconds / tick) + 1):
         aimd.on_tick(replace(level, now=start + step * tick))
     return aimd.rate
 
 
-def cut_down() -> Aimd:
+def cut_down() -> LevelRate:
     """Return a law in its steady state just after a cut to 270/s at 0 s, cool again."""
-    aimd = law()
-    aimd.rate = 1000.0
+    aimd = law(1000.0)
     aimd.on_tick(replace(HOT, now=0.0))
     return aimd
 
@@ -59,29 +59,25 @@ def test_it_does_not_grow_when_something_needed_is_unknown() -> None:
 
 @pytest.mark.parametrize("rate", [271.0, 400.0, 100_000.0])
 def test_a_cut_lands_on_the_share_of_the_drain_rate_when_the_rate_was_anything_above(rate: float) -> None:
-    aimd = law()
-    aimd.rate = rate
+    aimd = law(rate)
     assert aimd.on_tick(HOT)
     assert aimd.rate == pytest.approx(270)
 
 
 def test_a_cut_lands_lower_when_the_delay_is_far_above_its_threshold() -> None:
-    aimd = law()
-    aimd.rate = 400.0
+    aimd = law(400.0)
     aimd.on_tick(replace(HOT, excess=0.5))
     assert aimd.rate == pytest.approx(120)
 
 
 def test_nothing_but_the_probe_is_left_when_the_delay_is_a_second_above() -> None:
-    aimd = law()
-    aimd.rate = 400.0
+    aimd = law(400.0)
     aimd.on_tick(replace(HOT, excess=1.0))
     assert aimd.rate == PROBE
 
 
 def test_the_next_cut_waits_when_the_feedback_is_not_there_yet() -> None:
-    aimd = law()
-    aimd.rate = 400.0
+    aimd = law(400.0)
     aimd.on_tick(HOT)
     assert not aimd.on_tick(replace(HOT, now=FEEDBACK / 2, target=200.0))
     assert aimd.on_tick(replace(HOT, now=FEEDBACK, target=200.0))
@@ -89,8 +85,7 @@ def test_the_next_cut_waits_when_the_feedback_is_not_there_yet() -> None:
 
 
 def test_the_next_cut_comes_at_once_when_the_consumers_take_less_than_half() -> None:
-    aimd = law()
-    aimd.rate = 400.0
+    aimd = law(400.0)
     aimd.on_tick(HOT)
     assert aimd.on_tick(replace(HOT, now=FEEDBACK / 2, target=100.0))
     assert aimd.rate == pytest.approx(90)

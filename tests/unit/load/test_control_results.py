@@ -8,22 +8,15 @@ from load.control.comparison import Compared, document
 from load.control.page import page
 from load.control.results import conclusion, rows, text, worded
 from load.control.run import Result
-from proxy.simulation.scenario import Expectation, Queue, RouteIn, Scenario, Stream
+from proxy.simulation.scenario import Expectation
 from proxy.simulation.trace import QueueSample, Trace
+from tests.support.scenarios import plain
 
-SCENARIO = Scenario(
-    name="plain",
+SCENARIO = plain(
+    Expectation(figure="P1.consumed_p99", at_most=0.15, plus_unloaded=True, why="for a test"),
+    Expectation(figure="queue_delay_p99", at_most=0.15, since=2, until=5, why="for a test"),
+    Expectation(figure="lost", at_most=0, why="for a test"),
     why="Shows <nothing>.",
-    seconds=10,
-    warm_up=1,
-    queues={"work": Queue(capacity=100)},
-    routes={"shop": RouteIn(queues=("work",))},
-    streams={"orders": Stream(priority="P1", rate=20.0)},
-    expect=(
-        Expectation(figure="P1.consumed_p99", at_most=0.15, plus_unloaded=True, why="for a test"),
-        Expectation(figure="queue_delay_p99", at_most=0.15, since=2, until=5, why="for a test"),
-        Expectation(figure="lost", at_most=0, why="for a test"),
-    ),
 )
 
 

@@ -19,20 +19,12 @@ from proxy.simulation import scenario_file
 from proxy.simulation.figures import Figures
 from proxy.simulation.scenario import Expectation, Happening, Queue, RouteIn, Scenario, Stream
 from proxy.simulation.trace import QueueSample
+from tests.support.scenarios import plain
 
 
 def scenario(**changes: object) -> Scenario:
-    plain = Scenario(
-        name="plain",
-        why="for a test",
-        seconds=10,
-        warm_up=1,
-        queues={"work": Queue(capacity=100)},
-        routes={"shop": RouteIn(queues=("work",))},
-        streams={"orders": Stream(priority="P1", rate=20.0, types=2)},
-        expect=(Expectation(figure="use", at_least=0.9, why="for a test"),),
-    )
-    return plain.model_copy(update=changes)
+    expected = Expectation(figure="use", at_least=0.9, why="for a test")
+    return plain(expected, streams={"orders": Stream(priority="P1", rate=20.0, types=2)}).model_copy(update=changes)
 
 
 def hand(*, mean: float = 1.0) -> Hand[str]:

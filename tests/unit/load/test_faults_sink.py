@@ -8,7 +8,7 @@ from pamqp import base, body, commands, frame, header
 
 from load.faults import sink as module
 from load.faults.ledger import Counts, Ledger
-from load.faults.sink import Sink
+from load.faults.sink import LOGIN_SECONDS, Sink
 from load.faults.streams import PAYLOAD, place
 from load.wire import CHANNEL, WireError
 
@@ -106,7 +106,8 @@ def test_what_rabbitmq_gives_out_again_after_the_loss_of_a_leader_is_no_duplicat
 async def test_another_node_is_asked_when_one_is_avoided(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: asyncio.Queue[int] = asyncio.Queue()
 
-    def refuse(port: int) -> None:
+    def refuse(port: int, seconds: float) -> None:
+        assert seconds == LOGIN_SECONDS
         asked.put_nowait(port)
         raise WireError("away")
 

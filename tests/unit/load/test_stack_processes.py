@@ -13,7 +13,18 @@ import pytest
 
 from load.stack import processes
 from load.stack.errors import StackError
-from load.stack.processes import MARK, Identity, await_end, identity, is_running, kill_marked, marked, send, spawn
+from load.stack.processes import (
+    MARK,
+    Identity,
+    await_end,
+    identity,
+    is_running,
+    kill_marked,
+    marked,
+    send,
+    spawn,
+    suspend,
+)
 
 SLEEP = ["/usr/bin/env", "sleep", "60"]
 
@@ -52,6 +63,15 @@ def test_a_process_is_ended_when_pid_and_start_time_agree(start: Start) -> None:
     send(process, signal.SIGKILL)
 
     assert await_end([process], seconds=5) == []
+
+
+def test_an_error_says_so_when_a_process_does_not_stand_still(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = start({})
+    monkeypatch.setattr(processes, "send", lambda _process, _signum: None)
+    monkeypatch.setattr(processes, "SUSPEND_SECONDS", 0.1)
+
+    with pytest.raises(StackError, match="does not stand still"):
+        suspend(process)
 
 
 def test_only_marked_processes_are_ended_when_nothing_is_known_of_them(start: Start, tmp_path: Path) -> None:

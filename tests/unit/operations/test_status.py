@@ -25,7 +25,7 @@ def ready(*listeners: Any, topics: frozenset[str], partitions: int = 0) -> dict[
     lanes: Any = {"main": SimpleNamespace(state=LaneState.OPEN)}
     catalog: Any = SimpleNamespace(topics=topics)
     nothing: Any = None
-    return Status(assignment, lanes, nothing, nothing, dict, {}, catalog).ready()
+    return Status(assignment, lanes, nothing, nothing, dict, {}, catalog, caps={}).ready()
 
 
 def test_it_is_ready_when_other_replicas_own_all_partitions() -> None:

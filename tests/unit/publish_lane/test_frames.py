@@ -74,7 +74,7 @@ def test_the_message_id_is_whole_up_to_255_bytes_when_there_is_a_priority_or_non
 
 
 @given(records)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_record_reads_as_the_mapping_says_when_it_fits(record: Event) -> None:
     types = [value for name, value in record.headers if name.lower() == "content-type" and value is not None]
     if types and isinstance(as_field(types[-1]), bytearray):
@@ -100,7 +100,7 @@ def test_any_record_reads_as_the_mapping_says_when_it_fits(record: Event) -> Non
 
 
 @given(records, st.integers(1, 300), st.integers(0, 4), st.integers(5_500, 9_000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_lenient_address_carries_every_record_whatever_does_not_fit(
     record: Event, event_bytes: int, headers: int, frame_max: int
 ) -> None:
@@ -120,7 +120,7 @@ def test_a_lenient_address_carries_every_record_whatever_does_not_fit(
 
 
 @given(st.integers(0, 300_000), st.sampled_from([4_096, 65_536, 131_072, 0]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_body_is_split_into_frames_that_fit_whatever_its_length(length: int, frame_max: int) -> None:
     record = event(value=bytes(length))
     data = envelope(frame_max=frame_max).encode(record)

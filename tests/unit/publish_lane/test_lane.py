@@ -74,6 +74,9 @@ class ScriptedWire:
     def ack(self, tag: int, channel: int = 1) -> None:
         self.events.on_confirm(channel, tag, multiple=True, acked=True)
 
+    def ack_alone(self, tag: int, channel: int = 1) -> None:
+        self.events.on_confirm(channel, tag, multiple=False, acked=True)
+
     def nack(self, tag: int, channel: int = 1) -> None:
         self.events.on_confirm(channel, tag, multiple=False, acked=False)
 
@@ -87,6 +90,14 @@ class ScriptedConnector:
         self.fates = list(fates)
         self.wires: list[ScriptedWire] = []
         self.attempts: list[float] = []
+        self.doubted: list[str] = []
+        self.trusted: list[str] = []
+
+    def doubt(self, host: str) -> None:
+        self.doubted.append(host)
+
+    def trust(self, host: str) -> None:
+        self.trusted.append(host)
 
     async def connect(self, events: WireEvents, host: str | None = None) -> ScriptedWire:
         host = host or f"h:{1 + len(self.attempts) % 2}"
@@ -326,7 +337,8 @@ async def test_a_lane_stays_when_its_home_host_is_absent_or_refuses_it_or_leaves
         await asyncio.sleep(150)
         assert len(stage.connector.attempts) == 4
         await stage.publish(1)
-        await asyncio.sleep(29.5)
+        await others_confirmed(old, stage, 29, first=2)
+        await asyncio.sleep(0.5)
         stage.wire.events.on_lost("reset", refused=False)
         old.ack(1)
         await asyncio.sleep(1)
@@ -376,9 +388,9 @@ async def test_everything_open_is_unknown_and_the_wire_cut_when_no_confirm_comes
         await asyncio.sleep(11)
         await stage.publish(3)
         stage.wire.ack(1)
-        await asyncio.sleep(29.5)
+        await asyncio.sleep(4.5)
         assert stage.lane.in_flight == 2
-        assert 29.4 < stage.lane.oldest(asyncio.get_running_loop().time()) < 29.6
+        assert 4.4 < stage.lane.oldest(asyncio.get_running_loop().time()) < 4.6
         await asyncio.sleep(0.7)
         assert [end.outcome for end in stage.recorder.ends] == [Outcome.CONFIRMED, Outcome.UNKNOWN, Outcome.UNKNOWN]
         assert stage.connector.wires[0].closed == [False]
@@ -402,6 +414,21 @@ async def test_patience_begins_anew_when_the_broker_unblocks() -> None:
         assert stage.lane.state is LaneState.OPEN
         await asyncio.sleep(2)
         assert stage.recorder.count(Outcome.UNKNOWN) == 3
+
+
+@in_virtual_time
+async def test_a_connection_is_kept_when_the_process_itself_stood_still_and_has_not_read_the_confirms_yet() -> None:
+    stage = Stage()
+    async with stage.running():
+        loop: Any = asyncio.get_running_loop()
+        for _ in range(2):  # on a young channel, and on an old one
+            stage.publish(3)
+            await asyncio.sleep(1)
+            loop._pass(60.0)
+            loop.call_later(0.01, stage.wire.ack, 3 * (1 + stage.recorder.count(Outcome.CONFIRMED) // 3))
+            await asyncio.sleep(15)
+        assert len(stage.connector.wires) == 1
+        assert stage.recorder.count(Outcome.CONFIRMED) == 6
 
 
 @in_virtual_time
@@ -653,6 +680,14 @@ async def test_routes_that_share_a_lane_may_each_run_it() -> None:
         assert len(stage.connector.wires) == 1
 
 
+async def others_confirmed(wire: ScriptedWire, stage: Stage, seconds: int, *, first: int) -> None:
+    """Send an event every second, and confirm it a second later; `first` is the tag of the first."""
+    for tag in range(first, first + seconds):
+        stage.publish(1)
+        await asyncio.sleep(1)
+        wire.ack_alone(tag)
+
+
 async def lost_after(stage: Stage, deadline: float = 40.0) -> float:
     """Return how many seconds from now the connection is given up."""
     began, wire = asyncio.get_running_loop().time(), stage.wire
@@ -728,10 +763,30 @@ async def test_a_connection_is_given_up_when_nothing_at_all_came_for_a_heartbeat
         stage = Stage()
         async with stage.running():
             await asyncio.sleep(11)
-            stage.publish(1)
             stage.wire.blocked = blocked
             stage.wire.silent_since = asyncio.get_running_loop().time()
             assert 5.9 < await lost_after(stage) < 6.3
+
+
+@in_virtual_time
+async def test_a_host_is_in_doubt_when_it_kept_the_lane_waiting_and_trusted_with_its_first_confirm() -> None:
+    stage = Stage()
+    connector = stage.connector
+    async with stage.running():
+        stage.publish(1)
+        await lost_after(stage)
+        assert (connector.doubted, connector.trusted) == ([connector.wires[0].host], [])
+        await asyncio.sleep(0.5)
+        for tag in (1, 2):
+            stage.publish(1)
+            await asyncio.sleep(0.1)
+            stage.wire.ack(tag)
+            await asyncio.sleep(0.1)
+        assert connector.trusted == [stage.wire.host]
+        await asyncio.sleep(11)
+        stage.wire.silent_since = asyncio.get_running_loop().time()
+        await lost_after(stage)
+        assert connector.doubted == [wire.host for wire in connector.wires[:2]]
 
 
 def test_silence_does_not_count_while_the_process_itself_stood_still() -> None:
@@ -879,12 +934,26 @@ async def test_the_connection_is_given_up_when_what_is_open_on_a_refusing_channe
 
 
 @in_virtual_time
-async def test_the_whole_deadline_is_waited_when_the_connection_is_not_young() -> None:
+async def test_the_whole_deadline_is_waited_when_the_connection_is_not_young_and_other_events_are_confirmed() -> None:
     stage = Stage()
     async with stage.running():
         await asyncio.sleep(11)
         stage.publish(1)
-        assert 29.9 < await lost_after(stage) < 30.3
+        others = asyncio.create_task(others_confirmed(stage.wire, stage, 40, first=2))
+        assert 29.8 < await lost_after(stage) < 30.3
+        others.cancel()
+
+
+@in_virtual_time
+async def test_an_old_connection_is_given_up_once_after_five_seconds_when_nothing_is_confirmed_any_more() -> None:
+    stage = Stage()
+    async with stage.running():
+        await asyncio.sleep(11)
+        stage.publish(1)
+        assert 4.9 < await lost_after(stage) < 5.3
+        await asyncio.sleep(11)
+        stage.publish(1)
+        assert await lost_after(stage) > 18
 
 
 @in_virtual_time
@@ -904,7 +973,7 @@ async def test_patience_is_five_seconds_at_most_when_a_confirm_took_far_longer()
     async with stage.running():
         await asyncio.sleep(10.5)
         stage.publish(1)
-        await asyncio.sleep(9)
+        await others_confirmed(stage.wire, stage, 9, first=2)
         stage.wire.ack(1)
         stage.wire.events.on_lost("reset", refused=False)
         await asyncio.sleep(0.5)

@@ -4,7 +4,7 @@ import pytest
 
 from proxy.bridge.broker import Address
 from proxy.model import Partition
-from proxy.publish_lane.line import Line, Request, Window
+from proxy.publish_lane.line import Line, Place, Request, Window
 from proxy.publish_lane.quarantine import PROBATION_EVENTS, Quarantine
 from proxy.settings import RoutingKey
 from tests.support.events import events
@@ -13,8 +13,8 @@ from tests.support.recipient import Recorder
 ADDRESS = Address("", RoutingKey(constant="q"), "text/plain")
 
 
-def request(topic: str = "t", rank: int = 0, count: int = 1) -> Request:
-    recorder = Recorder(ADDRESS, Partition(topic, 0), rank=rank)
+def request(topic: str = "t", rank: int = 0, count: int = 1, *, is_old: bool = False) -> Request:
+    recorder = Recorder(ADDRESS, Partition(topic, 0), rank=rank, is_old=is_old)
     return Request([recorder.batch(events(0, count))], lambda: None)
 
 
@@ -36,16 +36,41 @@ def test_no_event_is_admitted_when_all_slots_are_taken() -> None:
     assert not Window(3, 1000, 3, 3).admits(1)
 
 
-def test_the_smallest_rank_and_then_the_longest_wait_is_first() -> None:
-    line = Line(Window(200, 1))
-    waiting = [request(rank=rank) for rank in (2, 1, 2, 1, 0)]
+def served(waiting: list[Request]) -> list[int]:
+    """Return in which order a line serves these, each wholly, by their places in the list."""
+    line, order = Line(Window(200, 1)), list[int]()
     for one in waiting:
         line.add(one)
-    served = []
     while (first := line.first) is not None:
-        served.append(waiting.index(first))
+        order.append(waiting.index(first))
         line.remove(first)
-    assert served == [4, 1, 3, 0, 2]
+    return order
+
+
+def test_the_smallest_rank_and_then_the_longest_wait_is_first() -> None:
+    waiting = [request(rank=rank) for rank in (2, 1, 2, 1, 0)]
+    assert served(waiting) == [4, 1, 3, 0, 2]
+
+
+def test_what_is_live_of_a_rank_is_before_what_is_old_and_that_before_the_next_rank() -> None:
+    waiting = [request(rank=rank, is_old=is_old) for rank, is_old in ((2, False), (1, True), (1, False), (0, True))]
+    assert served(waiting) == [3, 2, 1, 0]
+
+
+def test_one_slot_awaits_what_is_live_of_the_lowest_class_when_only_its_backlog_ever_waits() -> None:
+    line = Line(Window(200, 1))
+    for is_old in (False, True):
+        leaving = request(rank=2, is_old=is_old)
+        line.add(leaving)
+        line.remove(leaving)
+    line.add(request(rank=0))
+    line.wrote(Place(0), 100)
+    live, old = request(rank=2), request(rank=2, is_old=True)
+    line.add(old)
+    line.add(live)
+    assert line.first is live
+    line.wrote(live.place, 1)
+    assert line.first is old
 
 
 def test_a_request_is_through_when_its_batches_are_written_or_withdrawn() -> None:

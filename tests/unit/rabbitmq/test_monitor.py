@@ -50,6 +50,29 @@ async def test_observers_stay_as_many_when_polled_a_thousand_times(server: AmqpS
     assert server.accepted == 1
 
 
+async def test_the_monitor_leaves_a_host_when_a_lane_found_it_wanting_and_another_is_better() -> None:
+    async with AmqpServer.open() as one, AmqpServer.open() as two:
+        depths = {one.host: 14, two.host: 0}
+        one.depths, two.depths = {"q": (14, 1)}, {"q": (0, 1)}
+        logins = Logins(BrokerSettings(hosts=[one.host, two.host], heartbeat=60))
+        monitor = RabbitMonitor(logins)
+
+        async def at() -> str:
+            seen = (await monitor.poll(["q"]))["q"]
+            assert seen is not None
+            return next(host for host, depth in depths.items() if depth == seen.ready)
+
+        stale = await at()
+        logins.doubted.add(stale, asyncio.get_running_loop().time())
+        other = await at()
+        assert {stale, other} == {one.host, two.host}
+        logins.doubted.add(other, asyncio.get_running_loop().time())
+        assert await at() == other, "each is in doubt"
+        logins.doubted.remove(stale)
+        assert await at() == stale
+        await monitor.close()
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from proxy.congestion.reading import QueueReading, Reading
 from proxy.errors import LogError
 from proxy.model import Outcome, Partition, Reason
 from proxy.recording.recorder import Recorder
-from proxy.settings import BrokerSettings, ClassBudget, LogSettings, Route, Settings
+from proxy.settings import BrokerSettings, ClassBudget, LogSettings, MetricLogSettings, Route, Settings
 from proxy.steering.depths import Depths
 from tests.support.bridge_fakes import ScriptedMonitor
 from tests.support.events import PARTITION, event, events
@@ -32,11 +33,11 @@ WALL = 50.0
 class Recorded:
     """A world whose tallies are recorded."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, settings: Settings = SETTINGS) -> None:
         self.world = world
         self.records: list[Mapping[str, Any]] = []
         self.recorder = Recorder(
-            SETTINGS, write=self.records.append, wall=lambda: WALL, instance="i", place_of=world.log.place
+            settings, write=self.records.append, wall=lambda: WALL, instance="i", place_of=world.log.place
         )
         world.listener.counts = self.recorder.counts(world.listener.event_type)
         self.monitor = ScriptedMonitor({"q1": QueueState(3, 1), "q2": QueueState(4, 2)})
@@ -91,6 +92,27 @@ def test_every_count_is_in_the_records_of_route_class_and_type_when_the_process_
             assert sum(one["interval_s"] for one in ours) == pytest.approx(seconds)
 
     recorded(story)
+
+
+def test_the_ends_of_all_partitions_are_asked_for_once_a_second_when_records_come_more_often() -> None:
+    async def story(world: World) -> None:
+        asked = 0
+        lags = world.log.lags
+
+        async def counted(done: Mapping[Partition, Any]) -> Mapping[Partition, int]:
+            nonlocal asked
+            asked += 1
+            return await lags(done)
+
+        world.log.lags = counted  # type: ignore[method-assign]
+        often = SETTINGS.model_copy(update={"metric_log": MetricLogSettings(route_interval=0.1)})
+        recorded = Recorded(world, often)
+        await recorded.run(4.95)
+        assert len(recorded.of("route")) >= 45
+        assert asked == 5 + 1, "and at the end"
+        assert all(record["lag"] == 0 for record in recorded.of("class"))
+
+    lived(story)
 
 
 def test_a_dead_letter_is_counted_by_its_type_when_it_is_confirmed_after_everything_else_was_recorded() -> None:
@@ -236,6 +258,20 @@ def test_what_waits_is_recorded_by_its_cost_when_events_differ_in_it(
             recorded.recorder.verdicts.on_budget_verdict(budget.judge(reading))
         last = recorded.records[-1]
         assert (last["depth"], last["depth_cost"]) == (10, None if told is None else pytest.approx(told, abs=0.5))
+        await asyncio.sleep(0)
+
+    recorded(story)
+
+
+def test_a_class_budget_s_verdicts_tell_the_publish_latency_that_the_collector_saw_last() -> None:
+    async def story(_: World, recorded: Recorded) -> None:
+        verdicts, budget = recorded.recorder.verdicts, RouteBudget("r", (0.5, 0.2, 0.08), ClassBudget())
+        reading = Reading(at=0.0, confirmed=(0, 0, 0), waited=(False, False, False))
+        verdicts.on_budget_verdict(budget.judge(reading))
+        verdicts.on_statistics(Verdict("r", False, Cause.NONE, Statistics("r", 20, 0, 0.0015)))  # noqa: FBT003 - positional dataclass
+        verdicts.on_budget_verdict(budget.judge(replace(reading, at=5.0)))
+        assert [record["p50_us"] for record in recorded.records] == [None, 1_500]
+        assert verdicts.last == {}
         await asyncio.sleep(0)
 
     recorded(story)

@@ -89,7 +89,7 @@ def test_the_order_stays_when_a_queue_with_priorities_gets_messages_without_one(
     broker.leads["", "queue"] = (("work", watched.queue),)
     for stream, priority in (("campaign", None), ("orders", None), ("first", 1)):
         address = Address("", RoutingKey(constant="queue"), "", priority=priority)
-        broker.streams[stream] = stream
+        broker.streams[Partition(stream, 0)] = stream
         recorder = Recorder(address, Partition(stream, 0))
         events = [Event(f"{number:012}", 0, None, b"", (), 0) for number in range(10)]
         assert broker.store(recorder.batch(events), events, 0.0) == [True] * 10

@@ -1,9 +1,11 @@
 """A scenario is read whole, or every mistake in it is named with its place."""
 
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
+from proxy.congestion import laws
 from proxy.errors import SettingsError
 from proxy.simulation import scenario_file
 from proxy.simulation.command import main
@@ -47,6 +49,22 @@ def test_defaults_fill_in_when_a_scenario_says_little(tmp_path: Path) -> None:
         ("class: P1, rate: 60", "rate: 60", "mine.yaml:6: streams.orders.class: is missing; allowed: 1 to 128"),
         ("class: P1", "class: P9", "streams.orders.class: allowed: P1, P2, P3, or others under settings.classes"),
         ("rate: 60", "rate: {low: 3}", "streams.orders.rate: is no rate; allowed: events a second, [[second, rate]"),
+        (
+            "rate: 60",
+            "rate: {backlog: 9}",
+            "streams.orders.rate: is no rate; allowed: events a second, [[second, rate]",
+        ),
+        (
+            "rate: 60",
+            "rate: {backlog: 9, age: 1h}",
+            "streams.orders.rate: a backlog is simulated only; say `only: sim`",
+        ),
+        (
+            "rate: endless",
+            "rate: 9, joins: orders",
+            "streams.campaign.joins: class, types, route and cost must be those",
+        ),
+        ("rate: 60", "rate: 9, joins: campaign", "streams.orders.joins: campaign is no stream with topics of its own"),
         ("rate: 60", "rate: [[9, 1], [3, 1]]", "streams.orders.rate: the seconds of the points must rise"),
         ("figure: use", "figure: usage", 'expect[0].figure: usage is unknown; did you mean "use"?'),
         ("at_least: 0.9, ", "", "expect[0]: give at_least or at_most"),
@@ -88,6 +106,20 @@ def test_exit_code_is_2_and_no_traceback_shown_when_a_scenario_is_wrong(
     assert "Traceback" not in told
 
 
+def test_one_line_says_so_when_the_package_of_a_law_is_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def found(*, group: str, name: str = "broken") -> list[EntryPoint]:
+        entry = EntryPoint(name="broken", value="no_such_package:law", group=group)
+        return [entry] if group == laws.GROUP and name == "broken" else []
+
+    monkeypatch.setattr(laws, "entry_points", found)
+    assert main([str(written(tmp_path, GOOD)), "--policy", "broken"]) == 2
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith("--policy broken: no_such_package:law can't be loaded: ModuleNotFoundError")
+    assert told.endswith("repair the package, or uninstall it")
+
+
 def test_a_replica_is_told_its_classes_topics_only_when_replicas_differ(tmp_path: Path) -> None:
     scenario = scenario_file.load(written(tmp_path, GOOD + "replicas: [[P1], [P3]]\n"))
     topics = [set(scenario_file.settings(scenario, "static", number).by_topic) for number in range(2)]
@@ -110,3 +142,15 @@ def test_tidegate_is_told_what_events_cost_when_a_stream_says_it(tmp_path: Path)
 def test_the_unloaded_run_asks_for_a_fifth_of_the_capacity_when_events_are_dear(tmp_path: Path) -> None:
     scenario = scenario_file.load(written(tmp_path, GOOD.replace("rate: 60", "rate: 15, cost: 10")))
     assert scenario_file.unloaded(scenario).streams["orders"].rate.constant == pytest.approx(6.0)
+
+
+def test_a_stream_that_joins_another_comes_on_partitions_of_its_own_of_the_same_topics(tmp_path: Path) -> None:
+    old = "old: {class: P1, rate: {backlog: 9, age: 1h}, joins: orders, types: 2, partitions: 2}"
+    late = "late: {class: P1, rate: 5, joins: orders, types: 2}"
+    text = GOOD.replace("rate: 60}", f"rate: 60, types: 2, partitions: 3}}, {old}, {late}") + "only: sim\n"
+    scenario = scenario_file.load(written(tmp_path, text))
+    assert [
+        sorted({number for topic, number in scenario.places(name) if topic == "orders-1"})
+        for name in ("orders", "old", "late")
+    ] == [[0, 1, 2], [3, 4], [5]]
+    assert set(scenario_file.settings(scenario, "static").by_topic) == {"orders-0", "orders-1", "campaign-0"}

@@ -422,3 +422,40 @@ def test_the_cap_is_kept_as_a_whole_when_classes_share_it() -> None:
         assert sum(got.values()) == pytest.approx(4_000, abs=25)
 
     lived(story)
+
+
+# -- what is old ------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_without_a_partition_goes_at_its_pace_behind_what_is_live_and_faster_when_that_is_raised() -> None:
+    """A redrive of 300 letters in 10 s, told after 4 s to be done in 2 more; P2 leaves 60/s of 100."""
+
+    async def story() -> None:
+        gate, pace = budget_gate(inf, 100.0, 100.0), Gate(Divider(tiers=1, strict=True))
+        pace.set_rate(0, 300 / 10, 1.0)
+        job = CappedThrottle(
+            BudgetedThrottle(gate, Tiers(P2, 3, catches_up=True)), pace, Tiers(0, 1), counts_bytes=False
+        )
+        live = asyncio.create_task(asks(BudgetedThrottle(gate, Tiers(P2, 3)), 40, 8.0))
+        assert await takes(job, 10**6, 4.0) == pytest.approx(4 * 30, abs=4)
+        pace.set_rate(0, 90.0, 1.0)
+        assert await takes(job, 10**6, 8.0) == pytest.approx(4 * 60, rel=0.05)
+        assert await live == pytest.approx(40 * 8, abs=2)
+
+    lived(story)
+
+
+async def asks(throttle: Throttle, rate: float, until: float) -> int:
+    """Return how many events a type gets that has one every so often."""
+    got, begun = 0, now()
+    while now() < until:
+        await asyncio.sleep(max(0.0, begun + (got + 1) / rate - now()))
+        got += await throttle.admit(1, size=100.0, again=False)
+        throttle.settle(1, 100)
+    return got
+
+
+@pytest.mark.parametrize(("rank", "again"), [(P1, 3 + P2), (P2, 3 + P2), (P3, 3 + P3)])
+def test_retries_of_what_is_old_stay_behind_what_is_live(rank: int, again: int) -> None:
+    tiers = Tiers(rank, 3, catches_up=True)
+    assert (tiers.of(again=False), tiers.of(again=True)) == (3 + rank, again)

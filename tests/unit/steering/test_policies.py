@@ -6,10 +6,23 @@ from itertools import pairwise
 
 import pytest
 
+from proxy.bridge.catch_up import CatchUp
 from proxy.bridge.throttle import OpenThrottle, PacedThrottle, Throttle
 from proxy.congestion.class_budget import BudgetVerdict
 from proxy.congestion.loop import ControlLoop
-from proxy.settings import BrokerSettings, Cap, EventType, LogSettings, Policy, Route, RoutingKey, Settings
+from proxy.settings import (
+    DEFAULT_CLASSES,
+    BrokerSettings,
+    Cap,
+    ClassBudget,
+    EventType,
+    LogSettings,
+    Policy,
+    PriorityClass,
+    Route,
+    RoutingKey,
+    Settings,
+)
 from proxy.simulation import virtual_time
 from proxy.steering.budgeted import BudgetedThrottle, CappedThrottle
 from proxy.steering.depths import Depths
@@ -24,28 +37,41 @@ KINDS: dict[Policy, type] = {"static": OpenThrottle, "per_type": PacedThrottle, 
 class Made:
     """Policies of some routes; made inside a running loop."""
 
-    def __init__(self, **routes: Route) -> None:
+    def __init__(
+        self,
+        *,
+        budget: dict[str, object] | None = None,
+        classes: dict[str, PriorityClass] | None = None,
+        **routes: Route,
+    ) -> None:
         self.settings = Settings(
             log=LogSettings(hosts=["memory:1"], group="g"),
             broker=BrokerSettings(hosts=["memory:1"]),
             routes=routes,
+            class_budget=ClassBudget.model_validate(budget or {}),
+            classes=classes or DEFAULT_CLASSES,
         )
         self.verdicts: list[BudgetVerdict] = []
         self.loop = ControlLoop(list(routes), 3, self.settings.detector)
         lanes = {name: ScriptedLane() for name in routes}
         self.policies = Policies(
-            self.settings, self.loop, lanes, lambda *_: Others(0.0), observers=[self.verdicts.append]
+            self.settings, self.loop, lanes, lambda *_: Others(0.0), lambda _: 1.0, observers=[self.verdicts.append]
         )
 
     def throttle(self, route: str, priority: str = "P2") -> Throttle:
-        return self.policies.throttle(
-            EventType(name="t", topic="t", priority=priority, route=route, routing_key=RoutingKey(constant="q"))
-        )
+        return self.policies.throttle(_type(route, priority))
+
+    def catch_up(self, route: str, priority: str) -> CatchUp | None:
+        return self.policies.catch_up(_type(route, priority))
 
     def gate(self, route: str, priority: str = "P2") -> Gate:
         throttle = self.throttle(route, priority)
         assert isinstance(throttle, BudgetedThrottle | CappedThrottle)
         return throttle._gate
+
+
+def _type(route: str, priority: str) -> EventType:
+    return EventType(name="t", topic="t", priority=priority, route=route, routing_key=RoutingKey(constant="q"))
 
 
 def lived(story: Callable[[], Awaitable[None]]) -> None:
@@ -135,5 +161,79 @@ def test_only_routes_under_class_budget_are_controlled_and_their_verdicts_told()
         await asyncio.sleep(1)
         task.cancel()
         assert {verdict.route for verdict in made.verdicts} == {"a", "d"}
+
+    lived(story)
+
+
+@pytest.mark.parametrize(("law", "is_heard"), [("aimd", False), ("cubic", False), ("vegas", True)])
+def test_trips_are_noted_on_a_route_whose_law_asks_for_them_only(law: str, *, is_heard: bool) -> None:
+    async def story() -> None:
+        made = Made(r=Route(exchange="x", law=law), other=Route(exchange="x"))
+        assert made.loop.statistics["r"].trips.is_heard is is_heard
+        assert not made.loop.statistics["other"].trips.is_heard
+
+    lived(story)
+
+
+def test_a_route_has_the_rates_of_its_own_law() -> None:
+    async def story() -> None:
+        made = Made(r=Route(exchange="x", queues=("q",), law="cubic"), other=Route(exchange="x", queues=("q",)))
+        laws = {name: made.policies._controlled[name].budget._levels[2]._law for name in ("r", "other")}
+        assert {name: type(law).__name__ for name, law in laws.items()} == {"r": "Cubic", "other": "Aimd"}
+
+    lived(story)
+
+
+@pytest.mark.parametrize(
+    ("place", "priority", "rank"), [("class", "P2", 1), ("class", "P3", 2), ("last", "P2", 2), ("last", "P3", 2)]
+)
+def test_what_is_old_has_a_throttle_and_a_rank_of_its_own_under_class_budget(
+    place: str, priority: str, rank: int
+) -> None:
+    async def story() -> None:
+        made = Made(budget={"catch_up": {"after": 60, "place": place}}, r=Route(exchange="x"))
+        told = made.catch_up("r", priority)
+        assert told is not None
+        assert (told.after, told.rank) == (60, rank)
+        assert isinstance(told.throttle, BudgetedThrottle)
+        assert told.throttle._tiers.first == 3 + {"P2": 1, "P3": 2}[priority]
+        assert told.throttle._gate is made.gate("r", priority)
+        assert told.throttle._gate._divider._ladder._last is (place == "last")
+
+    lived(story)
+
+
+@pytest.mark.parametrize(
+    ("route", "priority", "settings"),
+    [
+        (Route(exchange="x"), "P1", {}),
+        (Route(exchange="x"), "P2", {"catch_up": {"after": "off"}}),
+        (Route(exchange="x", policy="static", cap=Cap(events=5)), "P2", {}),
+        (Route(exchange="x", policy="per_type"), "P2", {}),
+    ],
+    ids=["the top class", "off", "static", "per_type"],
+)
+def test_what_is_old_goes_like_what_is_live_where_there_is_no_catch_up(
+    route: Route, priority: str, settings: dict[str, object]
+) -> None:
+    async def story() -> None:
+        assert Made(budget=settings, r=route).catch_up("r", priority) is None
+
+    lived(story)
+
+
+def test_what_is_old_goes_like_what_is_live_where_the_class_says_so() -> None:
+    async def story() -> None:
+        classes = {name: own.model_copy(update={"catch_up": name != "P2"}) for name, own in DEFAULT_CLASSES.items()}
+        made = Made(classes=classes, r=Route(exchange="x"))
+        assert [made.catch_up("r", name) is None for name in classes] == [True, True, False]
+
+    lived(story)
+
+
+def test_what_is_old_gets_the_share_that_keeps_the_lowest_class_from_starving() -> None:
+    async def story() -> None:
+        made = Made(budget={"lowest_share": 0.1}, r=Route(exchange="x", cap=Cap(events=5)))
+        assert [gate._divider._share for _, gate, _ in made.policies.gates] == [0.1, 0.1]
 
     lived(story)

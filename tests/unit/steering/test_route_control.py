@@ -178,6 +178,16 @@ def test_it_sees_and_grows_again_when_the_monitor_returns() -> None:
 # -- lanes that can't send --------------------------------------------------------------------------------------------
 
 
+def test_the_lowest_class_is_given_a_part_of_its_share_when_other_replicas_have_the_rest_of_it() -> None:
+    async def story(_: Rig, route: ScriptedRoute) -> None:
+        route.controlled.lowest_part = lambda: 0.1
+        await asyncio.sleep(5)
+        assert route.last.trickle == pytest.approx(0.025 * CAPACITY, rel=0.2)
+        assert route.gate._divider._trickle.rate == pytest.approx(0.1 * route.last.trickle)
+
+    lived(story)
+
+
 @pytest.mark.parametrize("state", [LaneState.BLOCKED, LaneState.LOST, LaneState.CONNECTING])
 def test_the_rate_is_nothing_and_soon_full_again_when_the_lane_could_not_send(state: LaneState) -> None:
     async def story(_: Rig, route: ScriptedRoute) -> None:

@@ -10,6 +10,7 @@ from tests.wire.kafka.cluster import NOBODY, ScriptedCluster, id_bytes
 from tests.wire.kafka.groups import ScriptedGroup
 from tests.wire.kafka.messages import FORMS, NEWEST, Api, Error, Request
 from tests.wire.kafka.mischief import Trick
+from tests.wire.kafka.sessions import Session, Sessions
 
 _EARLIEST, _LATEST = -2, -1
 _NOWHERE = -1
@@ -31,6 +32,7 @@ class Answers:
     def __init__(self, node: int, cluster: ScriptedCluster) -> None:
         self.node = node
         self._cluster = cluster
+        self._sessions = Sessions()
         self._by_api: dict[Api, Callable[[Request, str], Awaitable[dict[str, Any]]]] = {
             Api.API_VERSIONS: self._versions,
             Api.METADATA: self._metadata,
@@ -137,31 +139,30 @@ class Answers:
         return Error.NONE if cluster.place(partition).leader == self.node else Error.NOT_LEADER
 
     async def _fetch(self, request: Request, _: str) -> dict[str, Any]:
-        body, loop = request.body, asyncio.get_running_loop()
+        body, loop, cluster = request.body, asyncio.get_running_loop(), self._cluster
         end = loop.time() + body["wait_ms"] / 1000
-        places = {
-            Partition(topic["topic"], one["partition"]) for topic in body["topics"] for one in topic["partitions"]
-        }
+        cluster.named += sum(len(topic["partitions"]) for topic in body["topics"])
+        if cluster.mischief.plays(Trick.PART, Api.FETCH, self.node):
+            self._sessions.lose(cluster.chance)
+        session = self._sessions.of(body) if cluster.keeps_sessions else Session.alone(body)
+        if isinstance(session, Error):
+            return {"throttle_ms": 0, "error": session, "session": 0, "topics": []}
         while True:
-            topics, is_worth_telling = self._read(body)
+            read, is_worth_telling = self._read(session, body["most_bytes"])
             left = end - loop.time()
             if is_worth_telling or left <= 0:
-                return {"throttle_ms": 0, "error": 0, "session": 0, "topics": topics}
-            await self._cluster.news(places, left)
+                topics = session.news(read, is_whole=not session.epoch)
+                return {"throttle_ms": 0, "error": 0, "session": session.number, "topics": topics}
+            await cluster.news(session.asked, left)
 
-    def _read(self, body: dict[str, Any]) -> tuple[list[dict[str, Any]], bool]:
+    def _read(self, session: Session, left: int) -> tuple[dict[Partition, dict[str, Any]], bool]:
         """Return what there is, and whether that is worth an answer before the wait is over."""
-        left = body["most_bytes"]
-        worth, topics = False, []
-        for topic in body["topics"]:
-            partitions = []
-            for asked in topic["partitions"]:
-                told = self._read_one(Partition(topic["topic"], asked["partition"]), asked, left, is_first=not worth)
-                left -= len(told["records"])
-                worth = worth or bool(told["records"] or told["error"])
-                partitions.append(told)
-            topics.append({"topic": topic["topic"], "partitions": partitions})
-        return topics, worth
+        read, worth = {}, False
+        for at, asked in session.asked.items():
+            told = read[at] = self._read_one(at, asked, left, is_first=not worth)
+            left -= len(told["records"])
+            worth = worth or bool(told["records"] or told["error"])
+        return read, worth
 
     def _read_one(self, at: Partition, asked: dict[str, Any], left: int, *, is_first: bool) -> dict[str, Any]:
         told: dict[str, Any] = {

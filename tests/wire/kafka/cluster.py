@@ -110,6 +110,10 @@ class ScriptedCluster(MemoryCluster):
         self.mischief = Mischief(chance)
         self.knows_ids = True
         """It is new enough to tell topic ids (Kafka 2.8)."""
+        self.keeps_sessions = True
+        """A fetch may name what has changed only; else there is no room for sessions, and each names everything."""
+        self.named = 0
+        """Partitions that fetches have named."""
         self.logins: dict[str, str] = {}
         """Passwords by user."""
         self.tokens: dict[str, float] = {}

@@ -74,7 +74,7 @@ class Trick(StrEnum):
     REFUSED = "refused"
     """The same, of a request that is not carried out."""
     PART = "part"
-    """Less than a whole answer: batches that break off, brokers and topics that are not told of."""
+    """Less than a whole answer: batches that break off, brokers and topics not told of, fetch sessions forgotten."""
     LATE = "late"
     """An answer `seconds` late; what follows on the connection waits for it."""
     THROTTLE = "throttle"
@@ -141,12 +141,13 @@ class Mischief:
         return error
 
     def spoil(self, api: Api, node: int, answer: dict[str, Any]) -> None:
-        """Let an answer say errors that nothing has caused."""
+        """Let an answer say errors that nothing has caused; who is no member is never told anything milder."""
         if not self._rules or api not in ERRORS:
             return
         if "topics" not in answer:
             if self.plays(Trick.ERROR, api, node):
-                answer["error"] = self.error(api)
+                error = self.error(api)
+                answer["error"] = answer["error"] if answer["error"] in _NO_MEMBER else error
             return
         for topic in answer["topics"]:
             for place in [topic] if api is Api.METADATA else topic["partitions"]:
@@ -157,6 +158,8 @@ class Mischief:
         error = self.error(api)
         if api is Api.OFFSET_FETCH and error in _WHOLE:
             answer["error"], answer["topics"] = error, []
+            return
+        if place["error"] in _NO_MEMBER:
             return
         place["error"] = error
         match api:

@@ -1,0 +1,149 @@
+"""The way of events out of an inbox: wait for the throttle, take, hand on to the lane, settle what was written.
+
+An event type has one for what is live, and one for what catches up (docs/design/0027): while the one waits for its
+tokens, or for slots of the window, the other goes on.
+"""
+
+import asyncio
+from typing import Protocol
+
+from proxy.bridge.broker import Batch, Lane
+from proxy.bridge.dead_letters import DeadLetters
+from proxy.bridge.inbox import Inbox
+from proxy.bridge.shared import Shared
+from proxy.bridge.throttle import Throttle
+from proxy.congestion.trips import Trips
+from proxy.model import Outcome, Reason
+from proxy.settings import EventType
+
+
+class SendingHost(Protocol):
+    """The listener, as its ways out see it."""
+
+    event_type: EventType
+    inbox: Inbox
+    dead_letters: DeadLetters
+    is_stopped: bool
+
+    def look(self) -> None:
+        """Let every way look again for something to send."""
+        ...
+
+
+class Sending:
+    """One way; `old`: of what catches up."""
+
+    def __init__(
+        self,
+        host: SendingHost,
+        lane: Lane,
+        throttle: Throttle,
+        trips: Trips,
+        around: Shared,
+        *,
+        old: bool,
+    ) -> None:
+        self.stage = ""
+        """What events on their way to the lane wait for: `rate`, `lease` or `lane`; "" if none is on its way."""
+        self.batches: list[Batch] = []
+        """With the lane now."""
+        self._host = host
+        self._lane = lane
+        self._throttle = throttle
+        self._trips = trips
+        self._around = around
+        self._old = old
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        """Look again for something to send."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Send until cancelled; what was written by then stays written, the rest stays in the log."""
+        clock = asyncio.get_running_loop().time
+        host, inbox, old = self._host, self._host.inbox, self._old
+        while True:
+            self._wake.clear()
+            now = clock()
+            want = (
+                0 if host.is_stopped or host.dead_letters.is_full else min(inbox.ready(now, old=old), self._lane.window)
+            )
+            if not want:
+                await self._idle(now)
+                continue
+            again = inbox.sends_again(now, old=old)
+            self.stage = "rate"
+            await self._send(await self._throttle.admit(want, size=inbox.mean_size, again=again))
+
+    async def _send(self, granted: int) -> None:
+        host, clock = self._host, asyncio.get_running_loop().time
+        batches: list[Batch] = []
+        try:
+            self.stage = "lease"
+            await self._around.lease.held()
+            if host.is_stopped:
+                return
+            batches = host.inbox.take(granted, clock(), old=self._old)
+            if host.event_type.max_age is not None:
+                batches = _without_expired(batches, self._around.wall(), host.event_type.max_age)
+            self.batches = batches
+            self.stage = "lane"
+            self._trips.begin(batches, clock(), host.event_type.cost)
+            await self._lane.publish(batches)
+        finally:
+            self.batches, self.stage = [], ""
+            written = [event.size for batch in batches for event in batch.events[: batch.done]]
+            size = sum(written)
+            self._throttle.settle(len(written), size)
+            self._around.observer.on_used(host.event_type.route, len(written), size)
+            self._trips.settle(batches, clock())
+            host.inbox.settle(batches, old=self._old)
+            host.look()
+
+    async def _idle(self, now: float) -> None:
+        ready = self._host.inbox.next_ready(now, old=self._old)
+        timer = None
+        if ready is not None and ready > now:
+            timer = asyncio.get_running_loop().call_at(ready, self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+
+def _without_expired(batches: list[Batch], wall: float, max_age: float) -> list[Batch]:
+    """Split off what is older than `max_age` seconds as undeliverable; return the rest, in order."""
+    oldest_ms = int((wall - max_age) * 1000)
+    fresh: list[Batch] = []
+    for batch in batches:
+        is_old = [event.timestamp_ms is not None and event.timestamp_ms < oldest_ms for event in batch.events]
+        if not any(is_old):
+            fresh.append(batch)
+            continue
+        start = 0
+        for end in range(1, len(is_old) + 1):
+            if end < len(is_old) and is_old[end] == is_old[start]:
+                continue
+            if is_old[start]:
+                detail = f"older than {max_age:g} s"
+                batch.recipient.on_outcome(
+                    batch, start, end, Outcome.UNDELIVERABLE, reason=Reason.EXPIRED, detail=detail
+                )
+            else:
+                part = batch.events[start:end]
+                fresh.append(
+                    Batch(
+                        batch.partition,
+                        part,
+                        batch.first + start,
+                        batch.address,
+                        batch.rank,
+                        batch.recipient,
+                        retry=batch.retry,
+                        is_old=batch.is_old,
+                    )
+                )
+            start = end
+    return fresh

@@ -1,0 +1,66 @@
+"""What all listeners of a process share."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Self
+
+from proxy.bridge.account import Account
+from proxy.bridge.broker import Lane
+from proxy.bridge.event_log import EventLog
+from proxy.bridge.inbox import Budget
+from proxy.bridge.lease import Lease
+from proxy.bridge.letter_slots import HELD, HELD_BYTES, LetterSlots
+from proxy.bridge.observer import Observer
+from proxy.bridge.stake import Stake
+from proxy.settings import Limits, Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What every listener of the process shares."""
+
+    log: EventLog
+    lease: Lease
+    stake: Stake
+    budget: Budget
+    limits: Limits
+    classes: int
+    """How many there are."""
+    dead_letter_lane: Lane
+    settled: asyncio.Event
+    """Set whenever a flow has nothing out any more."""
+    wall: Callable[[], float]
+    """Seconds since 1970; for the age of events only."""
+    account: Account
+    observer: Observer
+    letter_slots: LetterSlots = field(default_factory=LetterSlots)
+    letters_held: LetterSlots = field(default_factory=lambda: LetterSlots(HELD, HELD_BYTES))
+
+    @classmethod
+    def made(
+        cls,
+        settings: Settings,
+        log: EventLog,
+        dead_letter_lane: Lane,
+        account: Account,
+        *,
+        wall: Callable[[], float],
+        observer: Observer,
+    ) -> Self:
+        """Make what a process of these settings shares."""
+        lease = Lease(settings.log.session_timeout / 2)
+        limits, classes = settings.limits, len(settings.classes)
+        return cls(
+            log=log,
+            lease=lease,
+            stake=Stake(lease.asked, limits.uncommitted_events),
+            budget=Budget(limits.inboxes_bytes, classes),
+            limits=limits,
+            classes=classes,
+            dead_letter_lane=dead_letter_lane,
+            settled=asyncio.Event(),
+            wall=wall,
+            account=account,
+            observer=observer,
+        )

@@ -1,0 +1,50 @@
+"""Who leads each partition, by the newest answer of any node: a node that was cut off from the others brings none back.
+
+Such a node goes on telling its clients what it knew last, itself as a leader, and answers their fetches with nothing.
+Each leader has an epoch, which only grows as long as the topic has its id (KIP-320); Kafka's own client goes by it,
+aiokafka knows none.
+"""
+
+from typing import Any, NamedTuple
+
+from aiokafka.protocol.metadata import MetadataResponse_v5
+
+from proxy.kafka_log.protocol import leaders
+
+
+class _Led(NamedTuple):
+    epoch: int
+    leader: int
+
+
+class Leaders:
+    """What one client was told last of the topics that it asks for."""
+
+    def __init__(self) -> None:
+        self._newest: dict[tuple[str, int], _Led] = {}
+        """By the topic's id and the partition's number."""
+
+    def settled(self, response: Any) -> MetadataResponse_v5:
+        """Return the answer to a `TopicsRequest` as aiokafka's own, with the newest leader known of each partition.
+
+        An answer without ids, as brokers before 2.8 give it, is believed as it is.
+        """
+        newest: dict[tuple[str, int], _Led] = {}
+        topics = []
+        for error, name, topic_id, is_internal, partitions in leaders(response):
+            settled = []
+            for trouble, number, leader, epoch, *rest in partitions:
+                led = _Led(epoch, leader)
+                if topic_id:
+                    led = newest[topic_id, number] = max(led, self._newest.get((topic_id, number), led), key=_epoch)
+                settled.append((trouble, number, led.leader, *rest))
+            topics.append((error, name, is_internal, settled))
+        self._newest = newest
+        brokers = [tuple(broker[:4]) for broker in response.brokers]  # node, host, port, rack
+        return MetadataResponse_v5(
+            response.throttle_time_ms, brokers, response.cluster_id, response.controller_id, topics
+        )
+
+
+def _epoch(led: _Led) -> int:
+    return led.epoch
