@@ -14,7 +14,7 @@ from proxy.publish_lane.outcomes import Resolved
 
 FIRST = 100
 """Events in flight to begin with. Larger: sooner at full speed over long links, more duplicates of a short life."""
-TIMES = 3.0
+TIMES = 4.0
 """Latency aimed at: so many times the shortest trip ..."""
 TURNS = 10.0
 """... and so many turns, so that what each costs beside its events weighs little.
@@ -23,7 +23,7 @@ Larger: more throughput where turns are dear, and more latency.
 """
 TURN = 0.001
 """Seconds of the shortest trip that a turn takes at most; the rest is distance. What the mean exceeds it by is turn."""
-LEAST_SLACK, MOST_SLACK = 0.04, 0.06
+LEAST_SLACK, MOST_SLACK = 0.03, 0.045
 """Bounds of what so many turns are taken for, in seconds."""
 EMPTY = 4
 """Events in flight in an almost empty window."""
