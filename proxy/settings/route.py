@@ -158,6 +158,9 @@ QueueEntry = Annotated[
 ]
 """A queue of a route: its name, or more of it."""
 
+FIXED_WINDOW = 200
+"""Events in flight of a route whose window neither adapts nor is set."""
+
 
 class Route(Part):
     """One way into the broker, with a publishing connection and an in-flight window of its own."""
@@ -182,7 +185,11 @@ class Route(Part):
     message_priority: MessagePriority = "class"
     """The AMQP property `priority`: by the rank of the class, none, or a number for each class that shall have one."""
     in_flight_events: Annotated[Count, Field(le=100_000)] | None = None
-    """Events sent and not yet confirmed, always as many; None: as many as confirms show to help."""
+    """Events sent and not yet confirmed, always as many; None: as many as confirms show to help.
+
+    Under `per_type` None is 200: its detector judges the latency of confirms by a fixed threshold, and a window that
+    adapts takes as much latency as helps.
+    """
     in_flight_bound: Annotated[Count, Field(le=100_000)] = 4_000
     """... but no more. Larger: more throughput over very long links, more duplicates after a crash."""
     in_flight_bytes: Annotated[Bytes, Field(ge=1, le=16 * 1024**3)] = 8 * 1024**2
@@ -200,8 +207,9 @@ class Route(Part):
 
     @model_validator(mode="after")
     def _has_one_window(self) -> Self:
-        if self.in_flight_events is not None and "in_flight_bound" in self.model_fields_set:
-            raise ValueError("in_flight_bound: bounds a window that adapts; leave out in_flight_events, which fixes it")
+        if not self.adapts and "in_flight_bound" in self.model_fields_set:
+            fixed = "in_flight_events fixes it" if self.in_flight_events else "under `policy: per_type` it is fixed"
+            raise ValueError(f"in_flight_bound: bounds a window that adapts, and {fixed}; leave one of them out")
         return self
 
     @model_validator(mode="after")
@@ -231,12 +239,12 @@ class Route(Part):
     @property
     def adapts(self) -> bool:
         """Whether the window in events follows what confirms show."""
-        return self.in_flight_events is None
+        return self.in_flight_events is None and self.policy != "per_type"
 
     @property
     def most_in_flight(self) -> int:
         """Events sent and not yet confirmed at most."""
-        return self.in_flight_bound if self.in_flight_events is None else self.in_flight_events
+        return self.in_flight_bound if self.adapts else self.in_flight_events or FIXED_WINDOW
 
     @property
     def judged(self) -> tuple[JudgedQueue, ...]:

@@ -27,6 +27,24 @@ def test_every_part_takes_its_default_when_the_file_leaves_it_out(files: Files) 
     assert settings.event_types["order-confirmed"].topic == "order-confirmed"
 
 
+@pytest.mark.parametrize(
+    ("lines", "adapts", "most"),
+    [
+        ("", True, 4_000),
+        (", in_flight_bound: 60", True, 60),
+        (", in_flight_events: 60", False, 60),
+        (", policy: static", True, 4_000),
+        (", policy: per_type", False, 200),
+        (", policy: per_type, in_flight_events: 60", False, 60),
+    ],
+)
+def test_a_window_adapts_unless_it_is_set_or_its_latency_judged(
+    files: Files, lines: str, adapts: bool, most: int
+) -> None:
+    route = files.load(HEAD.replace("queues: [mail]", "queues: [mail]" + lines) + ONE_TYPE).routes["mails"]
+    assert (route.adapts, route.most_in_flight) == (adapts, most)
+
+
 def test_the_type_wins_over_the_class_and_the_class_over_defaults_when_all_say_it(files: Files) -> None:
     settings = files.load(
         HEAD

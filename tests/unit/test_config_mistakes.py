@@ -221,7 +221,12 @@ def test_a_mistake_is_named_with_its_place_and_remedy_when_an_event_type_is_wron
         (
             "queues: [mail]",
             "in_flight_events: 50, in_flight_bound: 100",
-            "4: routes.mails: in_flight_bound: bounds a window that adapts",
+            "4: routes.mails: in_flight_bound: bounds a window that adapts, and in_flight_events fixes it",
+        ),
+        (
+            "queues: [mail]",
+            "policy: per_type, in_flight_bound: 100",
+            "4: routes.mails: in_flight_bound: bounds a window that adapts, and under `policy: per_type` it is fixed",
         ),
         (
             "exchange: events, queues: [mail]",
