@@ -165,7 +165,7 @@ def settings(replica: Replica) -> dict[str, Any]:
                 "exchange": EXCHANGE,
                 "queues": [stream.name for stream in STREAMS],
                 "policy": "class_budget",
-                "in_flight_events": IN_FLIGHT,
+                "in_flight_bound": IN_FLIGHT,
             }
         },
         "event_types": {

@@ -1,9 +1,10 @@
 """How wide a lane's window is: so wide that more of it would only make confirms later. Pure: handed `now`.
 
-With a window that is full, a confirm takes as long as the way there and back, what a turn of everybody on that way
-costs, and what the broker needs for all that is before it. Widening brings throughput until the last is most of it; so
-the latency aimed at follows from the other two, which an almost empty window shows for a few trips, and the width is
-that latency times what passes. Nothing but acks counts: no ack, no change. See docs/design/0023-adaptive-window.md.
+With a window that is full a confirm takes as long as the way there and back, and what everybody on that way needs for
+all that is before it. What passes is the window over that sum; so it comes near its most where the second part is many
+times the first. An almost empty window tells the two apart for a few trips; the latency aimed at is so many times the
+way, and the width is that latency times what passes. Nothing but acks counts: no ack, no change. See
+docs/design/0023-adaptive-window.md.
 """
 
 from collections.abc import Iterable
@@ -14,23 +15,19 @@ from proxy.publish_lane.outcomes import Resolved
 
 FIRST = 100
 """Events in flight to begin with. Larger: sooner at full speed over long links, more duplicates of a short life."""
-TIMES = 4.0
-"""Latency aimed at: so many times the shortest trip ..."""
-TURNS = 10.0
-"""... and so many turns, so that what each costs beside its events weighs little.
+TIMES = 20.0
+"""Latency aimed at: so many times the way there and back, which then costs a twentieth of what would pass without.
 
-Larger: more throughput where turns are dear, and more latency.
+Larger: more throughput, and more latency.
 """
-TURN = 0.001
-"""Seconds of the shortest trip that a turn takes at most; the rest is distance. What the mean exceeds it by is turn."""
-LEAST_SLACK, MOST_SLACK = 0.03, 0.045
-"""Bounds of what so many turns are taken for, in seconds."""
-EMPTY = 4
-"""Events in flight in an almost empty window."""
+LEAST_AIM = 0.06
+"""Seconds aimed at at least: turns of everybody on the way cost, too, and an almost empty window does not show it."""
+EMPTY = 1, 8
+"""Events in flight in the two parts of a measurement: what they differ by is no part of the way."""
 TRIPS = 6
-"""Trips there and back with it."""
-EVERY = 10.0
-"""Seconds between two such measurements, while the window is full."""
+"""Trips there and back with each."""
+EVERY = 20.0
+"""Seconds between two measurements, while the window is full."""
 ROUND = 0.05
 """Seconds that a round lasts at least; and at least one trip."""
 STEP = 2.0
@@ -54,13 +51,14 @@ class WindowLaw:
     def __init__(self, window: Window, now: float) -> None:
         self._window = window
         self._width = min(FIRST, window.most)
-        self._shortest = inf
-        """Seconds of the shortest trip of late."""
-        self._slack = MOST_SLACK
-        self._measured: float | None = None
-        """When the way was last measured."""
-        self._trips = 0
-        """Left of a measurement; 0: none is on its way."""
+        self._way: float | None = None
+        """Seconds there and back without any queue; None: not measured yet."""
+        self._measured = -inf
+        """When that was measured last."""
+        self._empty = 0
+        """Events in flight in the part of a measurement that is on its way; 0: none is."""
+        self._alone = 0.0
+        """Seconds of a trip in its first part."""
         self._pace = inf
         """Seconds for each event, smoothed; infinite until the window has met its aim once."""
         self._before = 1, inf
@@ -76,7 +74,7 @@ class WindowLaw:
         self._since = self._until = inf
         """What is written from the first instant to the second counts: it meets the window's effect."""
         self._is_over = self._is_refused = False
-        self._seconds, self._count, self._low = 0.0, 0, inf
+        self._seconds, self._count = 0.0, 0
 
     def on_confirm(self, resolved: Iterable[Resolved], *, acked: bool, now: float) -> None:
         """Take in what was acked; or nacked, which says only that more in flight would be nacked as well."""
@@ -88,13 +86,12 @@ class WindowLaw:
             written = now - seconds
             if self._since == inf:
                 self._since, self._until = now, now + max(ROUND, seconds)
-            elif written >= self._until and not self._trips:
+            elif written >= self._until and not self._empty:
                 self._is_over = True
             elif written >= self._since:
                 self._seconds += seconds * (one.end - one.start)
                 self._count += one.end - one.start
-                self._low = min(self._low, seconds)
-                self._is_over |= self._count >= self._trips * EMPTY > 0
+                self._is_over |= self._count >= TRIPS * self._empty > 0
 
     def look(self, now: float) -> None:
         """End the round if it is time, and set the window."""
@@ -105,23 +102,22 @@ class WindowLaw:
             self._begin(now)
         self._looked = now
         if self._is_over and self._count:
-            if self._trips:
-                self._end_measurement(self._seconds / self._count, now)
+            if self._empty:
+                self._measure(self._seconds / self._count, now)
             elif window.was_full:  # else its width says nothing
                 self._judge(self._seconds / self._count, now)
             window.was_full = False
         if self._is_over:
             self._begin(now)
-        window.max_events = min(self._width, EMPTY) if self._trips else self._width
+        window.max_events = self._empty or self._width
 
     def _judge(self, latency: float, now: float) -> None:
-        self._shortest = min(self._shortest, self._low)
-        if self._measured is None or now - self._measured >= EVERY:
-            self._trips = TRIPS
+        if self._way is None or now - self._measured >= EVERY:
+            self._empty = EMPTY[0]
             return
-        aim = max(TIMES * self._shortest + self._slack, self._own)
+        aim = max(TIMES * self._way, LEAST_AIM, self._own)
         pace = latency / self._width
-        if self._pace == inf and latency <= aim - self._slack / 2:
+        if self._pace == inf and latency <= aim / STEP:
             self._resize(STEP)
             return
         self._pace = pace if self._pace == inf else self._pace + WEIGHT * (pace - self._pace)
@@ -143,7 +139,15 @@ class WindowLaw:
         times = max(1 / STEP, min(1.0 if self._is_refused else STEP, times))
         self._width = max(1, min(self._window.most, round(self._width * times)))
 
-    def _end_measurement(self, latency: float, now: float) -> None:
-        slack = max(LEAST_SLACK, min(MOST_SLACK, TURNS * (latency - self._low + min(TURN, self._low))))
-        self._slack = slack if self._measured is None else (self._slack + slack) / 2
-        self._shortest, self._measured, self._trips, self._own = self._low, now, 0, 0.0
+    def _measure(self, latency: float, now: float) -> None:
+        """End one part of a measurement, in which a trip took `latency` seconds."""
+        wide = min(EMPTY[1], self._width)
+        if self._empty == EMPTY[0] < wide:
+            self._alone, self._empty = latency, wide
+            return
+        if wide == EMPTY[0]:
+            self._alone = latency
+        work = max(0.0, latency - self._alone) / max(1, wide - EMPTY[0])
+        way = max(0.0, self._alone - work)
+        self._way = way if self._way is None else (self._way + way) / 2
+        self._measured, self._empty, self._own = now, 0, 0.0

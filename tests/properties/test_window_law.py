@@ -1,6 +1,6 @@
 """The width of a window: whatever comes back, and whenever, it stays within its bounds and moves by steps."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.model import Outcome
@@ -31,7 +31,6 @@ CONFIRMS = st.lists(
 
 
 @given(most=st.integers(1, 5_000), confirms=CONFIRMS)
-@settings(deadline=None)
 def test_the_width_stays_within_its_bounds_and_steps_whatever_comes_back(
     most: int, confirms: list[tuple[float, float | None, int, bool, bool]]
 ) -> None:
@@ -46,13 +45,12 @@ def test_the_width_stays_within_its_bounds_and_steps_whatever_comes_back(
         window.was_full |= full
         law.look(now)
         assert 1 <= window.max_events <= most
-        if window.max_events > EMPTY:  # else it may be measuring, and go back to what it was
+        if window.max_events > max(EMPTY):  # else it may be measuring, and go back to what it was
             assert window.max_events <= max(1, STEP * max(widths[-20:]))
         widths.append(window.max_events)
 
 
 @given(confirms=CONFIRMS)
-@settings(deadline=None)
 def test_a_window_that_does_not_adapt_is_left_alone(
     confirms: list[tuple[float, float | None, int, bool, bool]],
 ) -> None:
@@ -67,7 +65,6 @@ def test_a_window_that_does_not_adapt_is_left_alone(
 
 
 @given(confirms=CONFIRMS)
-@settings(deadline=None)
 def test_the_width_stays_when_the_window_is_never_full(
     confirms: list[tuple[float, float | None, int, bool, bool]],
 ) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from proxy.publish_lane.pieces import UNPROVEN_EVENTS
-from proxy.publish_lane.window_law import FIRST, MOST_SLACK, TIMES
+from proxy.publish_lane.window_law import FIRST, LEAST_AIM, TIMES
 from proxy.simulation import virtual_time
 from tests.support.served_lane import ServedLane, Serving
 from tests.unit.publish_lane.test_lane import in_virtual_time
@@ -42,7 +42,7 @@ def test_it_brings_what_the_best_fixed_window_does_at_the_latency_that_it_aims_a
     smallest = min(window for window, (one, _) in fixed.items() if one >= 0.95 * best)
     assert rate >= 0.95 * best
     # This broker's turns cost nothing, and no real one's do: that is what the window is wider for.
-    assert latency <= max(1.25 * fixed[smallest][1], 1.2 * (TIMES * (serving.way + serving.sync) + MOST_SLACK))
+    assert latency <= max(1.25 * fixed[smallest][1], 1.4 * TIMES * (serving.way + 2 * serving.sync), 1.4 * LEAST_AIM)
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ async def test_it_follows_a_way_that_becomes_longer_and_shorter() -> None:
         await asyncio.sleep(WARM)
         near = served.lane.window
         serving.way = 0.05
-        await asyncio.sleep(15)
-        assert served.lane.window > 3 * near
+        await asyncio.sleep(25)
+        assert served.lane.window > 2 * near
         assert (await served.rate(SECONDS))[0] >= 0.95 / serving.event
         serving.way = 0.0005
-        await asyncio.sleep(15)
+        await asyncio.sleep(25)
         assert served.lane.window < 1.5 * near
 
 
