@@ -149,5 +149,6 @@ class WindowLaw:
             self._alone = latency
         work = max(0.0, latency - self._alone) / max(1, wide - EMPTY[0])
         way = max(0.0, self._alone - work)
-        self._way = way if self._way is None else (self._way + way) / 2
+        # Nothing is quicker than the way by chance; what is slower may be.
+        self._way = way if self._way is None else min(way, (self._way + way) / 2)
         self._measured, self._empty, self._own = now, 0, 0.0
