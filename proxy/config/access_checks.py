@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from proxy.access.files import read_file, read_or_say
-from proxy.access.tls import FileError, TlsFiles, new_context, own
+from proxy.access.files import naming, read_file, read_or_say
+from proxy.access.tls import FileError, TlsFiles, fault, new_context, own
 from proxy.access.tokens import bearer
 from proxy.config.items import Item, Mistakes, find
 from proxy.errors import SecretError
@@ -49,22 +49,24 @@ def _check_tls(
     if not found and any(path is not None for path in files):
         try:
             new_context(files, tuple(held))
-            _check_dates(held[1], inspection.now)
+            _check_dates(files, held[1], inspection.now)
         except FileError as error:
             found.append(error)
-    for fault in found:
-        mistakes.add(find(root, (*place, fault.key))[0], fault.words)
+    for one in found:
+        mistakes.add(find(root, (*place, one.key))[0], one.words)
 
 
-def _check_dates(certificate: bytes | None, now: float) -> None:
+def _check_dates(files: TlsFiles, certificate: bytes | None, now: float) -> None:
     if certificate is None:
         return
-    valid = own(certificate, "certificate_file")
+    valid = own(files, "certificate_file", certificate)
     if valid.ends <= now:
-        raise FileError("certificate_file", f"expired {_ago(now - valid.ends)} ago; renew it")
+        words = f"holds a certificate that expired {_ago(now - valid.ends)} ago; renew it"
+        raise fault(files, "certificate_file", words)
     if valid.begins > now:
-        words = f"is valid only in {_ago(valid.begins - now)}; is the clock of this machine right?"
-        raise FileError("certificate_file", words)
+        begins = _ago(valid.begins - now)
+        words = f"holds a certificate that is valid only in {begins}; is the clock of this machine right?"
+        raise fault(files, "certificate_file", words)
 
 
 def _check_token(
@@ -72,21 +74,22 @@ def _check_token(
 ) -> None:
     if token is None:
         return
-    key, data = ("command", b"") if token.file is None else ("file", b"")
     try:
         if token.file is not None:
             data = read_or_say(read_file, token.file)
-        elif inspection.run is None or token.command is None:
-            return
-        else:
-            data = inspection.run(token.command, token.timeout)
-        made = bearer(data, inspection.now)
+            with naming(token.file):
+                _check_bearer(data, inspection.now)
+        elif inspection.run is not None and token.command is not None:
+            _check_bearer(inspection.run(token.command, token.timeout), inspection.now)
     except SecretError as error:
-        mistakes.add(find(root, (*place, key))[0], str(error))
-        return
-    if made.expires <= inspection.now:
-        expired = _ago(inspection.now - made.expires)
-        mistakes.add(find(root, (*place, key))[0], f"holds a token that expired {expired} ago; renew it")
+        key, what = ("command", "") if token.file is None else ("file", "the file ")
+        mistakes.add(find(root, (*place, key))[0], f"{what}{error}")
+
+
+def _check_bearer(data: bytes, now: float) -> None:
+    made = bearer(data, now)
+    if made.expires <= now:
+        raise SecretError(f"holds a token that expired {_ago(now - made.expires)} ago; renew it")
 
 
 def _ago(seconds: float) -> str:
