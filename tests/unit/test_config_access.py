@@ -67,6 +67,20 @@ def test_every_file_is_named_when_several_can_not_be_used(issued: Path, tmp_path
     ]
 
 
+def test_files_are_looked_into_when_other_settings_beside_them_are_wrong(issued: Path, tmp_path: Path) -> None:
+    log = "start: never, security: {protocol: SSL, ca_file: nowhere.pem, mechansm: PLAIN}"
+    broker = f"heartbeat: 1h, tls: {{certificate_file: {issued}/one.pem, x: 1}}, token: {{file: token}}"
+    assert [mistake.partition(";")[0] for mistake in found(tmp_path, log, broker)] == [
+        "tidegate.yaml:1: log.security.ca_file: the file nowhere.pem can't be read: No such file or directory",
+        "tidegate.yaml:1: log.security.mechansm: no such setting",
+        'tidegate.yaml:1: log.start: "never" is unknown',
+        "tidegate.yaml:2: broker.heartbeat: is out of range",
+        "tidegate.yaml:2: broker.tls.x: no such setting",
+        "tidegate.yaml:2: broker.tls: certificate_file and key_file go together",
+        f"tidegate.yaml:2: broker.token.file: the file {tmp_path}/token can't be read: No such file or directory",
+    ]
+
+
 @pytest.mark.parametrize(
     ("days", "words"), [(21.0, "expired 1d ago; renew it"), (-1.0, "is valid only in 1d; is the clock of this machine")]
 )
