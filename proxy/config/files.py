@@ -22,6 +22,9 @@ def gather(file: FilePath, environ: Mapping[str, str], mistakes: Mistakes) -> It
     root = read(file, environ, mistakes)
     if root is None:
         return None
+    if root.value is None or root.value == {}:
+        mistakes.add(root, "is empty; log, broker, routes and event_types are needed: begin with config/minimal.yaml")
+        return None
     if not isinstance(root.value, dict):
         mistakes.add(root, "the file must be a mapping, like `log: {...}`")
         return None

@@ -49,6 +49,8 @@ _SIMPLE: dict[object, str] = {
 }
 _INHERITED = " here, in the class's `events` and in `defaults`"
 _NAMES_COMPARED = 500
+_KEYS_TOLD = 4
+"""Of the keys that a mapping may have; those that it must have are told first, and all of them."""
 
 
 def validate(model: type[P], item: Item, mistakes: Mistakes) -> P | None:
@@ -179,7 +181,11 @@ def allowed(annotation: Any, metadata: Sequence[object] = ()) -> str:
     if get_origin(core) is Literal:
         return listing(str(choice).lower() if choice is True else str(choice) for choice in get_args(core))
     if _is_part(core):
-        return f"a mapping with {listing(FILE_KEYS.get(name, name) for name in core.model_fields)}"
+        required = [name for name, field in core.model_fields.items() if field.is_required()]
+        names = dict.fromkeys([*required, *core.model_fields])
+        return (
+            f"a mapping with {listing((FILE_KEYS.get(name, name) for name in names), max(_KEYS_TOLD, len(required)))}"
+        )
     return listing(str(choice.value) for choice in core) if issubclass(core, Enum) else _SIMPLE[core]
 
 
