@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from proxy.access.certificates import validity
 from proxy.access.commands import Run, run_command
 from proxy.access.expiry import Expiries
-from proxy.access.files import Read, password_in, read_file, read_or_say
+from proxy.access.files import Read, password_in, read_file
 from proxy.access.tls import FileError, Tls, TlsFiles
 from proxy.access.tokens import Tokens
 from proxy.errors import SecretError, SettingsError
@@ -143,7 +143,7 @@ class Access:
         if self._secret is None or self._secret.file is None:
             return None if self._secret is None else self._secret.text
         try:
-            return SecretStr(password_in(read_or_say(self._read, self._secret.file)))
+            return SecretStr(password_in(self._read, self._secret.file))
         except SecretError as error:
             raise SecretError(f"password: the secret's file {error}") from error
 

@@ -25,6 +25,9 @@ class FileError(SecretError):
         self.words = words
 
 
+_OTHER_KEY = "does not match certificate_file; give the key it was made with"
+_NO_KEY = "holds no key that can be used; give a PEM file without passphrase"
+
 Held = tuple[bytes | None, ...]
 
 
@@ -35,7 +38,7 @@ def read_all(files: TlsFiles, read: Read) -> Held:
         try:
             held.append(None if path is None else read_or_say(read, path))
         except SecretError as error:
-            raise FileError(key, str(error)) from error
+            raise FileError(key, f"the file {error}") from error
     return tuple(held)
 
 
@@ -44,32 +47,38 @@ def new_context(files: TlsFiles, held: Held) -> ssl.SSLContext:
     authorities, certificate, _ = held
     context = ssl.create_default_context() if authorities is None else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if authorities is not None:
-        own(authorities, "ca_file")
+        own(files, "ca_file", authorities)
         try:
             context.load_verify_locations(cadata=authorities.decode("utf-8", errors="replace"))
         except (ssl.SSLError, ValueError) as error:
-            raise FileError("ca_file", "holds no certificates of authorities") from error
+            raise fault(files, "ca_file", "holds no certificates of authorities") from error
     if certificate is not None:
         assert files.certificate_file is not None
-        own(certificate, "certificate_file")
+        own(files, "certificate_file", certificate)
         try:
             # OpenSSL would ask on the terminal for the passphrase of an encrypted key.
             context.load_cert_chain(files.certificate_file, files.key_file, password=_no_passphrase)
         except ssl.SSLError as error:
             if error.reason == "KEY_VALUES_MISMATCH":
-                raise FileError("key_file", "does not match certificate_file; give the key it was made with") from error
-            raise FileError("key_file", "holds no key that can be used; give a PEM file without passphrase") from error
+                raise fault(files, "key_file", _OTHER_KEY) from error
+            raise fault(files, "key_file", _NO_KEY) from error
         except (OSError, ValueError) as error:
-            raise FileError("key_file", "holds no key that can be used; give a PEM file without passphrase") from error
+            raise fault(files, "key_file", _NO_KEY) from error
     return context
 
 
-def own(pem: bytes, key: str) -> Validity:
-    """Return the validity of the first certificate of a file. Raises `FileError`."""
+def own(files: TlsFiles, key: str, pem: bytes) -> Validity:
+    """Return the validity of the first certificate of a file, whose content is told beside. Raises `FileError`."""
     try:
         return validities(pem)[0]
     except ValueError as error:
-        raise FileError(key, f"{error}; give a PEM file") from error
+        raise fault(files, key, f"{error}; give a PEM file") from error
+
+
+def fault(files: TlsFiles, key: str, words: str) -> FileError:
+    """Return what is wrong with one of the files, with its path; a key may be in the certificate's file."""
+    path: str | None = files._asdict()[key] or files.certificate_file
+    return FileError(key, f"the file {path} {words}")
 
 
 def _no_passphrase() -> str:
@@ -101,4 +110,4 @@ class Tls:
 
     def _own(self) -> Validity | None:
         certificate = self._seen[1]
-        return None if certificate is None else own(certificate, "certificate_file")
+        return None if certificate is None else own(self._files, "certificate_file", certificate)

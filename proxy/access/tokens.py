@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proxy.access.commands import Run
-from proxy.access.files import Read, read_or_say
+from proxy.access.files import Read, naming, read_or_say
 from proxy.errors import SecretError
 from proxy.settings import Token
 
@@ -117,7 +117,8 @@ class Tokens:
     def _look(self, file: str) -> None:
         data = read_or_say(self._read, file)
         if data != self._held:
-            self.current = bearer(data, self._wall())
+            with naming(file):
+                self.current = bearer(data, self._wall())
             self._held = data
 
     async def _make(self) -> None:

@@ -19,7 +19,7 @@ from proxy.config.event_types import resolve
 from proxy.config.files import gather
 from proxy.config.items import Item, Mistakes
 from proxy.config.summary import as_json, describe, warnings
-from proxy.config.words import allowed, allowed_in, unknown_key, validate
+from proxy.config.words import allowed, allowed_in, known, unknown_key, validate
 from proxy.errors import SettingsError
 from proxy.settings import DEFAULT_CLASSES, EventType, Part, PriorityClass, Route, Settings
 from proxy.settings.parts import Name
@@ -56,7 +56,7 @@ def load(path: Path, environ: Mapping[str, str], inspection: Inspection | None =
     resolved = resolve(root, mistakes)
     check(root, parts, routes, classes, mistakes)
     if inspection is not None:
-        check_access(root, parts, inspection, mistakes)
+        check_access(root, inspection, mistakes)
     found = mistakes.listed()
     if found:
         raise SettingsError(found)
@@ -76,20 +76,19 @@ def event_type_for(settings: Settings, topic: str) -> EventType | None:
 
 
 def _parts(root: Item, mistakes: Mistakes) -> dict[str, Part]:
-    """Return the parts that every file has one of; those left out with their defaults."""
+    """Return the parts that every file has one of, as far as they are known; those left out with their defaults."""
     parts = {}
     for name, field in _PARTS.items():
         if name not in root.mapping and field.is_required():
             mistakes.add(root, f"is missing; allowed: {allowed_in(field)}", name)
             continue
-        part = validate(field.annotation, root.mapping.get(name, root.at({})), mistakes)
-        if part is not None:
-            parts[name] = part
+        item = root.mapping.get(name, root.at({}))
+        parts[name] = validate(field.annotation, item, mistakes) or known(field.annotation, item, mistakes)
     return parts
 
 
 def _named(root: Item, key: str, model: type[P], mistakes: Mistakes) -> dict[str, P]:
-    """Return the parts of a mapping from names."""
+    """Return the parts of a mapping from names, as far as they are known."""
     given = root.mapping.get(key)
     if given is None or not given.mapping:
         mistakes.add(
@@ -102,9 +101,7 @@ def _named(root: Item, key: str, model: type[P], mistakes: Mistakes) -> dict[str
             _NAMES.validate_python(name)
         except ValidationError:
             mistakes.add(entry, f"can't be called so; allowed: {allowed(Name)}")
-        part = validate(model, entry, mistakes)
-        if part is not None:
-            parts[name] = part
+        parts[name] = validate(model, entry, mistakes) or known(model, entry, mistakes)
     return parts
 
 

@@ -1,14 +1,16 @@
 """Certificates, keys and tokens that the settings name: whether they can be used, before anyone logs in with them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from proxy.access.files import read_file, read_or_say
-from proxy.access.tls import FileError, TlsFiles, new_context, own
+from pydantic import ValidationError
+
+from proxy.access.files import naming, read_file, read_or_say
+from proxy.access.tls import FileError, TlsFiles, fault, new_context, own
 from proxy.access.tokens import bearer
-from proxy.config.items import Item, Mistakes, find
+from proxy.config.items import Item, Mistakes, find, plain
 from proxy.errors import SecretError
-from proxy.settings import BrokerSettings, BrokerTls, LogSecurity, LogSettings, Part, Token
+from proxy.settings import Token
 from proxy.settings.parts import duration_text
 
 _HOUR = 3_600.0
@@ -23,22 +25,30 @@ class Inspection:
     """Runs a command within seconds and returns what it printed. Raises `SecretError`."""
 
 
-def check_access(root: Item, parts: Mapping[str, Part], inspection: Inspection, mistakes: Mistakes) -> None:
-    """Note every file that can't be used, and every token that can't be had."""
-    log, broker = parts.get("log"), parts.get("broker")
-    if isinstance(log, LogSettings):
-        _check_tls(root, ("log", "security"), log.security, inspection, mistakes)
-        _check_token(root, ("log", "security", "token"), log.security.token, inspection, mistakes)
-    if isinstance(broker, BrokerSettings):
-        if broker.tls is not None:
-            _check_tls(root, ("broker", "tls"), broker.tls, inspection, mistakes)
-        _check_token(root, ("broker", "token"), broker.token, inspection, mistakes)
+def check_access(root: Item, inspection: Inspection, mistakes: Mistakes) -> None:
+    """Note every file that can't be used, and every token that can't be had, whatever else is wrong."""
+    for holder in (_entry(root, "log", "security"), _entry(root, "broker", "tls")):
+        _check_tls(holder, inspection, mistakes)
+    for token in (_entry(root, "log", "security", "token"), _entry(root, "broker", "token")):
+        if token.value is not None:
+            _check_token(token, inspection, mistakes)
 
 
-def _check_tls(
-    root: Item, place: tuple[str, ...], tls: BrokerTls | LogSecurity, inspection: Inspection, mistakes: Mistakes
-) -> None:
-    files = TlsFiles(tls.ca_file, tls.certificate_file, tls.key_file)
+def _entry(root: Item, *place: str) -> Item:
+    found, left = find(root, place)
+    return found.at(None) if left else found
+
+
+def _path(holder: Item, key: str, mistakes: Mistakes) -> str | None:
+    """Return the file that a setting names; None if it names none, or can't be used itself."""
+    entry = holder.mapping.get(key)
+    if entry is None or not isinstance(entry.value, str) or "\x00" in entry.value or mistakes.has(entry):
+        return None
+    return entry.value or None
+
+
+def _check_tls(holder: Item, inspection: Inspection, mistakes: Mistakes) -> None:
+    files = TlsFiles(*(_path(holder, key, mistakes) for key in TlsFiles._fields))
     found: list[FileError] = []
     held: list[bytes | None] = []
     for key, path in files._asdict().items():
@@ -46,47 +56,51 @@ def _check_tls(
             held.append(None if path is None else read_or_say(read_file, path))
         except SecretError as error:
             found.append(FileError(key, f"the file {error}"))
-    if not found and any(path is not None for path in files):
+    is_whole = (files.certificate_file is None) == (files.key_file is None)  # else it was said already
+    if not found and is_whole and any(path is not None for path in files):
         try:
             new_context(files, tuple(held))
-            _check_dates(held[1], inspection.now)
+            _check_dates(files, held[1], inspection.now)
         except FileError as error:
             found.append(error)
-    for fault in found:
-        mistakes.add(find(root, (*place, fault.key))[0], fault.words)
+    for one in found:
+        mistakes.add(find(holder, (one.key,))[0], one.words)
 
 
-def _check_dates(certificate: bytes | None, now: float) -> None:
+def _check_dates(files: TlsFiles, certificate: bytes | None, now: float) -> None:
     if certificate is None:
         return
-    valid = own(certificate, "certificate_file")
+    valid = own(files, "certificate_file", certificate)
     if valid.ends <= now:
-        raise FileError("certificate_file", f"expired {_ago(now - valid.ends)} ago; renew it")
+        words = f"holds a certificate that expired {_ago(now - valid.ends)} ago; renew it"
+        raise fault(files, "certificate_file", words)
     if valid.begins > now:
-        words = f"is valid only in {_ago(valid.begins - now)}; is the clock of this machine right?"
-        raise FileError("certificate_file", words)
+        begins = _ago(valid.begins - now)
+        words = f"holds a certificate that is valid only in {begins}; is the clock of this machine right?"
+        raise fault(files, "certificate_file", words)
 
 
-def _check_token(
-    root: Item, place: tuple[str, ...], token: Token | None, inspection: Inspection, mistakes: Mistakes
-) -> None:
-    if token is None:
-        return
-    key, data = ("command", b"") if token.file is None else ("file", b"")
+def _check_token(entry: Item, inspection: Inspection, mistakes: Mistakes) -> None:
+    try:
+        token = Token.model_validate(plain(entry))
+    except ValidationError:
+        return  # said already
     try:
         if token.file is not None:
             data = read_or_say(read_file, token.file)
-        elif inspection.run is None or token.command is None:
-            return
-        else:
-            data = inspection.run(token.command, token.timeout)
-        made = bearer(data, inspection.now)
+            with naming(token.file):
+                _check_bearer(data, inspection.now)
+        elif inspection.run is not None and token.command is not None:
+            _check_bearer(inspection.run(token.command, token.timeout), inspection.now)
     except SecretError as error:
-        mistakes.add(find(root, (*place, key))[0], str(error))
-        return
-    if made.expires <= inspection.now:
-        expired = _ago(inspection.now - made.expires)
-        mistakes.add(find(root, (*place, key))[0], f"holds a token that expired {expired} ago; renew it")
+        key, what = ("command", "") if token.file is None else ("file", "the file ")
+        mistakes.add(find(entry, (key,))[0], f"{what}{error}")
+
+
+def _check_bearer(data: bytes, now: float) -> None:
+    made = bearer(data, now)
+    if made.expires <= now:
+        raise SecretError(f"holds a token that expired {_ago(now - made.expires)} ago; renew it")
 
 
 def _ago(seconds: float) -> str:

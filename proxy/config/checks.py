@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from croniter import croniter
@@ -28,42 +29,55 @@ def check(
     classes: Collection[str],
     mistakes: Mistakes,
 ) -> None:
-    """Note what contradicts between parts that are right by themselves."""
-    for name, route in routes.items() if classes else ():  # without any that was said already
-        for unknown in sorted(route.priorities.keys() - classes):
-            mistakes.add(
-                _place(root, "routes", name, "message_priority", unknown),
-                f"class {quoted(unknown)} does not exist{nearest(unknown, classes)} allowed: {listing(classes)}",
-            )
+    """Note what contradicts between parts; where one lacks a setting that is wrong itself, that can't be judged."""
     for name, route in routes.items():
-        try:
-            laws.find(route.law)
-        except RateLawError as error:
-            known = [law for law in laws.names() if law != route.law]
-            near = "; repair the package;" if route.law in laws.names() else nearest(route.law, known)
-            mistakes.add(
-                _place(root, "routes", name, "law"), f"{quoted(route.law)} {error}{near} allowed: {listing(known)}"
-            )
+        with suppress(AttributeError):
+            _check_priorities(root, name, route, classes, mistakes)
+        with suppress(AttributeError):
+            _check_law(root, name, route, mistakes)
     statistics, detector, limits = parts.get("statistics"), parts.get("detector"), parts.get("limits")
-    if isinstance(statistics, Statistics) and statistics.cron is not None and not is_cron(statistics.cron):
-        mistakes.add(
-            _place(root, "statistics", "cron"), f"is no cron expression that ever comes true; allowed: {_CRON_FORM}"
-        )
-    if not isinstance(limits, Limits):
-        return
-    if isinstance(detector, Detector) and detector.publish_latency_p50 >= limits.confirm_deadline:
-        deadline = duration_text(limits.confirm_deadline)
-        mistakes.add(
-            _place(root, "detector", "publish_latency_p50"),
-            f"could never be exceeded; allowed: less than limits.confirm_deadline, which is {deadline}",
-        )
-    for name, route in routes.items():
-        if route.in_flight_bytes < limits.event_bytes:
+    assert isinstance(statistics, Statistics)
+    assert isinstance(detector, Detector)
+    assert isinstance(limits, Limits)
+    with suppress(AttributeError):
+        if statistics.cron is not None and not is_cron(statistics.cron):
             mistakes.add(
-                _place(root, "routes", name, "in_flight_bytes"),
-                f"the largest event allowed could never be sent; allowed: at least limits.event_bytes, "
-                f"which is {size_text(limits.event_bytes)}",
+                _place(root, "statistics", "cron"), f"is no cron expression that ever comes true; allowed: {_CRON_FORM}"
             )
+    with suppress(AttributeError):
+        if detector.publish_latency_p50 >= limits.confirm_deadline:
+            deadline = duration_text(limits.confirm_deadline)
+            mistakes.add(
+                _place(root, "detector", "publish_latency_p50"),
+                f"could never be exceeded; allowed: less than limits.confirm_deadline, which is {deadline}",
+            )
+    for name, route in routes.items():
+        with suppress(AttributeError):
+            if route.in_flight_bytes < limits.event_bytes:
+                mistakes.add(
+                    _place(root, "routes", name, "in_flight_bytes"),
+                    f"the largest event allowed could never be sent; allowed: at least limits.event_bytes, "
+                    f"which is {size_text(limits.event_bytes)}",
+                )
+
+
+def _check_priorities(root: Item, name: str, route: Route, classes: Collection[str], mistakes: Mistakes) -> None:
+    for unknown in sorted(route.priorities.keys() - classes) if classes else ():  # without any that was said already
+        mistakes.add(
+            _place(root, "routes", name, "message_priority", unknown),
+            f"class {quoted(unknown)} does not exist{nearest(unknown, classes)} allowed: {listing(classes)}",
+        )
+
+
+def _check_law(root: Item, name: str, route: Route, mistakes: Mistakes) -> None:
+    try:
+        laws.find(route.law)
+    except RateLawError as error:
+        known = [law for law in laws.names() if law != route.law]
+        near = "; repair the package;" if route.law in laws.names() else nearest(route.law, known)
+        mistakes.add(
+            _place(root, "routes", name, "law"), f"{quoted(route.law)} {error}{near} allowed: {listing(known)}"
+        )
 
 
 def is_cron(text: str) -> bool:

@@ -66,13 +66,15 @@ def _define(name: str, item: Item, traits: dict[str, Item], found: Resolved, mis
 
 
 def _add(item: Item, place: Item, parts: dict[str, Item], found: Resolved, mistakes: Mistakes) -> None:
+    is_new = True
     for key, seen in (("name", found.names), ("topic", found.topics)):
         value = parts[key].value
         if isinstance(value, str) and (first := seen.setdefault(value, place)) is not place:
             mistakes.add(place, f"its {key} is given already at {first.file}:{first.line}; keep one")
-            return
+            is_new = False
+            break
     event_type = validate(EventType, item.at(parts), mistakes)
-    if event_type is not None:
+    if event_type is not None and is_new:
         found.event_types[event_type.name] = event_type
 
 

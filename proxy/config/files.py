@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path as FilePath
 
-from proxy.access.files import password_in, read_file, read_or_say
+from proxy.access.files import password_in, read_file
 from proxy.config.items import Item, Mistakes, find, listing
 from proxy.config.yaml_file import read
 from proxy.errors import SecretError
@@ -21,6 +21,9 @@ def gather(file: FilePath, environ: Mapping[str, str], mistakes: Mistakes) -> It
     """Return what all files say together; None if the main file can't be read."""
     root = read(file, environ, mistakes)
     if root is None:
+        return None
+    if root.value is None or root.value == {}:
+        mistakes.add(root, "is empty; log, broker, routes and event_types are needed: begin with config/minimal.yaml")
         return None
     if not isinstance(root.value, dict):
         mistakes.add(root, "the file must be a mapping, like `log: {...}`")
@@ -100,7 +103,7 @@ def _check_secret(entry: Item, name: object, folder: FilePath, mistakes: Mistake
         mistakes.add(entry, "has no file; allowed: {file: PATH}, the path relative to this file")
         return
     try:
-        password_in(read_or_say(read_file, str(folder / name)))
+        password_in(read_file, str(folder / name))
     except SecretError as error:
         mistakes.add(entry, f"the secret's file {error}")
 

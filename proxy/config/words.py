@@ -3,10 +3,11 @@
 import difflib
 from collections.abc import Iterable, Sequence
 from enum import Enum
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import AwareDatetime, BaseModel, ValidationError
+from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from proxy.config.items import Item, Mistakes, find, listing, plain, quoted
@@ -48,6 +49,8 @@ _SIMPLE: dict[object, str] = {
 }
 _INHERITED = " here, in the class's `events` and in `defaults`"
 _NAMES_COMPARED = 500
+_KEYS_TOLD = 4
+"""Of the keys that a mapping may have; those that it must have are told first, and all of them."""
 
 
 def validate(model: type[P], item: Item, mistakes: Mistakes) -> P | None:
@@ -57,7 +60,54 @@ def validate(model: type[P], item: Item, mistakes: Mistakes) -> P | None:
     except ValidationError as error:
         for detail in error.errors(include_url=False, include_input=False):
             _note(model, item, detail, mistakes)
+        known(model, item, mistakes)
         return None
+
+
+def known(model: type[P], item: Item, mistakes: Mistakes) -> P:
+    """Return the part as far as its settings can be used; the others it lacks, and asking for one is `AttributeError`.
+
+    Notes what contradicts in it: pydantic asks no rule of a part while one setting is wrong, and none after the first
+    that is broken. A rule can't be judged that needs a wrong setting, or one that an unknown key perhaps meant.
+    """
+    meant = (_nearest(key, model.model_fields) for key in item.mapping if key not in model.model_fields)
+    values, wrong = {}, {name for name in meant if name is not None}
+    for name, entry in item.mapping.items():
+        if name in model.model_fields:
+            try:
+                values[name] = _adapter(model, name).validate_python(plain(entry))
+            except ValidationError:
+                wrong.add(name)
+                core, _ = _flat(model.model_fields[name].annotation)
+                if _is_part(core) and isinstance(entry.value, dict):
+                    known(core, entry, mistakes)
+            if mistakes.has(entry):
+                wrong.add(name)
+    part = model.model_construct({*values, *wrong}, **values)
+    for name in wrong:
+        part.__dict__.pop(name, None)
+    if isinstance(item.value, dict):
+        _judge(part, item, mistakes)
+    return part
+
+
+def _judge(part: Part, item: Item, mistakes: Mistakes) -> None:
+    for rule in type(part).__pydantic_decorators__.model_validators.values():
+        if rule.info.mode == "after":
+            try:
+                rule.func(part)
+            except AttributeError:
+                continue  # it asks for a setting that is wrong itself
+            except ValueError as error:
+                mistakes.add(item, str(error))
+
+
+@cache
+def _adapter(model: type[Part], name: str) -> TypeAdapter[Any]:
+    form: Any = model.model_fields[name].annotation
+    for mark in model.model_fields[name].metadata:
+        form = Annotated[form, mark]
+    return TypeAdapter(form)
 
 
 def _note(model: type[Part], item: Item, detail: Any, mistakes: Mistakes) -> None:
@@ -101,9 +151,14 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
 
 def nearest(word: str, names: Iterable[str]) -> str:
     """Return `; did you mean "x"?`, or a mere semicolon if no name is near; upper and lower case are alike."""
-    known = {name.lower(): name for name in reversed(list(names)[:_NAMES_COMPARED])}
-    found = difflib.get_close_matches(word[:64].lower(), known, 1)
-    return f"; did you mean {quoted(known[found[0]])}?" if found else ";"
+    near = _nearest(word, names)
+    return ";" if near is None else f"; did you mean {quoted(near)}?"
+
+
+def _nearest(word: str, names: Iterable[str]) -> str | None:
+    lower = {name.lower(): name for name in reversed(list(names)[:_NAMES_COMPARED])}
+    found = difflib.get_close_matches(word[:64].lower(), lower, 1)
+    return lower[found[0]] if found else None
 
 
 def allowed_in(field: FieldInfo) -> str:
@@ -126,7 +181,11 @@ def allowed(annotation: Any, metadata: Sequence[object] = ()) -> str:
     if get_origin(core) is Literal:
         return listing(str(choice).lower() if choice is True else str(choice) for choice in get_args(core))
     if _is_part(core):
-        return f"a mapping with {listing(FILE_KEYS.get(name, name) for name in core.model_fields)}"
+        required = [name for name, field in core.model_fields.items() if field.is_required()]
+        names = dict.fromkeys([*required, *core.model_fields])
+        return (
+            f"a mapping with {listing((FILE_KEYS.get(name, name) for name in names), max(_KEYS_TOLD, len(required)))}"
+        )
     return listing(str(choice.value) for choice in core) if issubclass(core, Enum) else _SIMPLE[core]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path as FilePath
 
 import yaml
 
+from proxy.access.files import read_plain
 from proxy.config.items import Item, Mistakes, Path, Scalar
 
 FILE_BYTES = 4 * 1024**2
@@ -78,14 +79,13 @@ def read(file: FilePath, environ: Mapping[str, str], mistakes: Mistakes) -> Item
 def read_text(file: FilePath) -> str:
     """Return the text of a UTF-8 file of at most `FILE_BYTES`. Raises `UnreadableError`."""
     try:
-        with file.open("rb") as stream:
-            data = stream.read(FILE_BYTES + 1)
+        data = read_plain(str(file), FILE_BYTES)
     except OSError as error:
         raise UnreadableError(f"can't be read: {error.strerror}") from error
     except ValueError as error:  # a null character
         raise UnreadableError("can't be read: no file can be called so") from error
     if len(data) > FILE_BYTES:
-        raise UnreadableError(f"is too large; at most {FILE_BYTES} bytes")
+        raise UnreadableError(f"is too large; at most {FILE_BYTES} bytes; `include` takes a folder of further files")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

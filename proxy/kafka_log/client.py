@@ -19,7 +19,7 @@ from proxy.kafka_log.coordination import Coordination
 from proxy.kafka_log.login import Credentials, SecuredConnection, refusal
 from proxy.kafka_log.network import ASK_ANOTHER, Network
 from proxy.kafka_log.slices import Slices, Subscriptions
-from proxy.kafka_log.words import unreached
+from proxy.kafka_log.words import NoHostError, unreached
 from proxy.settings import LogSettings
 
 _say = structlog.get_logger("tidegate.kafka")
@@ -129,12 +129,12 @@ async def log_in(settings: LogSettings, client: Mapping[str, Any]) -> str:
     """Log in once to any host, only to see it succeed: the library's own start hides why it fails. Return the host.
 
     One after the other is tried, the next after a second: a silent one holds up nothing. Raises `RefusedLoginError` if
-    one refuses the login or shows a certificate that isn't trusted, OSError or `KafkaError` if there is none.
+    one refuses the login or shows a certificate that isn't trusted, `NoHostError` if there is none.
     """
     wanted = {name: client[name] for name in client if name.startswith(("sasl_", "ssl_", "security_", "request_"))}
     waiting = list(settings.hosts)
     attempts: dict[asyncio.Task[None], str] = {}
-    failure: Exception = errors.NoBrokersAvailable()
+    failures: dict[str, Exception] = {}
     try:
         while waiting or attempts:
             if waiting:
@@ -151,10 +151,10 @@ async def log_in(settings: LogSettings, client: Mapping[str, Any]) -> str:
                         raise RefusedLoginError(
                             f"log host {host} refuses the login; see log.security: {why}"
                         ) from error
-                    failure = error
+                    failures[host] = error
                 else:
                     return host
-        raise failure
+        raise NoHostError(failures)
     finally:
         for attempt in attempts:
             attempt.cancel()

@@ -1,10 +1,24 @@
 """How failures of the log are told to people, with the setting to look at where it may be the cause."""
 
+import socket
 import ssl
+from collections.abc import Mapping
 
 from aiokafka import errors
 
 from proxy.errors import causes
+
+_PERHAPS = "if it runs, the port may be another service's, or ask for TLS or another login; see log.hosts, log.security"
+_SHOWN = 3
+"""Most hosts whose failures are told; of the others only their number."""
+
+
+class NoHostError(errors.KafkaConnectionError):  # type: ignore[misc]  # the library is untyped
+    """No host of `log.hosts` could be logged in to; `by_host` tells why of each."""
+
+    def __init__(self, by_host: Mapping[str, Exception]) -> None:
+        super().__init__("no host of log.hosts can be reached")
+        self.by_host = by_host
 
 
 def failure(error: BaseException) -> str:
@@ -15,15 +29,27 @@ def failure(error: BaseException) -> str:
 
 
 def unreached(error: BaseException, protocol: str) -> str:
-    """Return why the log can't be reached; `protocol` is that of `log.security`."""
-    words = failure(error)
+    """Return why the log can't be reached, of each host if that is known; `protocol` is that of `log.security`."""
+    if not isinstance(error, NoHostError):
+        return _unreached(error, protocol)
+    told = [f"{host}: {_unreached(one, protocol)}" for host, one in list(error.by_host.items())[:_SHOWN]]
+    more = len(error.by_host) - len(told)
+    return " | ".join(told) + (f" | and {more} more" if more > 0 else "")
+
+
+def _unreached(error: BaseException, protocol: str) -> str:
+    words = failure(error).removeprefix("KafkaConnectionError: ")
+    if isinstance(error, socket.gaierror):
+        return f"the name can't be resolved ({error.strerror}); see log.hosts"
     found = list(causes(error))
-    if any(isinstance(one, (ConnectionRefusedError, TimeoutError)) for one in found):
+    if any(isinstance(one, ConnectionRefusedError) for one in found):
         return words
+    if any(isinstance(one, TimeoutError) for one in found):
+        return f"{words}; if it runs, is this its port? See log.hosts"
     if protocol.endswith("SSL") and any(isinstance(one, (ssl.SSLError, ConnectionError)) for one in found):
         return f"{words}: it ends the TLS handshake, as a port without TLS does; see log.security.protocol"
     if any(isinstance(one, (errors.KafkaConnectionError, ConnectionError)) for one in found):
-        return f"{words}: if it runs, the port may ask for TLS or another login; see log.security"
+        return f"{words}: {_PERHAPS}"
     return words
 
 

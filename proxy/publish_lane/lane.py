@@ -156,7 +156,7 @@ class PublishLane:
         except BrokerError as error:
             self._on_unreachable(str(error))
         except TimeoutError:
-            self._on_unreachable(f"no answer within {self._host_patience.limit:g} s")
+            self._on_unreachable(self._connector.silence(self._host_patience.limit))
             self._host_patience.lose()
         finally:
             unused = self._home.take()

@@ -106,6 +106,10 @@ class Connector(Protocol):
         """
         ...
 
+    def silence(self, seconds: float) -> str:
+        """Return what to say of whom `connect` tried last, if that gave no answer for so long."""
+        ...
+
     def doubt(self, host: str) -> None:
         """Know that it kept a lane waiting, by silence or without a confirm: others are better for a while."""
         ...

@@ -24,7 +24,7 @@ from pamqp.heartbeat import Heartbeat
 from proxy.errors import BrokerError
 from proxy.publish_lane.wire import Sent, WireEvents
 from proxy.rabbitmq.login import Login, Logins
-from proxy.rabbitmq.words import cause, speaking
+from proxy.rabbitmq.words import cause, silent, speaking
 
 _FRAMES_WAITING = 256
 """Frames read but not yet looked at, per channel."""
@@ -199,12 +199,13 @@ class RabbitConnector:
         self._logins = logins
         self._hosts = logins.hosts()
         self.home = self._hosts.home
+        self._asked = self.home
         self._name = name
         self._prepare = prepare
 
     async def connect(self, events: WireEvents, host: str | None = None) -> RabbitWire:
         """Try that host once, or the next one."""
-        host = host or self._hosts.next(asyncio.get_running_loop().time())
+        host = self._asked = host or self._hosts.next(asyncio.get_running_loop().time())
         try:
             login = await self._logins.log_in(host, self._name)
         except asyncio.CancelledError:
@@ -217,6 +218,10 @@ class RabbitConnector:
             await login.close(gracefully=False)
             raise
         return RabbitWire(login, events)
+
+    def silence(self, seconds: float) -> str:
+        """See `Connector`."""
+        return silent(self._asked, seconds, is_known=self._logins.was_let_in)
 
     def doubt(self, host: str) -> None:
         """See `Connector`."""

@@ -24,7 +24,7 @@ from yarl import URL
 from proxy.access import LOOK_SECONDS, Access, broker_access
 from proxy.errors import BrokerError, RefusedLoginError, SecretError
 from proxy.rabbitmq.host_turn import DoubtedHosts, HostTurn
-from proxy.rabbitmq.words import speaking, tls_failure
+from proxy.rabbitmq.words import handshake_failure, speaking, stranger, tls_failure
 from proxy.settings import BrokerSettings
 from proxy.settings.parts import split_host
 
@@ -32,6 +32,8 @@ CLOSE_DEADLINE = 2.0
 """Seconds a connection may take to close in order; then it is cut."""
 UPDATE_SECONDS = 5.0
 """A broker that blocks the connection, or is silent, takes no new token within it; the next look tries again."""
+FIRST_BYTES = 8
+"""So much of what comes first is kept: a version of AMQP is told in so many."""
 FRAME_BYTES = 129 * 1024**2
 """The longest frame taken from a broker that sets no bound: the largest event that the settings allow, come back."""
 
@@ -43,6 +45,8 @@ class _BoundedReader:
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self.longest = FRAME_BYTES
+        self.first = b""
+        """What came first, as much as tells protocols apart."""
         self.at_eof = reader.at_eof
         self.read = reader.read
         self._read = reader.readexactly
@@ -53,11 +57,14 @@ class _BoundedReader:
     async def readexactly(self, size: int) -> bytes:
         """Read as `asyncio.StreamReader` does. Raises `OSError` if it is more than a frame may have."""
         if size > self.longest:
-            raise OSError(
-                f"a frame of {size} bytes, at most {self.longest} are agreed; is it RabbitMQ's port for AMQP? See "
-                "broker.hosts and broker.tls"
-            )
-        data = await self._read(size)
+            raise OSError(f"a frame of {size} bytes, at most {self.longest} are agreed")
+        try:
+            data = await self._read(size)
+        except asyncio.IncompleteReadError as error:
+            self.first += error.partial[: FIRST_BYTES - len(self.first)]
+            raise
+        if len(self.first) < FIRST_BYTES:
+            self.first += data[: FIRST_BYTES - len(self.first)]
         self.heard = self._now()
         return data
 
@@ -66,6 +73,7 @@ class _Cuttable(TransportFactory):
     """Keeps the transport at hand: a connection that does not answer must be cut, and the client has no way to."""
 
     def __init__(self, *, tls: bool) -> None:
+        self._is_tls = tls
         self._factory = TLSTransportFactory() if tls else TCPTransportFactory()
         self._reader: _BoundedReader | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -84,6 +92,12 @@ class _Cuttable(TransportFactory):
     def heard(self) -> float:
         """When something last came; 0 before there is a connection."""
         return 0.0 if self._reader is None else self._reader.heard
+
+    def stranger(self, error: BaseException) -> str | None:
+        """Return what to say of whom answered, if that is no broker; `error` is what came of it."""
+        if self._reader is not None:
+            return stranger(self._reader.first)
+        return handshake_failure(error) if self._is_tls else None
 
     def bound(self, frame_max: int) -> None:
         """Take no longer frames any more; 0 is no bound but that of `FRAME_BYTES`."""
@@ -134,7 +148,8 @@ class Logins:
         self._access = access or broker_access(settings)
         self._living: weakref.WeakSet[Login] = weakref.WeakSet()
         self.doubted = DoubtedHosts()
-        self._was_let_in = False
+        self.was_let_in = False
+        """Whether a host ever took the credentials."""
         self._refused_tokens: set[str] = set()
         for client in ("aio_pika", "aiormq"):
             # They log tracebacks at every outage; lanes and monitor say each change of state once.
@@ -183,7 +198,7 @@ class Logins:
         connection.kwargs["transport_factory"] = transport
         try:
             with speaking(host):
-                await self._connect(connection, host)
+                await self._connect(connection, transport, host)
         except BaseException:
             await _close(connection, transport, gracefully=False)
             raise
@@ -192,7 +207,7 @@ class Logins:
         assert isinstance(underlay, Underlay)
         transport.bound(underlay.connection_tune.frame_max or 0)
         self._access.on_tls(host, transport.writer)
-        self._was_let_in = True
+        self.was_let_in = True
         login = Login(host, connection, underlay, transport, token)
         self._living.add(login)
         return login
@@ -211,13 +226,14 @@ class Logins:
             **options,
         )
 
-    async def _connect(self, connection: aio_pika.Connection, host: str) -> None:
+    async def _connect(self, connection: aio_pika.Connection, transport: _Cuttable, host: str) -> None:
         settings = self._settings
         try:
             await connection.connect()
         except (AuthenticationError, ProbableAuthenticationError) as error:
             raise self._refusal(f"{host} refuses {self._credentials()}") from error
         except InvalidFrameError as error:
+            self._tell_stranger(transport, host, error)
             # The client hides what the broker says when it will not open the virtual host.
             raise BrokerError(
                 f"{host} does not open broker.virtual_host {settings.virtual_host!r} to {settings.username!r}: it is "
@@ -226,8 +242,14 @@ class Logins:
         except (AMQPError, OSError) as error:
             tls = tls_failure(error)
             if tls is None:
+                self._tell_stranger(transport, host, error)
                 raise
             raise self._refusal(f"{host}: TLS fails; see broker.tls: {tls}") from error
+
+    def _tell_stranger(self, transport: _Cuttable, host: str, error: Exception) -> None:
+        words = transport.stranger(error)
+        if words is not None:
+            raise BrokerError(f"{host}: {words}") from error
 
     def _credentials(self) -> str:
         if self._settings.mechanism == "EXTERNAL":
@@ -237,7 +259,7 @@ class Logins:
         return f"broker.username {self._settings.username!r} with this broker.password"
 
     def _refusal(self, words: str) -> RefusedLoginError | BrokerError:
-        return BrokerError(words) if self._was_let_in else RefusedLoginError(words)
+        return BrokerError(words) if self.was_let_in else RefusedLoginError(words)
 
     async def _renew(self, login: Login, token: str) -> None:
         try:

@@ -20,7 +20,7 @@ from proxy.bridge.broker import QueueKind, QueueState
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.rabbitmq.login import Login, Logins
 from proxy.rabbitmq.queue_kind import ask_kind, kind_in
-from proxy.rabbitmq.words import cause, speaking
+from proxy.rabbitmq.words import cause, silent, speaking
 
 POLL_DEADLINE = 1.0
 """Seconds for one poll, connecting included."""
@@ -46,6 +46,7 @@ class RabbitMonitor:
         self._logins = logins
         self._hosts = logins.hosts()
         self._login: Login | None = None
+        self._asked = self._hosts.home
         self._channel: Channel | None = None
         self._closing: asyncio.Future[Any] | None = None
         """Done when the channel is closed. Asked for once: the client makes a new observer for every question."""
@@ -84,9 +85,9 @@ class RabbitMonitor:
                     asked = asked[len(found) + 1 :]
                 await self._learn_kinds(states, now)
         except TimeoutError:
-            host = "" if self._login is None else f"{self._login.host}: "
+            host = self._asked
             await self._end(gracefully=False)
-            raise BrokerError(f"{host}the monitor had no answer within {POLL_DEADLINE:g} s") from None
+            raise BrokerError(silent(host, POLL_DEADLINE, is_known=self._logins.was_let_in)) from None
         except RefusedLoginError as error:
             raise BrokerError(str(error)) from error
         except BaseException:
@@ -139,7 +140,8 @@ class RabbitMonitor:
         # A node that is cut off from the others goes on telling the depths that it knew; lanes notice.
         if login is None or login.underlay.is_closed or self._hosts.is_better_elsewhere(login.host, now):
             await self._end(gracefully=False)
-            login = self._login = await self._logins.log_in(self._hosts.next(now), "monitor")
+            self._asked = self._hosts.next(now)
+            login = self._login = await self._logins.log_in(self._asked, "monitor")
         return login
 
     async def _ask(self, login: Login, queues: Sequence[str]) -> dict[str, QueueState]:

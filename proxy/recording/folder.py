@@ -6,6 +6,7 @@ therefore an open file that can be locked is a dead process's, and whoever finds
 """
 
 import contextlib
+import errno
 import fcntl
 import gzip
 import os
@@ -22,6 +23,10 @@ _OPEN = ".jsonl.open"
 _FINISHED = ".jsonl.gz"
 _OURS = re.compile(r"\d{8}T\d{6}Z-.+-\d{6}\.jsonl\.(open|gz)")
 _GZIP_LEVEL = 4
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+"""What a full disk, and a used up quota, answer."""
+FINISH_AGAIN = 60.0
+"""Seconds between two tries to compress on a disk that is full and shows no more room than before (a quota may not)."""
 
 
 class MetricFolder:
@@ -47,9 +52,20 @@ class MetricFolder:
         """In the open file."""
         self._opened_at = 0.0
         self._leftovers_due = True
+        self._short: OSError | None = None
+        """What the disk answered for want of space when a file was to be compressed, until all are."""
+        self._short_free = 0
+        """Bytes that were free then."""
+        self._short_at = 0.0
 
     def append(self, lines: deque[bytes], now: float) -> None:
-        """Write the lines and take each off the front once it is written whole, so that a retry repeats none."""
+        """Write the lines and take each off the front once it is written whole, so that a retry repeats none.
+
+        Returns early when the file is full, so that it is compressed before the next one takes its room. For the same
+        reason nothing is written while the disk has no room to compress what is ended.
+        """
+        if self._short is not None:
+            self.finish_leftovers(now)
         while lines:
             fd = self._open(now) if self._fd is None else self._fd
             data = b"".join(_fitting(lines, self._file_bytes - self._size))
@@ -61,6 +77,7 @@ class MetricFolder:
                 self._take_off(lines, written)
             if self._size >= self._file_bytes:
                 self.rotate()
+                return
 
     def rotate_if_old(self, now: float) -> None:
         """End the open file if it is old enough."""
@@ -75,12 +92,19 @@ class MetricFolder:
             self._size = 0
             self._leftovers_due = True
 
-    def finish_leftovers(self) -> None:
-        """Compress every ended file, of this process or of a dead one, and keep within the bytes allowed."""
+    def finish_leftovers(self, now: float) -> None:
+        """Compress every ended file, of this process or of a dead one, and keep within the bytes allowed.
+
+        On a full disk it goes on raising until there is room for that; it tries again only when there is more room than
+        before, as compressing costs CPU.
+        """
         if not self._leftovers_due:
             return
         self.path.mkdir(parents=True, exist_ok=True)
-        self._leftovers_due = False
+        free = _free_bytes(self.path)
+        if self._short is not None and free <= self._short_free and now - self._short_at < FINISH_AGAIN:
+            raise self._short
+        self._leftovers_due, self._short = False, None
         errors: list[OSError] = []
         for path in sorted(self.path.glob("*" + _OPEN)):
             try:
@@ -90,8 +114,11 @@ class MetricFolder:
                         _compress(source, path)
             except OSError as error:
                 errors.append(error)  # one that can't be read must not keep the others from being finished
+                if error.errno in NO_SPACE:
+                    self._leftovers_due, self._short = True, error
+                    self._short_free, self._short_at = _free_bytes(self.path), now
         if errors:
-            raise errors[0]
+            raise self._short or errors[0]
 
     def _take_off(self, lines: deque[bytes], written: int) -> None:
         while lines and written >= len(lines[0]):
@@ -183,6 +210,11 @@ def _locked(path: Path) -> Iterator[int | None]:
         yield fd if _lock(fd, path) else None
     finally:
         os.close(fd)
+
+
+def _free_bytes(folder: Path) -> int:
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
 
 
 def _finished(path: Path) -> Path:

@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 
 from proxy.recording.disk_thread import DiskThread, Work
-from proxy.recording.folder import MetricFolder
+from proxy.recording.folder import NO_SPACE, MetricFolder
 from proxy.records import Drops, enveloped
 from proxy.settings import MetricLogSettings
 
@@ -65,6 +65,8 @@ class MetricLog:
         self._unwritable = 0
         self._said_records = 0
         self._said_files = 0
+        self._dropped_before = 0
+        """Of `dropped_records`, those from before the log was last said to be unavailable."""
         self._is_closed = False
         self.failing = False
         """Whether the last attempt to write failed."""
@@ -139,15 +141,15 @@ class MetricLog:
             while self._waiting or self._lines or self._unsaid_losses():
                 self._make_lines()
                 self._folder.append(self._lines, now)
-                self._folder.finish_leftovers()
-            self._folder.finish_leftovers()
+                self._folder.finish_leftovers(now)
+            self._folder.finish_leftovers(now)
 
     def _finish(self, now: float) -> None:
         assert self._folder is not None
         self._drain(now)
         with self._telling_of_failure():
             self._folder.rotate()
-            self._folder.finish_leftovers()
+            self._folder.finish_leftovers(now)
 
     @contextlib.contextmanager
     def _telling_of_failure(self) -> Iterator[None]:
@@ -159,7 +161,11 @@ class MetricLog:
             if self._lines:
                 return  # the disk did something else, and still has not taken these
             if self.failing:
-                _say.info("metric_log_available", dropped_records=self.dropped_records)
+                _say.info(
+                    "metric_log_available",
+                    dropped_records=self.dropped_records - self._dropped_before,
+                    effect="records are written again; so many were dropped since the log was said to be unavailable",
+                )
             self.failing = False
 
     def _tell_of_taken(self) -> None:
@@ -184,7 +190,9 @@ class MetricLog:
                 folder=str(self._folder.path),
                 why=str(error) if isinstance(error, OSError) else repr(error),
                 effect="records wait, then are dropped and counted; data flows on",
+                remedy=_remedy(error),
             )
+            self._dropped_before = self.dropped_records
         self.failing = True
 
     def _unsaid_losses(self) -> bool:
@@ -205,6 +213,12 @@ class MetricLog:
                     _say.error("metric_record_refused", kind=record.get("kind"), why=f"it is not JSON: {error}")
                 self._unwritable += 1
             self._waiting.popleft()
+
+
+def _remedy(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno in NO_SPACE:
+        return "make room on this disk, or set metric_log.total_bytes below what it can take; it is tried again"
+    return "see that this process can write into the folder; it is tried again every two seconds"
 
 
 def _line(record: Mapping[str, Any]) -> bytes:

@@ -29,6 +29,9 @@ _REMEDY = (
 )
 
 
+_EFFECT = "queue depths are unknown; routes whose own connections are open go on without them"
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What is known of a queue, and how old that is."""
@@ -111,7 +114,7 @@ class Depths:
             states = await self._monitor.poll(list(dict.fromkeys([*asked, *for_letters])))
         except BrokerError as error:
             if not self.is_blind:
-                _say.warning("monitor_blind", why=str(error), effect="queue depths are unknown; data flows on")
+                _say.warning("monitor_blind", why=str(error), effect=_EFFECT)
             self.is_blind = True
             return False
         now = asyncio.get_running_loop().time()

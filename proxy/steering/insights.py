@@ -71,7 +71,9 @@ class Insights:
         except BrokerError as error:
             if not self.is_blind:
                 _say.warning(
-                    "insights_blind", why=str(error), effect="unacknowledged messages are not known; data flows on"
+                    "insights_blind",
+                    why=str(error),
+                    effect="unacknowledged messages are not known; all else goes on without them",
                 )
             self.is_blind = True
             return

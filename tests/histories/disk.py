@@ -31,7 +31,7 @@ class MemoryDisk(MetricFolder):
     def rotate(self) -> None:
         """Do nothing: there are no files."""
 
-    def finish_leftovers(self) -> None:
+    def finish_leftovers(self, now: float) -> None:
         """Do nothing: there are no files."""
 
 

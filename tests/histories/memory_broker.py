@@ -259,6 +259,10 @@ class _MemoryConnector:
         del host
         return await self.broker.accept(events, self.lane)
 
+    def silence(self, seconds: float) -> str:
+        """Return what to say of the one host."""
+        return f"no answer within {seconds:g} s"
+
     def doubt(self, host: str) -> None:
         """Do nothing: there is no other host."""
 

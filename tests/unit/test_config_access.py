@@ -56,12 +56,28 @@ def test_every_file_is_named_when_several_can_not_be_used(issued: Path, tmp_path
     tls = f"ca_file: {issued}/none.pem, certificate_file: {issued}/one.pem, key_file: {issued}/none.key"
     log = f"security: {{protocol: SASL_SSL, mechanism: OAUTHBEARER, token: {{file: token}}, {tls}}}"
     broker = f"tls: {{certificate_file: {issued}/one.pem, key_file: {issued}/other.key}}, token: {{command: ['false']}}"
+    no_token = "holds no token: neither a JWT nor JSON with access_token"
+    no_match = "does not match certificate_file; give the key it was made with"
     assert found(tmp_path, log, broker) == [
-        "tidegate.yaml:1: log.security.ca_file: the file can't be read: No such file or directory",
-        "tidegate.yaml:1: log.security.key_file: the file can't be read: No such file or directory",
-        "tidegate.yaml:1: log.security.token.file: holds no token: neither a JWT nor JSON with access_token",
-        "tidegate.yaml:2: broker.tls.key_file: does not match certificate_file; give the key it was made with",
+        f"tidegate.yaml:1: log.security.ca_file: the file {issued}/none.pem can't be read: No such file or directory",
+        f"tidegate.yaml:1: log.security.key_file: the file {issued}/none.key can't be read: No such file or directory",
+        f"tidegate.yaml:1: log.security.token.file: the file {tmp_path}/token {no_token}",
+        f"tidegate.yaml:2: broker.tls.key_file: the file {issued}/other.key {no_match}",
         "tidegate.yaml:2: broker.token.command: command 'false' fails with exit code 1",
+    ]
+
+
+def test_files_are_looked_into_when_other_settings_beside_them_are_wrong(issued: Path, tmp_path: Path) -> None:
+    log = "start: never, security: {protocol: SSL, ca_file: nowhere.pem, mechansm: PLAIN}"
+    broker = f"heartbeat: 1h, tls: {{certificate_file: {issued}/one.pem, x: 1}}, token: {{file: token}}"
+    assert [mistake.partition(";")[0] for mistake in found(tmp_path, log, broker)] == [
+        "tidegate.yaml:1: log.security.ca_file: the file nowhere.pem can't be read: No such file or directory",
+        "tidegate.yaml:1: log.security.mechansm: no such setting",
+        'tidegate.yaml:1: log.start: "never" is unknown',
+        "tidegate.yaml:2: broker.heartbeat: is out of range",
+        "tidegate.yaml:2: broker.tls.x: no such setting",
+        "tidegate.yaml:2: broker.tls: certificate_file and key_file go together",
+        f"tidegate.yaml:2: broker.token.file: the file {tmp_path}/token can't be read: No such file or directory",
     ]
 
 
@@ -73,7 +89,8 @@ def test_the_certificate_is_a_mistake_when_its_time_is_over_or_to_come(
 ) -> None:
     tls = f"ca_file: {issued}/ca.pem, certificate_file: {issued}/one.pem, key_file: {issued}/one.key"
     [mistake] = found(tmp_path, broker=f"tls: {{{tls}}}", now=time.time() + days * DAY + (600 if days > 0 else -600))
-    assert mistake.startswith(f"tidegate.yaml:2: broker.tls.certificate_file: {words}"), mistake
+    place = "tidegate.yaml:2: broker.tls.certificate_file"
+    assert mistake.startswith(f"{place}: the file {issued}/one.pem holds a certificate that {words}"), mistake
 
 
 @pytest.mark.parametrize(
@@ -83,14 +100,14 @@ def test_the_certificate_is_a_mistake_when_its_time_is_over_or_to_come(
 def test_the_authorities_are_a_mistake_when_the_file_holds_none(tmp_path: Path, content: str, words: str) -> None:
     (tmp_path / "ca.pem").write_text(content)
     assert found(tmp_path, broker=f"tls: {{ca_file: {tmp_path}/ca.pem}}") == [
-        f"tidegate.yaml:2: broker.tls.ca_file: {words}"
+        f"tidegate.yaml:2: broker.tls.ca_file: the file {tmp_path}/ca.pem {words}"
     ]
 
 
 def test_the_token_is_a_mistake_when_it_has_expired(tmp_path: Path) -> None:
     (tmp_path / "token").write_text(token({"exp": time.time() - 7300}))
     assert found(tmp_path, broker="token: {file: token}") == [
-        "tidegate.yaml:2: broker.token.file: holds a token that expired 2h ago; renew it"
+        f"tidegate.yaml:2: broker.token.file: the file {tmp_path}/token holds a token that expired 2h ago; renew it"
     ]
 
 

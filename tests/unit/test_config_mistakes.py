@@ -402,3 +402,84 @@ def test_the_first_mistakes_are_listed_and_the_others_counted_when_there_are_ver
     assert len(found) == SHOWN + 1
     assert found[0].startswith(f"tidegate.yaml:{HEAD_LINES + 2}: key-0: no such setting")
     assert found[-1] == f"tidegate.yaml:{HEAD_LINES + 2 + SHOWN}: and {2_000 - SHOWN} more mistakes from here on"
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (
+            "routes: {r: {exchange: '', queues: [q, q], in_flight_events: many, declare: true, law: aimed}}",
+            [
+                "routes.r.in_flight_events: is a text of another form",
+                'routes.r.law: "aimed" does not exist',
+                "routes.r: queues: q stands there twice",
+                "routes.r: the default exchange can't be declared",
+            ],
+        ),
+        (
+            "limits: {confirm_deadline: 1s, event_bytes: 5MiB, headers: 0}\ndetector: {publish_latency_p50: 2s}",
+            [
+                "detector.publish_latency_p50: could never be exceeded",
+                "limits.headers: is out of range",
+                "limits: event_bytes (5MiB) <= inbox_bytes (4MiB) <= inboxes_bytes (256MiB) must hold",
+            ],
+        ),
+        (
+            "classes: {P1: {increase: x}}\nroutes: {r: {exchange: e, message_priority: {P1: 9, P9: 1}}}",
+            [
+                "classes.P1.increase: is a text of another form",
+                'routes.r.message_priority.P9: class "P9" does not exist',
+            ],
+        ),
+    ],
+)
+def test_contradictions_are_told_with_the_rest_when_other_settings_are_wrong(
+    files: Files, more: str, expected: list[str]
+) -> None:
+    head = "".join(HEAD.splitlines(keepends=True)[:2])
+    routes = "" if "routes" in more else "routes: {r: {exchange: e}}\n"
+    types = "event_types: {a: {class: P1, route: r, routing_key: k}}\n"
+    found = [
+        mistake.split(": ", 1)[1].partition(";")[0] for mistake in files.mistakes(f"{head}{routes}{types}{more}\n")
+    ]
+    assert sorted(mistake.partition(": an event")[0] for mistake in found) == expected
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("statistics: {intervl: 1s, cron: '* * * * * *'}", "statistics.intervl: no such setting"),
+        (
+            "log: {hosts: [h:1], group: g, strat: timestamp, start_timestamp: 2026-01-01T00:00:00Z}",
+            "log.strat: no such",
+        ),
+        ("routes: {r: {exchange: e, cap: {evnts: 5}}}", "routes.r.cap.evnts: no such setting"),
+        ("class_budget: {lowest_queue_delay: x, highest_queue_delay: 1ms}", None),
+    ],
+)
+def test_what_follows_from_a_wrong_setting_is_not_told_when_that_is(
+    files: Files, more: str, expected: str | None
+) -> None:
+    parts = {"log": "log: {hosts: [h:1], group: g}", "routes": "routes: {r: {exchange: e}}"}
+    head = "\n".join(text for part, text in parts.items() if not more.startswith(part))
+    rest = "broker: {hosts: [b:1]}\nevent_types: {a: {class: P1, route: r, routing_key: k}}\n"
+    found = files.mistakes(f"{head}\n{rest}{more}\n")
+    if expected is None:
+        assert not [mistake for mistake in found if "must hold" in mistake]
+    else:
+        assert len(found) == 1, found
+        assert expected in found[0]
+
+
+@pytest.mark.parametrize("text", ["", "# only words\n", "---\n", "{}\n"])
+def test_an_empty_file_is_one_mistake_that_names_the_example_to_begin_with(files: Files, text: str) -> None:
+    [mistake] = files.mistakes(text)
+    assert mistake.startswith("tidegate.yaml:")
+    assert mistake.endswith(" is empty; log, broker, routes and event_types are needed: begin with config/minimal.yaml")
+
+
+def test_the_keys_that_are_needed_are_told_first_and_few_others_when_a_block_is_missing(files: Files) -> None:
+    found = files.mistakes("limits: {}\n")
+    assert "tidegate.yaml:1: log: is missing; allowed: a mapping with hosts, group, group_instance_id, " in found[2]
+    assert found[2].endswith(", client_rack and 11 more")
+    assert max(map(len, found)) < 140

@@ -1,5 +1,7 @@
 """Where settings come from beside the main file: included files, the environment, secrets."""
 
+import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,29 @@ def test_the_file_is_refused_when_it_is_missing_or_no_text(files: Files) -> None
     files.main.write_bytes(b"#" * (4 * 1024**2 + 1))
     with pytest.raises(SettingsError, match=r"tidegate\.yaml:1: is too large"):
         config.load(files.main, {})
+
+
+@pytest.mark.parametrize(
+    ("made", "kind"), [("folder", "a folder"), ("pipe", "a pipe"), ("socket", "a socket"), ("link", "a device")]
+)
+def test_the_file_is_refused_at_once_when_it_is_no_plain_file(
+    files: Files, monkeypatch: pytest.MonkeyPatch, made: str, kind: str
+) -> None:
+    place = files.main
+    match made:
+        case "folder":
+            place.mkdir()
+        case "pipe":
+            os.mkfifo(place)  # nobody ever writes to it
+        case "socket":
+            monkeypatch.chdir(files.folder)  # the name of a socket must be short
+            with socket.socket(socket.AF_UNIX) as listening:
+                listening.bind(place.name)
+        case "link":
+            place.symlink_to("/dev/zero")
+    with pytest.raises(SettingsError) as refused:
+        config.load(place, {})
+    assert refused.value.mistakes == [f"{place}:1: can't be read: it is {kind}; give a plain file"]
 
 
 def test_included_files_add_to_the_main_one_in_order_of_name_when_a_folder_is_given(files: Files) -> None:
@@ -69,7 +94,7 @@ def test_an_included_file_is_told_of_when_it_can_not_be_used(files: Files) -> No
         "more/a.yaml:1: the file must be a mapping",
         "more/b.yaml:4: not valid YAML: expected the node content, but found '<stream end>'",
         "more/c.yaml:1: routes: must be a mapping from names",
-        "more/d.yaml:1: can't be read: Is a directory",
+        "more/d.yaml:1: can't be read: it is a folder",
     ]
 
 
@@ -84,9 +109,8 @@ def test_the_file_is_told_of_when_its_name_can_be_no_file_s(files: Files) -> Non
         "tidegate.yaml:1: include: can't be read: no folder can be called so; allowed: a folder, relative to this file"
     ]
     text = HEAD.replace('["localhost:5672"]', '["a:1"], password: {file: "a\\0b"}') + ONE_TYPE
-    assert files.mistakes(text) == [
-        "tidegate.yaml:2: broker.password: the secret's file can't be read: no file can be called so"
-    ]
+    words = f"the secret's file {files.folder}/a\\x00b can't be read: no file can be called so"
+    assert files.mistakes(text) == [f"tidegate.yaml:2: broker.password: {words}"]
 
 
 def test_the_folder_is_told_of_when_it_holds_too_many_files(files: Files) -> None:
@@ -131,8 +155,12 @@ def test_the_secret_is_read_without_its_line_end_when_a_file_is_named(files: Fil
 @pytest.mark.parametrize(
     ("password", "expected"),
     [
-        ("{file: nowhere}", "the secret's file can't be read: No such file or directory"),
-        ("{file: empty}", "the secret's file is empty"),
+        ("{file: nowhere}", "the secret's file FOLDER/nowhere can't be read: No such file or directory"),
+        ("{file: empty}", "the secret's file FOLDER/empty is empty"),
+        ("{file: latin}", "the secret's file FOLDER/latin is not UTF-8; save it in that encoding"),
+        ("{file: long}", "the secret's file FOLDER/long is longer than 1048576 bytes"),
+        ("{file: .}", "the secret's file FOLDER can't be read: it is a folder; give a plain file"),
+        ("{file: /dev/zero}", "the secret's file /dev/zero can't be read: it is a device; give a plain file"),
         ("{file: 5}", "has no file; allowed: {file: PATH}"),
         ("{flie: x}", "must be a text (a number in quotes), ${NAME} or {file: PATH}"),
         ("12345", "must be a text (a number in quotes), ${NAME} or {file: PATH}"),
@@ -141,9 +169,13 @@ def test_the_secret_is_read_without_its_line_end_when_a_file_is_named(files: Fil
 )
 def test_the_secret_is_a_mistake_when_it_can_not_be_had(files: Files, password: str, expected: str) -> None:
     files.write("empty", "\n")
+    files.write("long", "hunter2 " * 2**17 + "x")
+    (files.folder / "latin").write_bytes(b"hunter2\xff")
     found = files.mistakes(HEAD.replace('["localhost:5672"]', f'["a:1"], password: {password}') + ONE_TYPE)
     assert len(found) == 1
-    assert found[0].startswith(f"tidegate.yaml:2: broker.password: {expected}"), found
+    shown = found[0].replace(str(files.folder), "FOLDER")
+    assert shown.startswith(f"tidegate.yaml:2: broker.password: {expected}"), found
+    assert "hunter2" not in shown
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,17 @@
 """Failures of the log name the setting to look at where it may be the cause."""
 
 import asyncio
+import socket
 import ssl
 
 import pytest
 from aiokafka import errors
 
 from proxy.access import log_access
+from proxy.kafka_log import client
 from proxy.kafka_log.client import log_in, options
 from proxy.kafka_log.login import Credentials
-from proxy.kafka_log.words import failure, misfit, unreached
+from proxy.kafka_log.words import NoHostError, failure, misfit, unreached
 from proxy.settings import LogSettings
 
 
@@ -36,13 +38,29 @@ def test_security_is_named_when_a_port_takes_connections_and_answers_nothing() -
     error = errors.KafkaConnectionError("Unable to bootstrap from [('h', 9092)]")
     told = unreached(error, "PLAINTEXT")
     assert "Unable to bootstrap" in told
-    assert told.endswith("the port may ask for TLS or another login; see log.security")
+    assert told.endswith("or ask for TLS or another login; see log.hosts, log.security")
 
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError(111, "Connection refused"), TimeoutError()])
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
 def test_no_setting_is_suspected_when_nobody_is_there(error: Exception, protocol: str) -> None:
     assert "log.security" not in unreached(error, protocol)
+
+
+async def test_every_host_is_named_with_its_cause_when_none_can_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def knock(host: str, _: object) -> None:
+        if host.startswith("nowhere"):
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr(client, "_knock", knock)
+    settings = LogSettings(hosts=["nowhere:9092", "h:1", "h:2", "h:3", "h:4"], group="g")
+    with pytest.raises(NoHostError) as raised:
+        await log_in(settings, {})
+    told = unreached(raised.value, "PLAINTEXT")
+    assert "nowhere:9092: the name can't be resolved (Name or service not known); see log.hosts" in told
+    assert "h:1: [Errno 111] Connection refused" in told
+    assert told.endswith(" | and 2 more")
 
 
 def test_another_client_is_suspected_when_the_group_shares_out_in_another_way() -> None:

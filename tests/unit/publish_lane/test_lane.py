@@ -93,6 +93,9 @@ class ScriptedConnector:
         self.doubted: list[str] = []
         self.trusted: list[str] = []
 
+    def silence(self, seconds: float) -> str:
+        return f"h:{2 - len(self.attempts) % 2} said nothing for {seconds:g} s"
+
     def doubt(self, host: str) -> None:
         self.doubted.append(host)
 

@@ -1,6 +1,7 @@
 """Why a login failed, out of what the client raises."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from proxy.errors import BrokerError
+from proxy.rabbitmq.connection import RabbitConnector
 from proxy.rabbitmq.login import Logins
 from proxy.rabbitmq.words import tls_failure
 from proxy.settings import BrokerSettings
@@ -32,8 +34,11 @@ async def answering(words: bytes) -> AsyncIterator[str]:
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
+        if not words:
+            writer.transport.abort()  # as Kafka does
+            return
         writer.write(words)
-        await writer.drain()
+        writer.write_eof()
         await reader.read()
         writer.close()
 
@@ -46,9 +51,15 @@ async def answering(words: bytes) -> AsyncIterator[str]:
     ("tls", "words", "hint"),
     [
         ({}, b"AMQP\x00\x00\x09\x01", "it answers without TLS; see broker.tls"),
-        (None, b"HTTP/1.1 400 Bad Request\r\n\r\n", "is it RabbitMQ's port for AMQP? See broker.hosts"),
+        ({}, b"", "it ends the TLS handshake, as a port without TLS does; see broker.tls"),
+        (None, b"HTTP/1.1 400 Bad Request\r\n\r\n", "it speaks HTTP, not AMQP; see the ports in broker.hosts"),
+        (None, b"AMQP\x00\x01\x00\x00", "it speaks another version of AMQP than 0-9-1; see the ports in broker.hosts"),
+        (None, b"\x15\x03\x03\x00\x02\x02\x46", "it asks for TLS; see broker.tls"),
+        (None, b"SSH-2.0-OpenSSH_9.2\r\n", "it speaks something else than AMQP ('SSH-2.0'): if RabbitMQ runs there"),
+        (None, b"\x00\x00\x00\x04oops", "it speaks something else than AMQP"),
+        (None, b"", "it closes the connection without a word of AMQP: if RabbitMQ runs there"),
     ],
-    ids=["tls", "http"],
+    ids=["tls", "tls-closed", "http", "amqp-1", "no-tls", "ssh", "junk", "closed"],
 )
 async def test_the_setting_is_named_when_another_protocol_answers(
     tls: dict[str, str] | None, words: bytes, hint: str
@@ -59,3 +70,31 @@ async def test_the_setting_is_named_when_another_protocol_answers(
             await Logins(settings).log_in(host, "test")
     assert hint in str(raised.value)
     assert host in str(raised.value)
+
+
+async def test_the_host_and_its_port_are_named_when_it_gives_no_answer() -> None:
+    async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(wait, "127.0.0.1", 0) as server:
+        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        logins = Logins(BrokerSettings(hosts=[host]))
+        connector = RabbitConnector(logins, "test")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await connector.connect(None)  # type: ignore[arg-type]  # nothing is told to it
+        told = connector.silence(0.2)
+        logins.was_let_in = True
+        assert connector.silence(0.2) == f"{host}: no answer within 0.2 s"
+    assert told.startswith(f"{host}: no answer within 0.2 s: if RabbitMQ runs there, is this its port for AMQP")
+
+
+async def test_the_name_is_told_when_it_can_not_be_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(asyncio, "open_connection", unknown)
+    with pytest.raises(BrokerError, match=r"nowhere:5672: the name can't be resolved; see broker\.hosts"):
+        await Logins(BrokerSettings(hosts=["nowhere:5672"])).log_in("nowhere:5672", "test")

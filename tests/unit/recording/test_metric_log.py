@@ -8,16 +8,19 @@ import os
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from proxy.recording import MetricLog, metric_log
+from proxy.recording import folder as folder_module
 from proxy.recording.folder import MetricFolder
 from proxy.settings import MetricLogSettings
 
@@ -365,6 +368,89 @@ async def test_what_is_lost_is_said_and_no_recovery_is_when_the_disk_is_full_to_
     assert log.failing
     assert [line["event"] for line in said] == ["metric_log_unavailable", "metric_log_unfinished"]
     assert said[1]["records_left"] == 2
+
+
+def short_disk(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[int]:
+    """A disk of `[0]` bytes below what is written with `os.write` and what is compressed, as a small one shows it."""
+    size = [10**9]
+    write, compress = os.write, folder_module._compress
+
+    def free() -> int:
+        return size[0] - sum(path.stat().st_size for path in folder.iterdir())
+
+    def limited(fd: int, data: bytes) -> int:
+        if free() <= 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(fd, data[: free()])
+
+    def packed(source: int, path: Path) -> None:
+        if os.fstat(source).st_size // 2 > free():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        compress(source, path)
+
+    monkeypatch.setattr(os, "write", limited)
+    monkeypatch.setattr(folder_module, "_compress", packed)
+    monkeypatch.setattr(folder_module, "_free_bytes", lambda _: free())
+    return size
+
+
+async def test_ended_files_are_finished_and_recovery_is_said_once_when_a_small_disk_has_room_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = short_disk(monkeypatch, tmp_path)
+    size[0] = 160 * KIB
+    log = log_of(tmp_path, file_bytes=64 * KIB, buffer_records=100)
+    noise = Random(1)
+    taken = 0
+    with capture_logs() as said:
+        async with running(log):
+            while not log.failing or log.dropped_records < 50:
+                log.write(incident(taken, noise.randbytes(128).hex()))
+                taken += 1
+                if log.waiting >= 50:
+                    await asyncio.sleep(0.005)
+            full = suffixes_in(tmp_path)
+            size[0] = 1000 * KIB
+            await until(lambda: not log.failing)
+            lost = log.dropped_records
+            log.write(incident(taken))
+            await until(lambda: taken in numbers_in(tmp_path))
+            open_ones = names_in(tmp_path, "*.open")
+        await log.close()
+    assert full == {".gz", ".open"}
+    assert len(open_ones) == 1
+    assert suffixes_in(tmp_path) == {".gz"}
+    assert len(numbers_in(tmp_path)) == taken + 1 - lost
+    assert [line["event"] for line in said] == ["metric_log_unavailable", "metric_log_available"]
+    assert "total_bytes" in said[0]["remedy"]
+    assert said[1]["dropped_records"] == lost
+
+
+async def test_nothing_is_compressed_again_and_again_when_a_full_disk_shows_no_more_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size, tries = short_disk(monkeypatch, tmp_path), []
+    size[0] = 90 * KIB
+    short = folder_module._compress
+
+    def counted(source: int, path: Path) -> None:
+        tries.append(path)
+        short(source, path)
+
+    monkeypatch.setattr(folder_module, "_compress", counted)
+    folder = MetricFolder(tmp_path, settings_of(tmp_path, file_bytes=64 * KIB), lambda: WALL, "one")
+    lines = deque([b"x" * 64 * KIB, b"y"])
+    folder.append(lines, 0.0)
+    for now in (0.0, 2.0, 59.0, 61.0, 63.0):
+        with pytest.raises(OSError, match="No space"):
+            folder.finish_leftovers(now)
+        with pytest.raises(OSError, match="No space"):
+            folder.append(lines, now)
+    assert len(tries) == 2
+    size[0] = 160 * KIB
+    folder.append(lines, 64.0)
+    assert not lines
+    assert len(tries) == 3
 
 
 async def test_a_torn_line_stays_and_the_rest_goes_on_in_a_new_file_when_it_can_not_be_cut_off(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -58,6 +59,21 @@ def test_nothing_is_known_and_it_is_said_once_when_the_monitor_fails() -> None:
         assert depths.of("a") == DEEP
 
     assert watched(story) == ["monitor_blind:", "monitor_sees_again:"]
+
+
+def test_nothing_is_claimed_of_routes_that_may_be_down_too_when_the_monitor_fails() -> None:
+    async def live() -> None:
+        monitor = ScriptedMonitor({})
+        monitor.failure = BrokerError("gone")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await Depths(monitor, ["a"], 0.1).run()
+
+    with capture_logs() as said:
+        virtual_time.run(live())
+    assert [line["effect"] for line in said] == [
+        "queue depths are unknown; routes whose own connections are open go on without them"
+    ]
 
 
 def test_the_last_state_keeps_its_age_when_the_monitor_fails() -> None:
