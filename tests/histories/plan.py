@@ -41,8 +41,8 @@ MAX_AGE = 3.0
 POLICIES = ("static", "per_type", "class_budget")
 LAWS = tuple(KNOWN_LAWS)
 CAPS = (None, None, Cap(events=60), Cap(bytes=1_500, strict=True))
-WINDOWS = (*({"in_flight_events": events} for events in (1, 8, 20)), {"in_flight_bound": 60})
-"""The last one adapts."""
+WINDOWS = (1, 8, 20, 60)
+"""The last one adapts, unless the route's policy has it fixed."""
 WINDOW_BYTES = (150, 1_000_000)
 
 CONNECTIONS = ("reset", "reset_one", "block", "silence", "slow", "lose_confirms", "late_confirms", "broker_down")
@@ -214,6 +214,12 @@ def steered(settings: Settings, chance: Random) -> Settings:
     return settings.model_copy(update={"routes": routes})
 
 
+def window(policy: str, chance: Random) -> dict[str, int]:
+    """Draw the window of a route."""
+    events = chance.choice(WINDOWS)
+    return {"in_flight_bound" if events == WINDOWS[-1] and policy != "per_type" else "in_flight_events": events}
+
+
 def draw_settings(chance: Random) -> Settings:
     policy = chance.choice(POLICIES)
     cap = chance.choice(CAPS)
@@ -246,7 +252,7 @@ def draw_settings(chance: Random) -> Settings:
                     "queues": (QUEUE,),
                     "policy": policy,
                     "cap": cap,
-                    **chance.choice(WINDOWS),
+                    **window(policy, chance),
                     "in_flight_bytes": chance.choice(WINDOW_BYTES),
                 }
             )

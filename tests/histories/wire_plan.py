@@ -17,7 +17,6 @@ from tests.histories.plan import (
     REFILL,
     ROUTE,
     WINDOW_BYTES,
-    WINDOWS,
     Fault,
     Plan,
     Wire,
@@ -25,6 +24,7 @@ from tests.histories.plan import (
     draw_old,
     draw_settings,
     steered,
+    window,
     with_catch_up,
 )
 
@@ -139,13 +139,15 @@ def _routed(settings: Settings, chance: Random) -> Settings:
 
 def _route(name: str, chance: Random) -> Route:
     number = name.removeprefix(ROUTE)
+    exchange, queue = EXCHANGE + chance.choice(("", number)), QUEUE + chance.choice(("", number, number))
+    policy = chance.choice(POLICIES)
     return Route.model_validate(
         {
-            "exchange": EXCHANGE + chance.choice(("", number)),
-            "queues": (QUEUE + chance.choice(("", number, number)),),
-            "policy": chance.choice(POLICIES),
+            "exchange": exchange,
+            "queues": (queue,),
+            "policy": policy,
             "cap": chance.choice(CAPS),
-            **chance.choice(WINDOWS),
+            **window(policy, chance),
             "in_flight_bytes": chance.choice(WINDOW_BYTES),
         }
     )

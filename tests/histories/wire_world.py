@@ -184,6 +184,7 @@ class WatchedConnector:
         self._witness = witness
         self.doubt = connector.doubt
         self.trust = connector.trust
+        self.silence = connector.silence
 
     async def connect(self, events: WireEvents, host: str | None = None) -> Wire:
         """See `Connector`."""

@@ -55,6 +55,9 @@ class ServedWire:
         self._channels = 0
         self._life = 0
 
+    def silence(self, seconds: float) -> str:
+        return f"no answer within {seconds:g} s"
+
     def doubt(self, host: str) -> None:
         """There is no other."""
 
