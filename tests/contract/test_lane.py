@@ -168,7 +168,7 @@ class LaneContract:
     ) -> None:
         queue = await bench.world.queue()
         recorder = bench.recorder(queue)
-        async with bench.lane(alone=False) as lane:
+        async with bench.lane(alone=False, in_flight_bound=200) as lane:
             publishing = asyncio.create_task(
                 lane.publish([recorder.batch(made(start, start + 500)) for start in range(0, 30_000, 500)])
             )
