@@ -81,7 +81,7 @@ class App:
         self._committer = Committer(log, self.assignment, self.lease, around.stake, interval, account)
         self._catalog = Catalog(
             log,
-            frozenset(event_type.topic for event_type in settings.event_types.values()),
+            {event_type.topic: event_type.name for event_type in settings.event_types.values()},
             lambda topics: {topic: kind for topic in topics if (kind := config.event_type_for(settings, topic))},
             self._open_listener,
             settings.log.topic_check_interval,

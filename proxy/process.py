@@ -14,6 +14,7 @@ from proxy.app import App
 from proxy.kafka_log import KafkaLog
 from proxy.operations.access import access_families
 from proxy.operations.admin import Admin
+from proxy.operations.metric_log import metric_log_families
 from proxy.rabbitmq import RabbitBroker
 from proxy.recording import MetricLog
 from proxy.settings import Settings
@@ -40,7 +41,8 @@ async def serve(
     stopping(app.stop)
 
     def families() -> Iterable[Metric]:
-        return chain(app.status.families(), access_families([log_login, broker.access]), further())
+        access = access_families([log_login, broker.access])
+        return chain(app.status.families(), access, metric_log_families(metric_log), further())
 
     admin = Admin(settings.admin, status=app.status.ready, families=families, scaling=app.steering.wanted.told)
     async with asyncio.TaskGroup() as side_tasks:

@@ -23,14 +23,18 @@ class Catalog:
     def __init__(
         self,
         log: EventLog,
-        wanted: frozenset[str],
+        wanted: Mapping[str, str],
         resolve: Callable[[frozenset[str]], Mapping[str, EventType]],
         open_listener: Callable[[EventType], None],
         interval: float,
     ) -> None:
         self._log = log
-        self._wanted = wanted
+        self._wanted = frozenset(wanted)
         """Topics that the settings name; patterns add to them."""
+        self.has_looked = False
+        """The log has answered since the start."""
+        self._names = dict(wanted)
+        """Event types by topic: those of the settings, and those that were ever read."""
         self._resolve = resolve
         """Gives the event type of each readable topic that has one."""
         self._open_listener = open_listener
@@ -66,9 +70,15 @@ class Catalog:
         """What is read now: neither missing nor refused, as far as the last look and the log know."""
         return self._subscribed
 
+    @property
+    def unread(self) -> list[str]:
+        """Event types whose topic is not read now: missing, refused, or not looked at yet."""
+        return sorted({name for topic, name in self._names.items() if topic not in self._subscribed})
+
     async def look(self) -> None:
         """Survey the log once and subscribe to what changed. Raises `LogError` if the log does not answer."""
         survey = await self._log.survey(self._wanted)
+        self.has_looked = True
         found = self._resolve(survey.readable)
         is_one_absent = not self._opened.isdisjoint(survey.missing | survey.refused)
         self._pause = min(self._interval, ABSENT) if is_one_absent else self._interval
@@ -77,6 +87,7 @@ class Catalog:
         for topic in sorted(topics - self._opened):
             self._open_listener(found[topic])
             self._opened.add(topic)
+            self._names[topic] = found[topic].name
         if topics != self._subscribed:
             _say.info("topics_subscribed", count=len(topics))
             await self._log.subscribe(topics)

@@ -54,7 +54,8 @@ class Status:
 
         Read is a type that has not stopped, and whose topic exists and may be read; that this replica owns none of its
         partitions is no fault. A partition that stands still for a reason of the log's is named with it; only if all
-        do, `ready` is false.
+        do, `ready` is false. Types that are not read are named whether or not others are; until the log has answered
+        for the first time (`log_reached`) those are all.
         """
         listeners = self._assignment.listeners.values()
         is_connected = all(lane.state in {LaneState.OPEN, LaneState.BLOCKED} for lane in self._lanes.values())
@@ -66,7 +67,8 @@ class Status:
             "ready": is_connected and is_reading and not 0 < partitions <= len(standing),
             "routes": {name: lane.state.value for name, lane in self._lanes.items()},
             "event_types": len(listeners),
-            "unread_types": sorted(one.event_type.name for one in listeners if one.event_type.topic not in topics),
+            "log_reached": self._catalog.has_looked,
+            "unread_types": self._catalog.unread,
             "partitions": partitions,
             "standing_partitions": len(standing),
             "standing": {str(at): standing[at].why for at in sorted(standing)[:_NAMED]},

@@ -103,6 +103,7 @@ def test_every_topic_with_an_event_type_is_read_when_the_process_runs() -> None:
             "partitions": 1,
             "standing_partitions": 0,
             "standing": {},
+            "log_reached": True,
             "unread_types": [],
             "stopped_types": [],
             "waiting_types": {},

@@ -24,7 +24,7 @@ class Read:
         self.log = ScriptedLog()
         self.opened: list[str] = []
         self.catalog = Catalog(
-            self.log, frozenset({"orders"}), self._resolve, lambda one: self.opened.append(one.topic), 60.0
+            self.log, {"orders": "orders"}, self._resolve, lambda one: self.opened.append(one.topic), 60.0
         )
 
     async def sees(self, survey: Survey) -> frozenset[str]:
@@ -159,5 +159,18 @@ def test_a_topic_out_of_reach_is_named_once_and_again_when_the_trouble_changes()
         names = [entry["event"] for entry in said if entry["event"] != "topics_subscribed"]
         assert names == ["topic_missing", "topic_refused", "topic_available", "topic_missing"]
         assert {entry["topic"] for entry in said if "topic" in entry} == {"orders"}
+
+    read(story)
+
+
+def test_a_type_is_unread_from_the_start_until_its_topic_is_read_and_when_that_is_gone() -> None:
+    async def story(it: Read) -> None:
+        assert (it.catalog.unread, it.catalog.has_looked) == (["orders"], False)
+        await it.sees(surveyed("news", missing="orders"))
+        assert (it.catalog.unread, it.catalog.has_looked) == (["orders"], True)
+        await it.sees(surveyed("news", "orders"))
+        assert it.catalog.unread == []
+        await it.sees(surveyed("orders"))
+        assert it.catalog.unread == ["news"]
 
     read(story)

@@ -23,7 +23,8 @@ def ready(*listeners: Any, topics: frozenset[str], partitions: int = 0) -> dict[
         listeners={one.event_type.topic: one for one in listeners}, flows=lambda: [None] * partitions
     )
     lanes: Any = {"main": SimpleNamespace(state=LaneState.OPEN)}
-    catalog: Any = SimpleNamespace(topics=topics)
+    unread = [one.event_type.name for one in listeners if one.event_type.topic not in topics]
+    catalog: Any = SimpleNamespace(topics=topics, unread=unread, has_looked=True)
     nothing: Any = None
     return Status(assignment, lanes, nothing, nothing, dict, {}, catalog, caps={}).ready()
 
