@@ -110,7 +110,7 @@ def test_readiness_names_what_stands_still_and_ends_when_all_do(standing: int, i
     lanes: Any = {"main": SimpleNamespace(state=LaneState.OPEN)}
     stood = {Partition("orders", number): SILENT for number in range(standing)}
     nothing: Any = None
-    catalog: Any = SimpleNamespace(topics=frozenset({"orders"}))
+    catalog: Any = SimpleNamespace(topics=frozenset({"orders"}), unread=[], has_looked=True)
     ready = Status(assignment, lanes, nothing, nothing, lambda: stood, {}, catalog, caps={}).ready()
     assert ready["ready"] is is_ready
     assert ready["standing_partitions"] == standing
