@@ -27,7 +27,7 @@ class PriorityClass(Part):
 
     Larger: the class gives way later. None: between the two of `class_budget`, by its place.
     """
-    catch_up: bool = True
+    catch_up: Switch = True
     """`class_budget`: what is old of it stands behind what is live (`class_budget.catch_up`).
 
     The most important class never does that.

@@ -29,6 +29,7 @@ def files(tmp_path: Path) -> Files:
         ("limits: {headers: [1]}", "limits.headers: is a list; allowed: a whole number, 1 to 10000"),
         ("limits: {headers: null}", "limits.headers: is null; allowed: a whole number, 1 to 10000"),
         ("class_budget: {cubic: {tcp: yes}}", "class_budget.cubic.tcp: is neither true nor false; allowed: true"),
+        ("classes: {P2: {catch_up: yes}}", "classes.P2.catch_up: is neither true nor false; allowed: true"),
         ("class_budget: {cubic: {tcp: []}}", "class_budget.cubic.tcp: is neither true nor false; allowed: true"),
         ("class_budget: {cubic: {tcp: 1}}", "class_budget.cubic.tcp: is neither true nor false; allowed: true"),
         ("limits: 12", "limits: is a number (quote a text); allowed: a mapping with event_bytes"),
