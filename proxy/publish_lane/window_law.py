@@ -45,7 +45,7 @@ GAP = 0.2
 class WindowLaw:
     """Of one connection, begun at `now`: sets how many events may be in flight, from 1 to what the window began with.
 
-    Of a window that does not adapt it sets nothing.
+    Of a window that does not adapt it sets nothing, and takes in nothing.
     """
 
     def __init__(self, window: Window, now: float) -> None:
@@ -78,6 +78,8 @@ class WindowLaw:
 
     def on_confirm(self, resolved: Iterable[Resolved], *, acked: bool, now: float) -> None:
         """Take in what was acked; or nacked, which says only that more in flight would be nacked as well."""
+        if not self._window.adapts:
+            return
         self._is_refused |= not acked
         for one in resolved:
             seconds = one.seconds
