@@ -16,8 +16,10 @@ STRETCH = 0.2
 """Seconds that one stretch lasts at least."""
 WAITING = 0.5
 """Share of the looks in a stretch that must have seen something wait, for the consumers to have had enough to do."""
-APART = 3.0
+APART = 2.0
 """Standard deviations by which two stretches must differ to be two: consumers take what they take by chance."""
+RAMP = 0.25
+"""Seconds of a step where a rate rises or falls all the time."""
 SKEW = 0.02
 """Seconds by which a depth may be older than the confirms that are told with it."""
 UNSEEN = 2.0
@@ -49,6 +51,8 @@ class Intake:
 
     capacity: tuple[tuple[float, float], ...]
     """Second, and events a second that the consumers could take from then on; the first is of second 0."""
+    absent: tuple[tuple[float, float], ...]
+    """From when to when there were no consumers; nothing is said of their capacity then."""
     known: float
     """Share of the window in which it was seen; elsewhere it is only known to be at least what was taken."""
     consumers: int
@@ -59,7 +63,12 @@ class Intake:
 
 def intake(recording: Recording, route: str) -> Intake | None:
     """Return what a route's consumers could take; None if its depth was never known."""
-    stretches = list(_stretches(recording, route))
+    absent = tuple(_absent(recording, route))
+    stretches = [
+        one
+        for one in _stretches(recording, route)
+        if not any(one.begins < until and since < one.ends for since, until in absent)
+    ]
     if not stretches:
         return None
     known = joined([one for one in stretches if one.was_enough])
@@ -73,7 +82,8 @@ def intake(recording: Recording, route: str) -> Intake | None:
     counts = sorted(record["consumers"] for record in seen if record["consumers"])
     refused = any(record["nacked"] for record in seen)
     return Intake(
-        tuple(filled(known, others)),
+        tuple(smoothed(list(filled(known, others)), recording.seconds)),
+        absent,
         min(1.0, sum(one.seconds for one in known) / recording.seconds),
         counts[len(counts) // 2] if counts else 1,
         max((record["depth"] or 0 for record in seen), default=0) or None if refused else None,
@@ -83,7 +93,7 @@ def intake(recording: Recording, route: str) -> Intake | None:
 def joined(stretches: Sequence[Stretch]) -> list[Stretch]:
     """Join neighbours, the most alike first, until every two differ by more than chance.
 
-    Bottom-up segmentation (Keogh et al. 2001, "An online algorithm for segmenting time series").
+    Bottom-up segmentation (Keogh et al. 2001, An Online Algorithm for Segmenting Time Series).
     """
     left = list(stretches)
     while True:
@@ -113,7 +123,7 @@ def filled(known: Sequence[Stretch], others: Sequence[Stretch]) -> Iterator[tupl
     changes = {one.begins: one.rate for one in known}
     for one in others:
         before = next((seen.rate for seen in reversed(known) if seen.begins < one.begins), 0.0)
-        after = next((seen.rate for seen in known if seen.begins >= one.ends), 0.0)
+        after = next((seen.rate for seen in known if seen.ends > one.begins), 0.0)
         rate = max(before, after)
         least = Stretch(0, 0, rate * one.seconds, one.seconds, was_enough=True)
         changes[one.begins] = one.rate if one.rate > rate and _apart(one, least) > APART else rate
@@ -123,6 +133,27 @@ def filled(known: Sequence[Stretch], others: Sequence[Stretch]) -> Iterator[tupl
         if rate != told:
             yield (0.0 if told is None else second), rate
             told = rate
+
+
+def smoothed(changes: Sequence[tuple[float, float]], seconds: float) -> Iterator[tuple[float, float]]:
+    """Yield the changes, and those in small steps that follow one another upwards or downwards.
+
+    Where a rate rises or falls more than once in a row it does so all the time: between the middles of two stretches it
+    goes in a line, `RAMP` seconds a step. A change that stands alone, or turns back, is a step.
+    """
+    yield from changes[:1]
+    edges = [0.0, *(second for second, _ in changes[1:]), seconds]
+    by = [after - before for (_, before), (_, after) in pairwise(changes)]
+    for place, change in enumerate(by):
+        second, rate = changes[place + 1]
+        half = min(second - edges[place], edges[place + 2] - second) / 2
+        count = int(2 * half / RAMP)
+        goes_on = any(other * change > 0 for other in (*by[max(0, place - 1) : place], *by[place + 1 : place + 2]))
+        if not goes_on or count < 1:
+            yield second, rate
+            continue
+        for step in range(1, count + 1):
+            yield second - half + 2 * half * (step - 0.5) / count, rate - change * (1 - step / count)
 
 
 def _apart(one: Stretch, other: Stretch) -> float:
@@ -156,6 +187,23 @@ def _stretches(recording: Recording, route: str) -> Iterator[Stretch]:
             waited = sum(depth > 0 for depth in depths) >= WAITING * len(depths)
             yield Stretch(begins, at, came - (look["depth"] - before["depth"]), at - begins, was_enough=waited)
             before, depths = look, [look["depth"]]
+
+
+def _absent(recording: Recording, route: str) -> Iterator[tuple[float, float]]:
+    """Yield from when to when a route had no consumers."""
+    since: float | None = None
+    for record in recording.of_kind("route"):
+        if record["route"] != route or record["consumers"] is None:
+            continue
+        at = recording.at(record)
+        if record["consumers"]:
+            if since is not None:
+                yield since, at
+            since = None
+        elif since is None:
+            since = max(0.0, at - record["interval_s"])
+    if since is not None:
+        yield since, recording.seconds
 
 
 def _is_told(verdict: Record, route: str) -> bool:

@@ -53,8 +53,8 @@ def measured(recording: Recording, top: str, since: float) -> dict[str, float]:
     for route in dict.fromkeys(record["route"] for record in recording.of_kind("verdict")):
         held = sorted(_held(recording, route, since))
         if held:
-            found[f"queue_delay_p50.{route}"] = _weighted(held, 0.5)
-            found[f"queue_delay_p99.{route}"] = _weighted(held, 0.99)
+            found[f"queue_delay_p50.{route}"] = weighted(held, 0.5)
+            found[f"queue_delay_p99.{route}"] = weighted(held, 0.99)
     return found
 
 
@@ -72,6 +72,20 @@ def middle(values: Sequence[float]) -> float:
     return sorted(values)[(len(values) - 1) // 2]
 
 
+def weighted(held: Sequence[tuple[float, float]], share: float) -> float:
+    """Return the value at or below which a share of the time lies.
+
+    `held` are values in rising order, and for how long each held.
+    """
+    wanted = share * sum(seconds for _, seconds in held)
+    passed = 0.0
+    for delay, seconds in held:
+        passed += seconds
+        if passed >= wanted:
+            return delay
+    return held[-1][0]
+
+
 def _held(recording: Recording, route: str, since: float) -> Iterator[tuple[float, float]]:
     """Yield each queue delay that a process told, with the seconds for which it held."""
     for verdicts in recording.by_process("verdict", route=route):
@@ -82,13 +96,3 @@ def _held(recording: Recording, route: str, since: float) -> Iterator[tuple[floa
             seconds = min(until, recording.at(verdict) + HELD) - begins
             if delay is not None and seconds > 0:
                 yield delay / 1e6, seconds
-
-
-def _weighted(held: Sequence[tuple[float, float]], share: float) -> float:
-    wanted = share * sum(seconds for _, seconds in held)
-    passed = 0.0
-    for delay, seconds in held:
-        passed += seconds
-        if passed >= wanted:
-            return delay
-    return held[-1][0]

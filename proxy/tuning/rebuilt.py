@@ -13,6 +13,7 @@ from proxy.simulation.scenario import Expectation, Happening, Queue, Rate, Route
 from proxy.tuning.arrivals import Arrivals, arrivals
 from proxy.tuning.assumed import assumed
 from proxy.tuning.intake import Intake, intake
+from proxy.tuning.measured import weighted
 from proxy.tuning.recording import Recording
 
 WARM_UP = 5.0
@@ -24,6 +25,8 @@ MODEL_CONFIRM = 0.0005
 MOST_PARTITIONS = 100
 MOST_REPLICAS = 64
 LEAST_CAPACITY = 0.1
+STILL = 0.01
+"""Share of the usual capacity below which consumers stand still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +57,19 @@ def rebuilt(recording: Recording, goal: float) -> Rebuilt:
         raise ReportError("no route record tells a depth, so what the consumers took is not known; name `queues`")
     settings, policies = steered(recording)
     replicas = _replicas(recording)
+    queues = {name: _queue(told, recording.seconds) for name, told in intakes.items()}
     scenario = Scenario(
         name="recorded",
         why="what was recorded",
         seconds=float(int(recording.seconds)),
         warm_up=WARM_UP,
-        queues={name: _queue(told) for name, told in intakes.items()},
+        queues=queues,
         routes={name: RouteIn(queues=(name,), policy=policies.get(name)) for name in intakes},
         streams=dict(_streams(recording, came, list(intakes), replicas)),
         replicas=((),) * replicas,
         confirm_delay=_confirm_delay(recording),
         settings=settings,
-        events=tuple(_events(intakes)),
+        events=tuple(one for one in _events(intakes, queues) if one.at < int(recording.seconds)),
         expect=(Expectation(figure=f"{next(iter(came))}.consumed_p99", at_most=goal, why="the goal"),),
     )
     return Rebuilt(scenario, tuple(came), tuple(assumed(recording, came, intakes)))
@@ -87,20 +91,34 @@ def steered(recording: Recording) -> tuple[dict[str, Any], dict[str, str]]:
     return settings | told, policies
 
 
-def _queue(told: Intake) -> Queue:
+def _queue(told: Intake, seconds: float) -> Queue:
+    """Return a queue with the capacity that it mostly had: what its consumers hold in their hands goes by that."""
+    ends = [*(second for second, _ in told.capacity[1:]), seconds]
+    held = sorted((rate, end - begin) for (begin, rate), end in zip(told.capacity, ends, strict=True))
     return Queue(
-        capacity=max(LEAST_CAPACITY, told.capacity[0][1]),
+        capacity=max(LEAST_CAPACITY, weighted(held, 0.5)),
         consumers=min(1_000, told.consumers),
         bound=None,
         bound_messages=told.bound,
     )
 
 
-def _events(intakes: dict[str, Intake]) -> Iterator[Happening]:
+def _events(intakes: dict[str, Intake], queues: dict[str, Queue]) -> Iterator[Happening]:
     for route, told in intakes.items():
-        for number, (second, rate) in enumerate(told.capacity[1:], start=1):
+        name, rate = route[:100], queues[route].capacity
+        for number, (second, value) in enumerate(told.capacity):
+            if value != rate:
+                to = round(value, 2) if value >= STILL * queues[route].capacity else 0.0
+                yield Happening(name=f"{name}.{number}", at=round(second, 2), what="capacity", queue=route, to=to)
+            rate = value
+        for number, (since, until) in enumerate(told.absent):
             yield Happening(
-                name=f"{route[:100]}.{number}", at=round(second, 2), what="capacity", queue=route, to=round(rate, 2)
+                name=f"{name}.absent.{number}",
+                at=round(since, 2),
+                what="consumers",
+                queue=route,
+                to=0,
+                seconds=max(0.01, round(until - since, 2)),
             )
 
 

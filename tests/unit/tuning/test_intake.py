@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.tuning.intake import Stretch, filled, intake, joined
+from proxy.tuning.intake import Stretch, filled, intake, joined, smoothed
 from proxy.tuning.recording import Recording
 
 Make = Callable[..., dict[str, Any]]
@@ -77,3 +77,22 @@ def test_stretches_that_differ_by_chance_only_are_one() -> None:
     chance = Random(3)
     every = [stretch(at / 4, (at + 1) / 4, chance.gauss(400, 20)) for at in range(100)]
     assert len(joined(every)) == 1
+
+
+def test_a_rate_that_falls_on_and_on_is_a_ramp_and_one_that_turns_back_a_step() -> None:
+    ramp = list(smoothed([(0.0, 300.0), (2.0, 200.0), (4.0, 100.0)], 6.0))
+    assert [rate for _, rate in ramp] == [300 - 12.5 * step for step in range(17)]
+    assert (round(ramp[1][0], 2), round(ramp[-1][0], 2)) == (1.12, 4.88)
+    steps = [(0.0, 400.0), (10.0, 100.0), (13.0, 400.0)]
+    assert list(smoothed(steps, 20.0)) == steps
+
+
+def test_nothing_is_said_of_consumers_that_are_away(interval: Make, route: Make) -> None:
+    told = [
+        route(at, confirmed=0 if 10 < at <= 14 else 100, depth=30, consumers=0 if 10 < at <= 14 else 4)
+        for at in range(1, 41)
+    ]
+    found = intake(Recording.of([*told, interval(1), interval(40)]), "r")
+    assert found is not None
+    assert found.absent == ((10.0, 15.0),)
+    assert found.capacity == ((0.0, 100.0),)
