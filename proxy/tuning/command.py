@@ -60,9 +60,9 @@ exit codes: 0 done, 2 a mistake in the arguments, or logs that tell too little; 
 
 def main(argv: Sequence[str]) -> int:
     """Replay and compare; return the exit code: 0 done, 2 it can't be, 130 interrupted; the last two with messages."""
-    options = _parser().parse_args(argv)
+    told = options(argv)
     try:
-        _tune(options)
+        _tune(told)
     except (ReportError, SettingsError, OSError) as error:
         lines = error.mistakes if isinstance(error, SettingsError) else [str(error)]
         for line in lines:
@@ -74,7 +74,8 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def options(argv: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments, understood. Raises `SystemExit` as argparse does."""
     parser = argparse.ArgumentParser(
         prog="tidegate tune",
         description="Says which policy, rate law and settings would have served the recorded load best.",
@@ -110,42 +111,38 @@ def _parser() -> argparse.ArgumentParser:
         "--master", default="local[*]", metavar="URL", help="a Spark cluster with Tidegate on it (default: here)"
     )
     parser.add_argument("--json", metavar="FILE", type=Path, help="write everything to this file as well")
-    return parser
+    return parser.parse_args(argv)
 
 
-def _tune(options: argparse.Namespace) -> None:
-    files = log_files(options.logs)
+def _tune(told: argparse.Namespace) -> None:
+    files = log_files(told.logs)
     check_installed()
-    if options.json is not None:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        with options.json.open("a"):
+    if told.json is not None:
+        told.json.parent.mkdir(parents=True, exist_ok=True)
+        with told.json.open("a"):
             pass
     with tempfile.TemporaryDirectory(prefix="tidegate-tune-") as folder:
-        _say(f"starting Spark ({options.master})")
+        _say(f"starting Spark ({told.master})")
         noise = Path(folder, "spark.log")
-        from proxy.tuning.spread import use_this_python
-
-        if options.master.startswith("local"):
-            use_this_python()
-        with spark_session(options.master, noise, sum(text_bytes(path) for path in files)) as spark:
+        with spark_session(told.master, noise, sum(text_bytes(path) for path in files)) as spark:
             from proxy.tuning.recorded import read
 
-            recording = read(spark, files, options.since, options.until)
-            found = tuned(recording, options, _spreading(spark.sparkContext))
-    if options.json is not None:
-        options.json.write_text(json.dumps(found.as_document(), indent=1) + "\n", encoding="utf-8")
+            recording = read(spark, files, told.since, told.until)
+            found = tuned(recording, told, _spreading(spark.sparkContext))
+    if told.json is not None:
+        told.json.write_text(json.dumps(found.as_document(), indent=1) + "\n", encoding="utf-8")
 
 
-def tuned(recording: "Recording", options: argparse.Namespace, simulate: Simulate) -> Findings:
+def tuned(recording: "Recording", told: argparse.Namespace, simulate: Simulate) -> Findings:
     """Replay and compare, and print both. Raises `ReportError` and `SettingsError`."""
-    told = rebuilt(recording, options.goal)
-    tried = candidates(told.scenario, [*options.policy, *options.law], options.tried, options.seeds)
-    for words in told.assumed:
+    load = rebuilt(recording, told.goal)
+    tried = candidates(load.scenario, [*told.policy, *told.law], told.tried, told.seeds)
+    for words in load.assumed:
         print(f"assumed: {words}")  # noqa: T201 - the command's answer
-    seeds = range(1, options.seeds + 1)
-    _say(f"replaying {told.scenario.seconds:g} s as recorded, {len(seeds)} runs")
-    outcomes = [simulate(told, [Run(Candidate(), seed) for seed in seeds])]
-    top = told.classes[0]
+    seeds = range(1, told.seeds + 1)
+    _say(f"replaying {load.scenario.seconds:g} s as recorded, {len(seeds)} runs")
+    outcomes = [simulate(load, [Run(Candidate(), seed) for seed in seeds])]
+    top = load.classes[0]
     replay = compared(measured(recording, top, WARM_UP), [one.measured for one in outcomes[0]])
     print("", *replay_lines(replay), "", sep="\n")  # noqa: T201 - likewise
     if not all(one.is_near for one in replay):
@@ -153,10 +150,10 @@ def tuned(recording: "Recording", options: argparse.Namespace, simulate: Simulat
     if tried[1:]:
         tasks = [Run(candidate, seed) for candidate in tried[1:] for seed in seeds]
         _say(f"{len(tried) - 1} ways to steer, {len(seeds)} seeds: {len(tasks)} runs")
-        every = simulate(told, tasks)
+        every = simulate(load, tasks)
         outcomes += [every[first : first + len(seeds)] for first in range(0, len(every), len(seeds))]
-    ranks = ranked([[one.figures for one in of] for of in outcomes], told.classes, options.goal)
-    found = Findings(told, options.goal, len(seeds), replay, tried, outcomes, ranks)
+    ranks = ranked([[one.figures for one in of] for of in outcomes], load.classes, told.goal)
+    found = Findings(load, told.goal, len(seeds), replay, tried, outcomes, ranks)
     if tried[1:]:
         print(*rank_lines(found), sep="\n")  # noqa: T201 - likewise
     else:

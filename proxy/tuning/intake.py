@@ -5,7 +5,7 @@ the consumers could take; of an empty queue it is what there was to take, and th
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from math import sqrt
 
@@ -16,7 +16,7 @@ STRETCH = 0.2
 """Seconds that one stretch lasts at least."""
 WAITING = 0.5
 """Share of the looks in a stretch that must have seen something wait, for the consumers to have had enough to do."""
-APART = 2.0
+APART = 2.5
 """Standard deviations by which two stretches must differ to be two: consumers take what they take by chance."""
 RAMP = 0.25
 """Seconds of a step where a rate rises or falls all the time."""
@@ -71,7 +71,7 @@ def intake(recording: Recording, route: str) -> Intake | None:
     ]
     if not stretches:
         return None
-    known = joined([one for one in stretches if one.was_enough])
+    known = sharpened(joined([one for one in stretches if one.was_enough]))
     others = [
         one
         for was_enough, run in groupby(stretches, key=lambda one: one.was_enough)
@@ -109,6 +109,25 @@ def joined(stretches: Sequence[Stretch]) -> list[Stretch]:
         for one, meets in rest:
             merged.append(_both(one, next(rest)[0]) if meets else one)
         left = merged
+
+
+def sharpened(stretches: Sequence[Stretch]) -> list[Stretch]:
+    """Take out each short stretch in which the rate changed: what was taken in it says when.
+
+    It is known by a rate between those of its neighbours.
+    """
+    left = list(stretches)
+    for place in range(len(left) - 2, 0, -1):
+        before, within, after = left[place - 1 : place + 2]
+        is_between = min(before.rate, after.rate) <= within.rate <= max(before.rate, after.rate)
+        if within.seconds >= 2 * STRETCH or not is_between or before.rate == after.rate:
+            continue
+        lasted = within.seconds * (within.rate - after.rate) / (before.rate - after.rate)
+        left[place - 1 : place + 2] = [
+            replace(before, ends=within.begins + lasted),
+            replace(after, begins=within.begins + lasted),
+        ]
+    return left
 
 
 def filled(known: Sequence[Stretch], others: Sequence[Stretch]) -> Iterator[tuple[float, float]]:

@@ -29,7 +29,8 @@ def read(
 
     Raises `ReportError` if there is nothing to replay, or too much.
     """
-    parsed = with_records(read_lines(spark, {"": files})).where(fn.col("kind").isin(*KINDS))
+    parsed = with_records(read_lines(spark, {"": files}))
+    read_kinds = [kind for kind in KINDS if kind in parsed.columns]  # a report need not read every kind
     since_ms = None if since is None else round(since.timestamp() * 1000)
     until_ms = None if until is None else round(until.timestamp() * 1000)
     window = fn.lit(col=True)
@@ -38,8 +39,9 @@ def read(
     if until_ms is not None:
         window &= fn.col("at_ms") <= until_ms
     rows = (
-        parsed.where(window | (fn.col("kind") == "start"))
-        .select("kind", "instance", "at_ms", fn.coalesce(*[fn.to_json(kind) for kind in KINDS]).alias("fields"))
+        parsed.where(fn.col("kind").isin(*read_kinds))
+        .where(window | (fn.col("kind") == "start"))
+        .select("kind", "instance", "at_ms", fn.coalesce(*[fn.to_json(kind) for kind in read_kinds]).alias("fields"))
         .limit(MOST_RECORDS + 1)
         .collect()
     )
@@ -47,9 +49,9 @@ def read(
         raise ReportError(f"more than {MOST_RECORDS:,} records; choose a shorter window by --since and --until")
     kinds = {row.kind for row in rows}
     if "class" not in kinds:
-        told = f" (only {', '.join(sorted(kinds))})" if kinds else ""
+        only = f" (only {', '.join(sorted(kinds))})" if kinds else ""
         when = " between --since and --until" if since or until else ""
-        raise ReportError(f"no `class` records{when}{told}: what came is told there; give the folder of a whole log")
+        raise ReportError(f"no `class` records{when}{only}: what came is told there; give the folder of a whole log")
     recording = Recording.of(
         {"kind": row.kind, "instance": row.instance, "at_ms": row.at_ms} | _filled(json.loads(row.fields))
         for row in rows

@@ -1,6 +1,5 @@
 """Runs of a grid over the cores of a machine or a cluster: one Spark task is one simulation."""
 
-import os
 import sys
 import threading
 import time
@@ -20,15 +19,12 @@ LOOK = 5.0
 """Seconds between two looks at how many runs are done."""
 
 
-def use_this_python() -> None:
-    """Have Spark's workers on this machine run the interpreter, and so the packages, that this process runs."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-
-
 def spread(
     context: "SparkContext", scenario: Scenario, classes: tuple[str, ...], tasks: Sequence[Run], say: Say
 ) -> list[Outcome]:
     """Return what came of every run, in their order; `say` is told every few seconds how many are done."""
+    if str(context.master).startswith("local"):
+        context.pythonExec = sys.executable  # else the first `python3` of the PATH, whatever is installed there
     # A task for each run: one that takes long holds nobody up but itself.
     work = context.parallelize(tasks, len(tasks)).map(partial(run, scenario, classes))
     done = threading.Event()

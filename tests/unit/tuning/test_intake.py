@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.tuning.intake import Stretch, filled, intake, joined, smoothed
+from proxy.tuning.intake import Stretch, filled, intake, joined, sharpened, smoothed
 from proxy.tuning.recording import Recording
 
 Make = Callable[..., dict[str, Any]]
@@ -96,3 +96,10 @@ def test_nothing_is_said_of_consumers_that_are_away(interval: Make, route: Make)
     assert found is not None
     assert found.absent == ((10.0, 15.0),)
     assert found.capacity == ((0.0, 100.0),)
+
+
+def test_a_short_stretch_between_two_rates_says_when_the_one_became_the_other() -> None:
+    found = sharpened([stretch(0, 10, 400), stretch(10, 10.2, 250), stretch(10.2, 15, 100)])
+    assert [(one.begins, round(one.ends, 3), one.rate) for one in found] == [(0, 10.1, 400), (10.1, 15, 100)]
+    beyond = [stretch(0, 10, 400), stretch(10, 10.2, 50), stretch(10.2, 15, 100)]
+    assert sharpened(beyond) == beyond
