@@ -106,7 +106,9 @@ class ClassBudget(Part):
     Larger: consumers that take without a prefetch may be flooded unseen; smaller: quick consumers may be held back.
     """
 
-    catch_up: CatchUpSettings = CatchUpSettings()
+    catch_up: Annotated[
+        CatchUpSettings, Allowed("a mapping with after and place; {after: off} where nothing is to be old")
+    ] = CatchUpSettings()
     cubic: CubicSettings = CubicSettings()
     vegas: VegasSettings = VegasSettings()
 
