@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from load.control.offer import Due, Old, Place, Topic
-from load.control.payload import encode, filler
+from load.control.payload import FIRST, encode, filler
+from load.kafka import KafkaView
 from load.producer import TICK
 from load.sender import Record, Sender
 
@@ -38,6 +39,18 @@ class Generator:
     async def start(self) -> None:
         """Connect."""
         await self._sender.start(*(topic.name for topic in self.topics))
+
+    async def open(self, kafka: KafkaView) -> None:
+        """Write an event into each partition and let Kafka forget it: those of the run have numbers from `FIRST`.
+
+        With the first one of a partition Kafka writes its leader's epoch through to the disk; a hundred at once, in the
+        midst of a run, kept it from answering for three seconds. Raises `KafkaError`.
+        """
+        every = [(place, number) for place, topic in enumerate(self.topics) for number in range(topic.partitions)]
+        await self.preload(dict.fromkeys(every, FIRST))
+        await self._sender.answered()
+        for topic in self.topics:
+            await kafka.truncate(topic.name, dict.fromkeys(range(topic.partitions), FIRST))
 
     async def preload(self, counts: Mapping[Place, int]) -> None:
         """Write so many events into each partition."""

@@ -280,12 +280,12 @@ class TestRecord:
 
     def test_committed_events_that_came_out_of_no_queue_are_lost_and_repeated_ones_are_duplicates(self) -> None:
         record = Record(scenario(), start=0.0)
-        for number in (0, 1, 1, 3):
+        for number in (1, 2, 2, 4):
             record.on_stored("work", Mark(0, 0, number, 0.0))
-        record.on_left("work", [Mark(0, 0, 3, 0.0), Mark(0, 0, 4, 0.0), None], {Mark(0, 0, 3, 0.0)})
-        record.account({(0, 0): 5, (1, 0): 2})
+        record.on_left("work", [Mark(0, 0, 4, 0.0), Mark(0, 0, 5, 0.0), None], {Mark(0, 0, 4, 0.0)})
+        record.account({(0, 0): 6, (1, 0): 3})
 
-        assert record.trace.lost == 3  # number 2, and both of the other topic
+        assert record.trace.lost == 3  # number 3, and both of the other topic
         assert record.trace.duplicates == 1
 
     def test_use_is_counted_against_what_the_consumers_took_of_a_full_queue(self) -> None:
