@@ -7,8 +7,8 @@ _HEAD = struct.Struct(">4sHHQd")
 _MARK = b"tg4c"
 LEAST = _HEAD.size
 """Bytes: a smaller event of a scenario is as large as this."""
-FIRST = 1
-"""Number of the first event of a partition; the one before was written to open it, and is forgotten."""
+FIRST = 2
+"""Number of the first event of a partition; those before were written to open it, and are forgotten."""
 
 
 class Mark(NamedTuple):
