@@ -354,7 +354,7 @@ def test_producers_and_consumers_tell_of_each_event_when_they_are_asked(tmp_path
         end - first for one in found["partitions"] for first, end, _ in one["ranges"]
     )  # fmt: skip
     assert sum(one["delivered"] for one in proof) == len(consumed)
-    assert sum(one["duplicated"] for one in proof) == consumed.total() - len(consumed) > 3
+    assert sum(one["duplicated"] for one in proof) == consumed.total() - len(consumed) > 0
     assert sum(one["missing"] for one in proof) == len(produced - set(consumed)) > 20
 
 
