@@ -149,7 +149,7 @@ def tuned(recording: "Recording", told: argparse.Namespace, simulate: Simulate) 
         print("The model does not reproduce what happened: do not trust the ranks.\n")  # noqa: T201 - likewise
     if tried[1:]:
         tasks = [Run(candidate, seed) for candidate in tried[1:] for seed in seeds]
-        _say(f"{len(tried) - 1} ways to steer, {len(seeds)} seeds: {len(tasks)} runs")
+        _say(f"ways to steer: {len(tried) - 1}, seeds: {len(seeds)}, so {len(tasks)} runs")
         every = simulate(load, tasks)
         outcomes += [every[first : first + len(seeds)] for first in range(0, len(every), len(seeds))]
     ranks = ranked([[one.figures for one in of] for of in outcomes], load.classes, told.goal)

@@ -82,7 +82,7 @@ def replay_lines(found: Sequence[Compared]) -> list[str]:
 def rank_lines(found: Findings) -> list[str]:
     """Return the ranks as a table, the best first, and what the best one needs in the settings file."""
     top, *others = found.rebuilt.classes
-    names = [f"{top}.consumed_p99", "use", *(f"{name}.goodput" for name in others)]
+    names = [f"{top}.consumed_p99", "use", *(f"{name}.through" for name in others)]
     head = ["", "steered", f"{top} P99 (goal {_seconds(found.goal)})", "use", *(f"{name} through" for name in others)]
     rows = [[*head, "against recorded"]]
     for rank, one in enumerate(found.ranks, start=1):

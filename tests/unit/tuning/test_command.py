@@ -79,7 +79,7 @@ def test_ranks_say_what_is_better_and_what_to_put_into_the_file(capsys: pytest.C
     assert difference.by > 0
     told = capsys.readouterr()
     assert "class_budget:\n    lowest_queue_delay: 80ms" in told.out
-    assert "1 ways to steer, 2 seeds: 2 runs" in told.err
+    assert "ways to steer: 1, seeds: 2, so 2 runs" in told.err
     document = json.loads(json.dumps(found.as_document()))
     assert [one["candidate"] for one in document["ranks"]] == ["lowest_queue_delay=80ms", "as recorded"]
     assert [one["goal_met"] for one in document["ranks"]] == [True, False]
