@@ -30,7 +30,6 @@ examples:
   python -m load.bench throughput --quick --json out/quick.json       about 2 minutes; shows the way, judges no goal
   python -m load.bench windows --json out/windows.json                 about 15 minutes, the window that adapts
   python -m load.bench monitor --json out/monitor.json                 about a minute
-  python -m load.stack run -- python -m load.bench throughput ...      on a stack that is there already
 
 exit codes: 0 every goal met (or none judged); 1 a goal missed, or an event lost, repeated or late;
   2 the machine lacks something

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from proxy import __version__, config
+from proxy.config.items import quoted
 from proxy.errors import RefusedLoginError, SettingsError, TidegateError
 from proxy.settings import Settings
 
@@ -92,12 +93,38 @@ def _parser() -> argparse.ArgumentParser:
     health = commands.add_parser("health", help="ask a running Tidegate on this host whether it is alive")
     health.set_defaults(command=_health)
     for command in (run, check, health):
-        command.add_argument("-c", "--config", type=Path, required=True, metavar="FILE", help="the settings (YAML)")
+        command.add_argument(
+            "-c", "--config", type=_file, action=_Once, required=True, metavar="FILE", help="the settings (YAML)"
+        )
     commands.add_parser("report", help="analyse metric logs in batch with Spark; see `tidegate report --help`")
     commands.add_parser(
         "simulate", help="try policies in scenarios, under virtual time; see `tidegate simulate --help`"
     )
     return parser
+
+
+class _Once(argparse.Action):
+    """Takes one value and refuses a second one, instead of forgetting the first."""
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        value: object,
+        _option: str | None = None,
+    ) -> None:
+        """Keep the value. Raises `ArgumentError` if there is one."""
+        first = getattr(namespace, self.dest)
+        if first is not None:
+            both = f"{quoted(str(first))} and {quoted(str(value))}"
+            raise argparse.ArgumentError(self, f"given twice, {both}; name one file, which may `include` others")
+        setattr(namespace, self.dest, value)
+
+
+def _file(given: str) -> Path:
+    if not given:  # Path would take it for the folder we are in
+        raise argparse.ArgumentTypeError("names no file; give the path of the settings, like tidegate.yaml")
+    return Path(given)
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from load import machine
 from load.control.comparison import DECISIVE, Compared, Comparison, document
-from load.control.happenings import impossible
+from load.control.happenings import impossible, needs_management
 from load.control.page import page
 from load.control.results import conclusion, text
 from load.kafka import KafkaError
@@ -63,7 +63,6 @@ examples:
   python -m load.control flash-campaign --json out/flash.json one scenario, 4 minutes
   python -m load.control mine.yaml --policy static --policy class_budget --json out/mine.json
   python -m load.control --all --json out/control.json        all that can be done for real, hours
-  python -m load.stack run -- python -m load.control ...      on a stack that is there already
 
 exit codes: 0 every goal of {DECISIVE} met and nothing lost; 1 one missed, or something failed;
   2 the machine lacks something, or a mistake in the arguments or a scenario
@@ -84,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise SettingsError([f"{folder} is not empty; --out takes a new or an empty folder"])
         scenarios = [scenario_file.load(_path(name)) for name in _named(options)]
-        with Stack.up(rabbitmq_sbin=options.rabbitmq_sbin) as stack:
+        with Stack.up(rabbitmq_sbin=options.rabbitmq_sbin, management=needs_management(scenarios)) as stack:
             return _measure(stack, scenarios, tuple(dict.fromkeys(options.policy or POLICIES)), options.json, folder)
     except (SetupError, SettingsError) as error:
         say(str(error))

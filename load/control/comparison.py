@@ -97,7 +97,7 @@ class Comparison:
         """Run the scenario under every policy. Raises WorkerError, WireError, KafkaError or StackError."""
         why = impossible(scenario)
         if why is None and (size := preload_bytes(scenario)) > PRELOAD_BYTES:
-            why = f"its endless streams would put {size / 2**30:.0f} GiB into the log"
+            why = f"its endless streams and backlogs would put {size / 2**30:.0f} GiB into the log"
         if why is not None:
             say(f"{scenario.name}: skipped, {why}")
             return Compared(scenario, skipped=why)

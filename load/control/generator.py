@@ -1,29 +1,21 @@
-"""Writes what a scenario offers into Kafka: what is endless beforehand, the rest on its open schedule."""
+"""Writes what a scenario offers into Kafka: what is endless beforehand, what is old at once, the rest when due."""
 
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from load.control.offer import Due
+from load.control.offer import Due, Old, Place, Topic
 from load.control.payload import encode, filler
 from load.producer import TICK
 from load.sender import Record, Sender
 
 NEVER = math.nan
 """Due instant of what is endless."""
-TOPICS_AT_ONCE = 50
-
-
-@dataclass(frozen=True)
-class Topic:
-    """One topic of a run."""
-
-    name: str
-    partitions: int
-    size: int
-    """Bytes of each value."""
+PARTITIONS_AT_ONCE = 50
+OLD_AT_ONCE = 1_000
+"""Old events of a partition between which others have their turn."""
 
 
 @dataclass
@@ -47,12 +39,23 @@ class Generator:
         """Connect."""
         await self._sender.start(*(topic.name for topic in self.topics))
 
-    async def preload(self, counts: dict[int, int]) -> None:
-        """Write so many events into each partition of the topics at these places."""
-        places = [(topic, part) for topic in counts for part in range(self.topics[topic].partitions)]
-        for first in range(0, len(places), TOPICS_AT_ONCE):
-            several = places[first : first + TOPICS_AT_ONCE]
-            await asyncio.gather(*(self._fill(topic, part, counts[topic]) for topic, part in several))
+    async def preload(self, counts: Mapping[Place, int]) -> None:
+        """Write so many events into each partition."""
+        places = list(counts.items())
+        for first in range(0, len(places), PARTITIONS_AT_ONCE):
+            several = places[first : first + PARTITIONS_AT_ONCE]
+            await asyncio.gather(*(self._send(*place, [NEVER] * count, 0.0) for place, count in several))
+
+    async def lay(self, backlogs: Mapping[Place, Old], start: float, on_laid: Callable[[Place, Old], None]) -> None:
+        """Write what is old by `start`, of the monotonic clock, at that instant: before it nothing of it is sent."""
+        wall_ahead = time.time() - time.monotonic()
+        await asyncio.sleep(start - time.monotonic())
+        for place, old in backlogs.items():
+            on_laid(place, old)
+            for first in range(0, old.events, OLD_AT_ONCE):
+                instants = [start + second for second in old.instants(first, first + OLD_AT_ONCE)]
+                await self._send(*place, instants, wall_ahead)
+                await asyncio.sleep(0)
 
     async def run(self, due: Iterator[Due], start: float, on_due: Callable[[Due], None]) -> None:
         """Send every event at its due instant, or as soon after as can be; `start` is of the monotonic clock."""
@@ -73,9 +76,6 @@ class Generator:
     async def close(self) -> None:
         """Wait for Kafka's answers and disconnect."""
         await self._sender.stop()
-
-    async def _fill(self, topic: int, partition: int, count: int) -> None:
-        await self._send(topic, partition, [NEVER] * count, 0.0)
 
     async def _send(self, topic: int, partition: int, instants: list[float], wall_ahead: float) -> None:
         known = self.topics[topic]

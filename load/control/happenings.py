@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import psutil
@@ -18,7 +19,7 @@ from proxy.simulation.scenario_checks import figure_names
 
 IMPOSSIBLE = {
     "paging_stall": "no command makes a RabbitMQ page out for so many seconds",
-    "management_lost": "the local RabbitMQ runs without its management plugin",
+    "management_lost": "the management API of the local RabbitMQ goes with its node only",
 }
 """What can't be done for real, and why."""
 ALARM = "vm_memory_monitor:set_vm_memory_high_watermark({})."
@@ -36,6 +37,11 @@ def impossible(scenario: Scenario) -> str | None:
     if scenario.events and all(one.what in IMPOSSIBLE for one in scenario.events):
         return "; ".join(left_out(scenario))
     return None
+
+
+def needs_management(scenarios: Iterable[Scenario]) -> bool:
+    """Return whether one that can run tells Tidegate of the management API; serving it costs RabbitMQ a little."""
+    return any(one.management and impossible(one) is None for one in scenarios)
 
 
 def left_out(scenario: Scenario) -> list[str]:

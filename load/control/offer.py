@@ -1,11 +1,11 @@
 """When each event of a scenario is due and into which topic it goes: settled before the first one is sent. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import merge
 from typing import NamedTuple
 
 from load.control.payload import LEAST
-from proxy.simulation.offers import rate_at
+from proxy.simulation.offers import portions, rate_at
 from proxy.simulation.scenario import Scenario, Stream
 
 STEP = 0.005
@@ -15,7 +15,10 @@ AHEAD = 1.3
 LEAST_EACH = 50
 """... and so many events a partition at least."""
 PRELOAD_BYTES = 2 * 1024**3
-"""What all endless streams of a scenario may put into the log at most."""
+"""What all endless streams and backlogs of a scenario may put into the log at most."""
+
+Place = tuple[int, int]
+"""A topic's place among all topics, and a partition."""
 
 
 class Due(NamedTuple):
@@ -28,24 +31,56 @@ class Due(NamedTuple):
     partition: int
 
 
-def topics(scenario: Scenario) -> list[tuple[str, str, int]]:
-    """Return stream, topic and partitions of every topic, in the order of their places."""
-    return [
-        (name, topic, stream.partitions) for name, stream in scenario.streams.items() for topic in scenario.topics(name)
-    ]
+class Topic(NamedTuple):
+    """One topic of a run."""
+
+    name: str
+    partitions: int
+    """Those of the streams that joined included."""
+    size: int
+    """Bytes of each event."""
+
+
+class Old(NamedTuple):
+    """What lies in one partition when the run begins."""
+
+    events: int
+    age: float
+    """Its events were due evenly over so many seconds before."""
+
+    def instants(self, first: int, end: int) -> list[float]:
+        """Return when these of its events were due, in seconds of the run, all below 0 and rising."""
+        return [self.age * (number / self.events - 1) for number in range(first, min(end, self.events))]
+
+
+def topics(scenario: Scenario) -> list[Topic]:
+    """Return every topic, in the order of their places."""
+    found: dict[str, Topic] = {}
+    for name, stream in scenario.streams.items():
+        for topic, number in scenario.places(name):
+            found[topic] = Topic(topic, number + 1, stream.size)  # their numbers rise, also from stream to stream
+    return list(found.values())
+
+
+def places(scenario: Scenario) -> dict[str, list[Place]]:
+    """Return where each stream comes in: type by type, each with all of its partitions."""
+    at = {topic.name: place for place, topic in enumerate(topics(scenario))}
+    return {name: [(at[topic], number) for topic, number in scenario.places(name)] for name in scenario.streams}
 
 
 def schedule(scenario: Scenario) -> Iterator[Due]:
     """Yield every event of the streams that run dry, in the order of their instants."""
-    parts, first = [], 0
-    for stream in scenario.streams.values():
-        if stream.rate.endless is None:
-            parts.append(_of(stream, first, scenario.seconds))
-        first += stream.types
-    return merge(*parts)
+    at = places(scenario)
+    return merge(
+        *(
+            _of(stream, at[name], scenario.seconds)
+            for name, stream in scenario.streams.items()
+            if stream.rate.endless is None and stream.rate.backlog is None
+        )
+    )
 
 
-def _of(stream: Stream, first: int, seconds: float) -> Iterator[Due]:
+def _of(stream: Stream, at: Sequence[Place], seconds: float) -> Iterator[Due]:
     """Yield a stream's events, evenly along its rate; its active types take turns, partition by partition."""
     active = stream.active or stream.types
     owed, number = 0.0, 0
@@ -53,32 +88,44 @@ def _of(stream: Stream, first: int, seconds: float) -> Iterator[Due]:
         begins = step * STEP
         more = rate_at(stream.rate, begins + STEP / 2) * STEP
         while number + 1 <= owed + more:
-            at = begins + STEP * (number + 1 - owed) / more
+            second = begins + STEP * (number + 1 - owed) / more
             turn = number % active
-            rotated = int(at / stream.rotation) * active if stream.active else 0
-            yield Due(at, first + (rotated + turn) % stream.types, number // active % stream.partitions)
+            rotated = int(second / stream.rotation) * active if stream.active else 0
+            kind, partition = (rotated + turn) % stream.types, number // active % stream.partitions
+            yield Due(second, *at[kind * stream.partitions + partition])
             number += 1
         owed += more
 
 
-def preload(scenario: Scenario) -> dict[int, int]:
-    """Return how many events each partition of an endless stream's topics holds before the run, by topic's place."""
-    counts: dict[int, int] = {}
-    first = 0
-    for name, stream in scenario.streams.items():
-        if stream.rate.endless is not None:
-            partitions = stream.types * stream.partitions
-            each = max(LEAST_EACH, round(AHEAD * _takeable(scenario, name) / partitions))
-            counts |= dict.fromkeys(range(first, first + stream.types), each)
-        first += stream.types
+def preload(scenario: Scenario) -> dict[Place, int]:
+    """Return how many events each partition of an endless stream holds before the run."""
+    counts: dict[Place, int] = {}
+    for name, at in places(scenario).items():
+        if scenario.streams[name].rate.endless is not None:
+            each = max(LEAST_EACH, round(AHEAD * _takeable(scenario, name) / len(at)))
+            counts |= dict.fromkeys(at, each)
     return counts
+
+
+def backlogs(scenario: Scenario) -> dict[Place, Old]:
+    """Return what lies in each partition of a backlog."""
+    found: dict[Place, Old] = {}
+    for name, at in places(scenario).items():
+        count, age = scenario.streams[name].rate.backlog, scenario.streams[name].rate.age
+        if count is not None and age is not None:
+            for place, here in zip(at, portions(count, len(at)), strict=True):
+                found[place] = Old(here, age)
+    return found
 
 
 def preload_bytes(scenario: Scenario) -> int:
     """Return how large all that is."""
-    places = topics(scenario)
-    sizes = [(scenario.streams[stream].size, partitions) for stream, _, partitions in places]
-    return sum(count * max(sizes[at][0], LEAST) * sizes[at][1] for at, count in preload(scenario).items())
+    counts = preload(scenario) | {place: old.events for place, old in backlogs(scenario).items()}
+    return sum(
+        counts.get(place, 0) * max(scenario.streams[name].size, LEAST)
+        for name, at in places(scenario).items()
+        for place in at
+    )
 
 
 def _takeable(scenario: Scenario, stream: str) -> float:

@@ -7,13 +7,10 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
-from load.control.offer import Due
+from load.control.offer import Due, Old, Place, places
 from load.control.payload import Mark
 from proxy.simulation.scenario import Scenario
 from proxy.simulation.trace import QueueSample, Told, Trace
-
-Place = tuple[int, int]
-"""A topic's place among all topics, and a partition."""
 
 
 @dataclass
@@ -25,9 +22,8 @@ class Record:
     trace: Trace = field(init=False)
     stored: dict[str, dict[Place, Counter[int]]] = field(default_factory=dict)
     """How often each event came out of a queue, by queue."""
-    _streams: list[str] = field(init=False)
-    _costs: list[int] = field(init=False)
-    """Of each topic's events."""
+    _streams: dict[Place, str] = field(init=False)
+    """Which stream comes in a partition."""
     _passed: dict[str, list[int]] = field(default_factory=dict)
     """What each event cost that came out of a queue, in their order, by queue."""
     _looks: dict[str, list[int]] = field(default_factory=dict)
@@ -37,12 +33,11 @@ class Record:
     def __post_init__(self) -> None:
         """Prepare an empty trace."""
         self.trace = Trace(self.scenario.seconds)
-        self._streams = [name for name, stream in self.scenario.streams.items() for _ in range(stream.types)]
-        self._costs = [self.scenario.streams[name].cost for name in self._streams]
+        self._streams = {place: name for name, at in places(self.scenario).items() for place in at}
 
     def cost_of(self, mark: Mark | None) -> int:
         """Return what an event costs."""
-        return 1 if mark is None else self._costs[mark.topic]
+        return 1 if mark is None else self.scenario.streams[self._stream_of(mark)].cost
 
     def mean_cost(self, queue: str) -> float:
         """Return what an event cost on average that came out of a queue; 1 if none did."""
@@ -51,7 +46,11 @@ class Record:
 
     def on_due(self, due: Due) -> None:
         """Take in that an event was offered."""
-        self.trace.offered[self._streams[due.topic]].add(due.at)
+        self.trace.offered[self._stream_of(due)].add(due.at)
+
+    def on_laid(self, place: Place, old: Old) -> None:
+        """Take in what a partition held when the run began: offered in its first moment."""
+        self.trace.offered[self._streams[place]].add(0.0, old.events)
 
     def on_stored(self, queue: str, mark: Mark | None) -> None:
         """Take in that an event came out of a queue for the first time."""
@@ -83,7 +82,7 @@ class Record:
             self.trace.worked[queue].add(at, self.cost_of(mark))
             if mark is not None:
                 waited = math.nan if math.isnan(mark.due) else instant - mark.due
-                self.trace.consumed[self._streams[mark.topic]].add(at, waited)
+                self.trace.consumed[self._stream_of(mark)].add(at, waited)
 
     def on_sample(self, queue: str, sample: QueueSample, delivered: int, foreign: int) -> None:
         """Take in a look at a queue: what went through it so far, how much of that others published."""
@@ -137,3 +136,6 @@ class Record:
                 self.trace.duplicates += counts.total() - len(counts)
                 seen.update(counts.keys())
             self.trace.lost += offset - sum(number < offset for number in seen)
+
+    def _stream_of(self, event: Due | Mark) -> str:
+        return self._streams[event.topic, event.partition]

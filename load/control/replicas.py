@@ -81,13 +81,17 @@ class Replicas:
         return self.folder / f"replica-{number}"
 
     def start(self, reads: tuple[str, ...]) -> None:
-        """Start one more replica, for these classes."""
+        """Start one more replica, for these classes.
+
+        Raises StackError where the scenario has the management API and the stack has not.
+        """
         folder = self.folder_of(len(self._workers))
         folder.mkdir(parents=True)
         port = ports.choose(["admin"])["admin"]
-        told = scenario_file.document(
-            self.scenario, self.policy, reads, kafka=self.stack.kafka, rabbitmq=f"127.0.0.1:{self.amqp_port}"
-        )
+        hosts = {"kafka": self.stack.kafka, "rabbitmq": f"127.0.0.1:{self.amqp_port}"}
+        if self.scenario.management:
+            hosts["management"] = self.stack.management
+        told = scenario_file.document(self.scenario, self.policy, reads, **hosts)
         told = placed(told, self.prefix) | {
             "metric_log": {"folder": str(folder.resolve()), "route_interval": RECORD_SECONDS},
             "admin": {"listen": f"127.0.0.1:{port}"},

@@ -12,7 +12,7 @@ from typing import Any
 
 from load.control import offer
 from load.control.calibration import share_at
-from load.control.generator import Generator, Topic
+from load.control.generator import Generator
 from load.control.happenings import Happenings
 from load.control.payload import decode
 from load.control.record import Record
@@ -85,10 +85,7 @@ class Run:
         self._prefix = prefix
         self._scales = scales
         self._record = Record(scenario)
-        self._topics = [
-            Topic(f"{prefix}.{topic}", partitions, scenario.streams[stream].size)
-            for stream, topic, partitions in offer.topics(scenario)
-        ]
+        self._topics = [topic._replace(name=f"{prefix}.{topic.name}") for topic in offer.topics(scenario)]
         self._queues = {name: f"{prefix}.{name}" for name in scenario.queues}
         self._services: dict[str, Services] = {}
         self._wall_start = 0.0
@@ -174,8 +171,10 @@ class Run:
         self._wall_start = time.time() + start - time.monotonic()
         self._record.start = happenings.start = start
         await asyncio.to_thread(happenings.arrange)
+        laid = generator.lay(offer.backlogs(self._scenario), start, self._record.on_laid)
         offered = generator.run(offer.schedule(self._scenario), start, self._record.on_due)
-        beside = [asyncio.create_task(work) for work in (offered, self._look(start, happenings), happenings.run())]
+        works = (laid, offered, self._look(start, happenings), happenings.run())
+        beside = [asyncio.create_task(work) for work in works]
         try:
             await self._show(start, beside, replicas)
         finally:

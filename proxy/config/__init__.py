@@ -111,7 +111,9 @@ def _with_default_classes(root: Item) -> Item:
     classes = {}
     for name, entry in given.mapping.items():
         default = DEFAULT_CLASSES.get(name)
-        filled = {key: entry.at(value) for key, value in default.model_dump().items()} if default else {}
+        filled = (
+            {key: entry.at(value) for key, value in default.model_dump(exclude_unset=True).items()} if default else {}
+        )
         filled |= {key: value for key, value in entry.mapping.items() if key != "events"}
         classes[name] = entry.at(filled) if entry.value is None or isinstance(entry.value, dict) else entry
     return root.at({"classes": given.at(classes)})

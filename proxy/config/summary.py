@@ -163,7 +163,12 @@ def _of_classes(settings: Settings) -> Iterator[str]:
     for (high, above), (low, below) in pairwise(settings.classes.items()):
         if above.increase < below.increase or above.decrease < below.decrease:
             yield f"classes.{high}: grows slower or is cut deeper than {low}, which is less important"
+    top, own = next(iter(settings.classes.items()))
+    if own.catch_up and "catch_up" in own.model_fields_set:
+        yield f"classes.{top}: `catch_up: true` does nothing: what is old of the most important class goes as ever"
     if not _has_budgets(settings):
+        if "catch_up" in settings.class_budget.model_fields_set:
+            yield "class_budget.catch_up: no route has `policy: class_budget`, which alone looks for what is old"
         return
     for (high, above_delay), (low, below_delay) in pairwise(zip(settings.classes, settings.queue_delays, strict=True)):
         if above_delay < below_delay:

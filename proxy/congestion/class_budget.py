@@ -249,11 +249,13 @@ class RouteBudget:
         )
 
     def _bound(self, reading: Reading, view: View) -> float:
-        """Return to how many events a second may be grown while consumers that take all at once would not be seen."""
+        """Return to how many events a second may be grown while consumers that take all at once would not be seen.
+
+        What the management API tells of them comes 10 s too late to spare them anything.
+        """
         receiver = self._receivers.get(view.name, self._receivers.get(None))
         has_seen_queue = receiver is not None and receiver.has_seen_queue
-        tells = has_seen_queue or reading.knows_unacked or not reading.queues
-        return inf if tells else self._settings.unseen_rate
+        return inf if has_seen_queue or not reading.queues else self._settings.unseen_rate
 
     # -- rates --------------------------------------------------------------------------------------------------------
 

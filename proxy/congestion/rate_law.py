@@ -181,7 +181,8 @@ class LevelRate:
     def _grow(self, level: Level, elapsed: float) -> None:
         law = self._law
         if level.sees and level.is_cool:
-            self._raise(level.own)  # the classes above may send without asking: so much does no harm
+            # The classes above may send without asking: so much does no harm, but where nothing would tell of it.
+            self._raise(min(level.own, level.bound))
         if not (level.is_used and level.sees):
             return
         before = self._found

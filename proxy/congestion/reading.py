@@ -80,8 +80,6 @@ class Reading:
     """Of the batches that have come back since the last reading, where a law asks for them."""
     waited: tuple[bool, ...]
     """By class: whether events had to wait for its level's rate since the last reading."""
-    knows_unacked: bool = False
-    """What the consumers hold is known."""
     unacked_growing: bool = False
     """Consumers are known to take and not to acknowledge."""
 

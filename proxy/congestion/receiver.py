@@ -94,6 +94,7 @@ class Receiver:
         self._empty_till = 0.0
         """When it was last looked at and empty."""
         self.has_seen_queue = False
+        """Whether messages ever waited although there were consumers: these let a queue form, and it would tell."""
 
     def look(self, now: float, queues: Sequence[QueueReading | None], inflow: Inflow) -> View:
         """Take a reading in and return what it shows."""
@@ -113,7 +114,8 @@ class Receiver:
         if estimate is not None:
             self._held = self._share * estimate.rate if estimate.is_capacity else inf
         delay = None if estimate is None else self._delay(now, waiting, estimate)
-        self.has_seen_queue = self.has_seen_queue or ready >= FEWEST
+        is_left = ready >= FEWEST and not any(q.consumers for q in queues if q is not None and q.ready)
+        self.has_seen_queue = self.has_seen_queue or (ready >= FEWEST and not is_left)
         sees = is_known and estimate is not None and inflow.others is not None
         empty_for, since_last = self._emptiness(queues, ready, sees=sees)
         unacked = [queue.unacked for queue in known if queue.unacked is not None]
@@ -131,7 +133,7 @@ class Receiver:
             cost=self._mix.mean,
             is_even=self._mix.is_even,
             consumers=sum(queue.consumers for queue in known),
-            is_left=ready >= FEWEST and not any(q.consumers for q in queues if q is not None and q.ready),
+            is_left=is_left,
             unacked=sum(unacked) if unacked and len(unacked) == len(queues) else None,
             unacked_growing=any(queue.unacked_growing for queue in known),
             knows_others=inflow.others is not None,

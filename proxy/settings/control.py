@@ -101,12 +101,14 @@ class ClassBudget(Part):
     start_rate: Annotated[Number, Field(ge=1, le=1_000_000)] = 50.0
     """Events a second with which a rate starts; it doubles every 0.5 s, every 0.3 s before empty queues."""
     unseen_rate: Annotated[Number, Field(ge=1, le=1_000_000)] = 30_000.0
-    """Events a second to which rates grow as long as no queue was ever seen and `broker.management` is not named.
+    """Events a second to which rates grow as long as no queue was ever seen in front of consumers.
 
     Larger: consumers that take without a prefetch may be flooded unseen; smaller: quick consumers may be held back.
     """
 
-    catch_up: CatchUpSettings = CatchUpSettings()
+    catch_up: Annotated[
+        CatchUpSettings, Allowed("a mapping with after and place; {after: off} where nothing is to be old")
+    ] = CatchUpSettings()
     cubic: CubicSettings = CubicSettings()
     vegas: VegasSettings = VegasSettings()
 

@@ -42,6 +42,12 @@ def rate_at(rate: Rate, second: float) -> float:
     return before[1] if before else 0.0
 
 
+def portions(count: int, partitions: int) -> list[int]:
+    """Return how much of a backlog lies in each partition: alike, but for the last ones."""
+    each = -(-count // partitions)
+    return [max(0, min(each, count - at * each)) for at in range(partitions)]
+
+
 def _cosine(turns: float) -> float:
     return sin(2 * pi * turns + pi / 2)
 
@@ -84,10 +90,8 @@ class Offer:
         if count is None or age is None:
             return
         self._counts.add(0.0, count)
-        each = -(-count // len(self._partitions))
-        steps = min(each, BACKLOG_STEPS)
-        for at, partition in enumerate(self._partitions):
-            here = min(each, count - at * each)
+        for partition, here in zip(self._partitions, portions(count, len(self._partitions)), strict=True):
+            steps = min(here, BACKLOG_STEPS)
             for step in range(steps):
                 more = here * (step + 1) // steps - here * step // steps
                 stamp = round((wall - age * (1 - step / steps)) * 1000)

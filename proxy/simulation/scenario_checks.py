@@ -58,8 +58,6 @@ def _wrong_streams(scenario: Scenario) -> Iterator[str]:
         elif stream.route is not None and stream.route not in routes:
             yield f"streams.{name}.route does not exist{nearest(stream.route, routes)} allowed: {listing(routes)}"
         yield from _wrong_join(scenario, name)
-        if stream.rate.backlog is not None and scenario.only != "sim":
-            yield f"streams.{name}.rate: a backlog is simulated only; say `only: sim`"
         if name in classes and name != stream.priority:
             yield f"streams.{name} is called like a class that is not its own; figures could mean either"
 
@@ -72,13 +70,14 @@ def _wrong_join(scenario: Scenario, name: str) -> Iterator[str]:
     joined = scenario.streams[stream.joins] if stream.joins in earlier else None
     if joined is None or joined.joins is not None:
         yield f"streams.{name}.joins: {stream.joins} is no stream with topics of its own before it"
-    elif (joined.priority, joined.types, joined.route, joined.cost) != (
+    elif (joined.priority, joined.types, joined.route, joined.cost, joined.size) != (
         stream.priority,
         stream.types,
         stream.route,
         stream.cost,
+        stream.size,
     ):
-        yield f"streams.{name}.joins: class, types, route and cost must be those of {stream.joins}"
+        yield f"streams.{name}.joins: class, types, route, cost and size must be those of {stream.joins}"
 
 
 def _wrong_routes(scenario: Scenario) -> Iterator[str]:

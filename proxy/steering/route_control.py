@@ -120,7 +120,6 @@ class ControlledRoute:
             in_flight=self.lane.in_flight,
             trips=self.statistics.trips.take(),
             waited=tuple(self.gate.has_waited(rank) for rank in range(len(confirmed))),
-            knows_unacked=insights is not None and all(insights.of(queue) is not None for queue in self.queues),
             unacked_growing=insights is not None and any(insights.is_growing(queue) for queue in self.queues),
         )
 

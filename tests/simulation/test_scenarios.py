@@ -31,6 +31,7 @@ QUICK = (
     "cost-p1-swings",
     "catch-up",
     "catch-up-last",
+    "consumers-late-unlimited",
 )
 """Each runs in a second or two."""
 LARGE = ("types-thousand", "types-ten-thousand", "routes-twenty", "replicas-16", "replicas-50")

@@ -206,6 +206,19 @@ def test_nothing_is_said_of_thresholds_and_shared_queues_when_no_route_has_a_bud
     assert "queue delay" not in config.describe(files.load(text))
 
 
+def test_a_catch_up_that_does_nothing_is_warned_of_when_someone_asked_for_it(files: Files) -> None:
+    text = HEAD + "event_types: {a: {}, b: {route: pushes}}\n"
+    for_top = "classes.P1: `catch_up: true` does nothing: what is old of the most important class goes as ever"
+    assert config.warnings(files.load(text + "classes: {P1: {catch_up: true}, P2: {catch_up: true}}\n")) == [for_top]
+    assert config.warnings(files.load(text + "classes: {P1: {catch_up: false}, P2: {catch_up: false}}\n")) == []
+    text += "class_budget: {catch_up: {after: 5m}}\n"
+    assert config.warnings(files.load(text)) == []
+    for queues in ("queues: [mail]", "queues: [push]"):
+        text = text.replace(queues, f"{queues}, policy: static")
+    nobody = "class_budget.catch_up: no route has `policy: class_budget`, which alone looks for what is old"
+    assert config.warnings(files.load(text)) == [nobody]
+
+
 def test_a_package_s_law_is_warned_of_when_tidegate_s_own_has_its_name(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,11 @@ def files(tmp_path: Path) -> Files:
         ),
         (r'metric_log: {folder: "a\0b"}', "metric_log.folder: holds a null character; allowed: a text"),
         ("metric_log: {file_bytes: 3GiB}", "metric_log: file_bytes <= total_bytes must hold"),
+        (
+            "class_budget: {catch_up: off}",
+            "class_budget.catch_up: is a text of another form; allowed: a mapping with after and place; {after: off}",
+        ),
+        ("class_budget: {catch_up: false}", "class_budget.catch_up: is true or false (quote a text); allowed: a"),
         ("class_budget: {catch_up: {after: often}}", "class_budget.catch_up.after: is no duration; allowed: a"),
         ("class_budget: {catch_up: {after: 9ms}}", "class_budget.catch_up.after: is out of range; allowed: a duration"),
         ("class_budget: {catch_up: {place: first}}", 'class_budget.catch_up.place: "first" is unknown; allowed: class'),

@@ -164,12 +164,21 @@ def test_the_search_ends_when_the_first_messages_wait() -> None:
     assert route.see(0.2, 10).rates[-1] <= 1.1 * before
 
 
-@pytest.mark.parametrize(("tells", "rate"), [(True, 10**6), (False, ClassBudget().unseen_rate)])
-def test_growth_ends_at_a_bound_when_no_queue_was_ever_seen_and_nothing_tells_what_consumers_hold(
-    tells: bool, rate: float
-) -> None:
-    verdict = Route().see(20.0, 0, lambda reading: replace(reading, knows_unacked=tells))
-    assert (verdict.rates[-1] >= rate) if tells else (verdict.rates[-1] == rate)
+def is_left(reading: Reading) -> Reading:
+    return replace(reading, queues=tuple(replace(queue, consumers=0) for queue in reading.queues if queue))
+
+
+@pytest.mark.parametrize("before", [is_left, lambda reading: replace(reading, can_publish=False)])
+def test_growth_ends_at_a_bound_when_no_queue_was_ever_seen_in_front_of_consumers(before: Change) -> None:
+    route = Route()
+    route.see(4.0, 10 if before is is_left else 0, before)
+    assert route.see(20.0, 0).rates[-1] == ClassBudget().unseen_rate
+
+
+def test_growth_has_no_bound_when_consumers_were_seen_to_let_a_queue_form() -> None:
+    route = Route()
+    route.see(1.0, 10)
+    assert route.see(20.0, 0).rates[-1] > 10**6
 
 
 def is_wanted(reading: Reading) -> Reading:

@@ -43,6 +43,13 @@ def test_slow_start_ends_when_the_first_queue_is_rising() -> None:
     assert after(aimd, replace(CALM, is_rising=True), DOUBLING, 1.0) < 1.5 * before
 
 
+def test_what_flows_anyway_raises_it_to_the_bound_and_no_further_when_nothing_would_tell_of_a_backlog() -> None:
+    flows = replace(CALM, own=400.0, is_used=False)
+    assert after(law(), flows, 0.0, 1.0) == 400
+    assert after(law(), replace(flows, bound=270.0), 0.0, 1.0) == 270
+    assert after(law(300), replace(flows, bound=270.0), 0.0, 1.0) == 300
+
+
 def test_it_does_not_grow_when_nobody_waited_for_it() -> None:
     assert after(law(), replace(CALM, is_used=False), 0.0, 10.0) == 50
 

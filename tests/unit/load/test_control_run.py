@@ -1,23 +1,26 @@
 """What a scenario on real brokers offers, how its consumers work, what is made of all that is seen."""
 
+import asyncio
 import math
 import random
+import time
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from load.control import offer
+from load.control import generator, offer
 from load.control.calibration import share_at
 from load.control.hands import Hand
-from load.control.happenings import for_real, impossible, left_out
+from load.control.happenings import for_real, impossible, left_out, needs_management
 from load.control.payload import LEAST, Mark, decode, encode, filler
 from load.control.record import Record
 from load.control.replicas import placed
 from load.control.run import arguments
+from load.sender import Record as Written
 from proxy.simulation import scenario_file
 from proxy.simulation.figures import Figures
-from proxy.simulation.scenario import Expectation, Happening, Queue, RouteIn, Scenario, Stream
+from proxy.simulation.scenario import Expectation, Happening, Queue, Rate, RouteIn, Scenario, Stream
 from proxy.simulation.trace import QueueSample
 from tests.support.scenarios import plain
 
@@ -25,6 +28,14 @@ from tests.support.scenarios import plain
 def scenario(**changes: object) -> Scenario:
     expected = Expectation(figure="use", at_least=0.9, why="for a test")
     return plain(expected, streams={"orders": Stream(priority="P1", rate=20.0, types=2)}).model_copy(update=changes)
+
+
+JOINED = {
+    "orders": Stream(priority="P1", rate=20.0, types=2, partitions=3),
+    "old": Stream(priority="P1", rate={"backlog": 7, "age": 3600}, types=2, partitions=2, joins="orders"),
+    "late": Stream(priority="P1", rate=5.0, types=2, joins="orders"),
+}
+"""Two topics of six partitions."""
 
 
 def hand(*, mean: float = 1.0) -> Hand[str]:
@@ -148,7 +159,7 @@ class TestOffer:
         counts = offer.preload(endless)
 
         assert list(offer.schedule(endless)) == []
-        assert set(counts) == {0, 1, 2, 3}
+        assert set(counts) == {(0, 0), (1, 0), (2, 0), (3, 0)}
         assert sum(counts.values()) > 100 * 10 * 1.25
         assert offer.preload_bytes(endless) == sum(counts.values()) * 256
 
@@ -156,7 +167,55 @@ class TestOffer:
         endless = {"campaign": Stream(priority="P3", rate="endless")}
         doubled = (Happening(name="step", at=5, what="capacity", to=200),)
 
-        assert offer.preload(scenario(streams=endless, events=doubled))[0] > 1.9 * 1.25 * 1000
+        assert offer.preload(scenario(streams=endless, events=doubled))[0, 0] > 1.9 * 1.25 * 1000
+
+    def test_a_stream_that_joins_comes_in_partitions_of_its_own_of_the_other_s_topics(self) -> None:
+        joined = scenario(streams=JOINED)
+        due = list(offer.schedule(joined))
+
+        assert [(one.name, one.partitions) for one in offer.topics(joined)] == [("orders-0", 6), ("orders-1", 6)]
+        assert {(one.topic, one.partition) for one in due} == {(at, part) for at in (0, 1) for part in (0, 1, 2, 5)}
+        assert Counter(one.partition == 5 for one in due) == {False: 199, True: 49}
+
+    def test_a_backlog_is_never_due_lies_in_all_its_partitions_and_is_older_from_front_to_back(self) -> None:
+        joined = scenario(streams=JOINED)
+        laid = offer.backlogs(joined)
+
+        assert {place: old.events for place, old in laid.items()} == {(0, 3): 2, (0, 4): 2, (1, 3): 2, (1, 4): 1}
+        assert laid[0, 3].instants(0, 9) == [-3600.0, -1800.0]
+        assert laid[0, 3].instants(1, 2) == [-1800.0]
+        assert not laid.keys() & {(one.topic, one.partition) for one in offer.schedule(joined)}
+        assert offer.preload_bytes(joined) == 7 * 256
+
+
+class TestGenerator:
+    def test_old_events_are_written_in_their_order_and_say_when_they_were_due(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        written: dict[tuple[str, int], list[Written]] = {}
+
+        class Kafka:
+            def __init__(self, _: str) -> None:
+                """Keep what is written."""
+
+            async def send(self, topic: str, partition: int, records: list[Written], _: object) -> None:
+                written.setdefault((topic, partition), []).extend(records)
+
+        monkeypatch.setattr(generator, "Sender", Kafka)
+        monkeypatch.setattr(generator, "OLD_AT_ONCE", 2)
+        joined = scenario(streams=JOINED | {"old": JOINED["old"].model_copy(update={"rate": Rate(backlog=20, age=60)})})
+        record, start = Record(joined), time.monotonic()
+        one = generator.Generator("kafka:1", offer.topics(joined))
+        asyncio.run(one.lay(offer.backlogs(joined), start, record.on_laid))
+
+        assert {place: len(records) for place, records in written.items()} == {
+            (topic, part): 5 for topic in ("orders-0", "orders-1") for part in (3, 4)
+        }
+        marks = [decode(record.value) for record in written["orders-1", 4]]
+        assert marks == [Mark(1, 4, at, pytest.approx(start - 60 + 12 * at)) for at in range(5)]
+        ages = [time.time() - record.at_ms / 1000 for record in written["orders-1", 4]]
+        assert ages == pytest.approx([60, 48, 36, 24, 12], abs=5)
+        assert record.trace.offered["old"].between(0, 0.1) == 20
 
 
 class TestRecord:
@@ -169,6 +228,22 @@ class TestRecord:
         assert list(record.trace.consumed["orders"].at) == [2.5]
         assert list(record.trace.consumed["orders"].seconds) == [0.5]
         assert record.trace.worked["work"].between(0, 10) == 2
+
+    def test_an_event_is_its_stream_s_and_costs_as_much_when_streams_share_a_topic(self) -> None:
+        streams = {name: stream.model_copy(update={"cost": 3}) for name, stream in JOINED.items()}
+        record = Record(scenario(streams=streams), start=100.0)
+        record.on_begun("work", 102.5, Mark(1, 2, 0, 102.0))
+        record.on_begun("work", 104.0, Mark(1, 3, 0, -3500.0))
+        record.on_begun("work", 105.0, Mark(0, 5, 0, 104.0))
+        record.on_due(offer.Due(1.0, 0, 5))
+
+        assert {name: list(times.seconds) for name, times in record.trace.consumed.items()} == {
+            "orders": [0.5],
+            "old": [3604.0],
+            "late": [1.0],
+        }
+        assert record.trace.worked["work"].between(0, 10) == 9
+        assert record.trace.offered["late"].between(0, 10) == 1
 
     def test_what_a_queue_took_in_is_what_it_holds_more_and_gave_out_less_what_others_published(self) -> None:
         record = Record(scenario(), start=0.0)
@@ -253,6 +328,12 @@ class TestWhatCanHappen:
         assert impossible(scenario(only="sim")) is not None
         assert impossible(scenario(events=(self.stall, self.step))) is None
         assert impossible(scenario()) is None
+
+    def test_a_stack_serves_the_management_api_when_a_scenario_that_can_run_tells_of_it(self) -> None:
+        told = scenario(management=True)
+
+        assert needs_management([scenario(), told])
+        assert not needs_management([scenario(), told.model_copy(update={"only": "sim"})])
 
     def test_what_can_not_happen_is_left_out_together_with_what_was_expected_of_it(self) -> None:
         expect = tuple(

@@ -9,6 +9,7 @@ from proxy.congestion import laws
 from proxy.errors import SettingsError
 from proxy.simulation import scenario_file
 from proxy.simulation.command import main
+from proxy.simulation.offers import portions
 
 GOOD = """\
 name: mine
@@ -55,14 +56,14 @@ def test_defaults_fill_in_when_a_scenario_says_little(tmp_path: Path) -> None:
             "streams.orders.rate: is no rate; allowed: events a second, [[second, rate]",
         ),
         (
-            "rate: 60",
-            "rate: {backlog: 9, age: 1h}",
-            "streams.orders.rate: a backlog is simulated only; say `only: sim`",
-        ),
-        (
             "rate: endless",
             "rate: 9, joins: orders",
-            "streams.campaign.joins: class, types, route and cost must be those",
+            "streams.campaign.joins: class, types, route, cost and size must be those",
+        ),
+        (
+            "rate: endless}",
+            "rate: endless}, late: {class: P1, rate: 9, joins: orders, size: 9}",
+            "streams.late.joins: class, types, route, cost and size must be those of orders",
         ),
         ("rate: 60", "rate: 9, joins: campaign", "streams.orders.joins: campaign is no stream with topics of its own"),
         ("rate: 60", "rate: [[9, 1], [3, 1]]", "streams.orders.rate: the seconds of the points must rise"),
@@ -147,10 +148,15 @@ def test_the_unloaded_run_asks_for_a_fifth_of_the_capacity_when_events_are_dear(
 def test_a_stream_that_joins_another_comes_on_partitions_of_its_own_of_the_same_topics(tmp_path: Path) -> None:
     old = "old: {class: P1, rate: {backlog: 9, age: 1h}, joins: orders, types: 2, partitions: 2}"
     late = "late: {class: P1, rate: 5, joins: orders, types: 2}"
-    text = GOOD.replace("rate: 60}", f"rate: 60, types: 2, partitions: 3}}, {old}, {late}") + "only: sim\n"
+    text = GOOD.replace("rate: 60}", f"rate: 60, types: 2, partitions: 3}}, {old}, {late}")
     scenario = scenario_file.load(written(tmp_path, text))
     assert [
         sorted({number for topic, number in scenario.places(name) if topic == "orders-1"})
         for name in ("orders", "old", "late")
     ] == [[0, 1, 2], [3, 4], [5]]
     assert set(scenario_file.settings(scenario, "static").by_topic) == {"orders-0", "orders-1", "campaign-0"}
+
+
+def test_a_backlog_is_shared_by_its_partitions_and_none_holds_less_than_nothing() -> None:
+    assert portions(7, 3) == [3, 3, 1]
+    assert portions(5, 4) == [2, 2, 1, 0]
