@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from load.control.offer import Due, Old, Place, Topic
-from load.control.payload import encode, filler
+from load.control.payload import FIRST, encode, filler
+from load.kafka import KafkaView
 from load.producer import TICK
 from load.sender import Record, Sender
 
 NEVER = math.nan
 """Due instant of what is endless."""
 PARTITIONS_AT_ONCE = 50
+OPENING_BYTES = 4 * 1024
+"""Kafka's `index.interval.bytes`: behind so many the next batch is entered into the indexes."""
 OLD_AT_ONCE = 1_000
 """Old events of a partition between which others have their turn."""
 
@@ -38,6 +41,23 @@ class Generator:
     async def start(self) -> None:
         """Connect."""
         await self._sender.start(*(topic.name for topic in self.topics))
+
+    async def open(self, kafka: KafkaView) -> None:
+        """Let Kafka write what it writes once to a young partition, before the run and not in its midst.
+
+        With the first event it syncs the leader's epoch, behind the first 4 KiB it writes to its indexes, which are
+        mapped: each may take the disk's time, and a hundred partitions at once kept it from answering for three
+        seconds. The events that bring it about are forgotten at once. Raises `KafkaError`.
+        """
+        every = [(topic.name, number) for topic in self.topics for number in range(topic.partitions)]
+        event = Record(round(time.time() * 1000), None, bytes(OPENING_BYTES))
+        for _ in range(FIRST):
+            for first in range(0, len(every), PARTITIONS_AT_ONCE):
+                several = every[first : first + PARTITIONS_AT_ONCE]
+                await asyncio.gather(*(self._sender.send(*place, [event], self._on_answer) for place in several))
+            await self._sender.answered()
+        for topic in self.topics:
+            await kafka.truncate(topic.name, dict.fromkeys(range(topic.partitions), FIRST))
 
     async def preload(self, counts: Mapping[Place, int]) -> None:
         """Write so many events into each partition."""
@@ -80,7 +100,7 @@ class Generator:
     async def _send(self, topic: int, partition: int, instants: list[float], wall_ahead: float) -> None:
         known = self.topics[topic]
         rest = filler(known.size)
-        number = self._numbers.get((topic, partition), 0)
+        number = self._numbers.get((topic, partition), FIRST)
         self._numbers[topic, partition] = number + len(instants)
         now = time.time()
         records = [

@@ -7,6 +7,8 @@ _HEAD = struct.Struct(">4sHHQd")
 _MARK = b"tg4c"
 LEAST = _HEAD.size
 """Bytes: a smaller event of a scenario is as large as this."""
+FIRST = 2
+"""Number of the first event of a partition; those before were written to open it, and are forgotten."""
 
 
 class Mark(NamedTuple):
@@ -16,7 +18,7 @@ class Mark(NamedTuple):
     """Its topic's place among all topics of the run."""
     partition: int
     number: int
-    """Within its partition, from 0: its offset, in a topic that only this run writes."""
+    """Within its partition, from `FIRST`: its offset, in a topic that only this run writes."""
     due: float
     """Due instant in seconds of the monotonic clock; not a number where there is none (an endless stream)."""
 

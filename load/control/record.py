@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from load.control.offer import Due, Old, Place, places
-from load.control.payload import Mark
+from load.control.payload import FIRST, Mark
 from proxy.simulation.scenario import Scenario
 from proxy.simulation.trace import QueueSample, Told, Trace
 
@@ -135,7 +135,7 @@ class Record:
                 counts = of_queue.get(place, Counter())
                 self.trace.duplicates += counts.total() - len(counts)
                 seen.update(counts.keys())
-            self.trace.lost += offset - sum(number < offset for number in seen)
+            self.trace.lost += offset - FIRST - sum(number < offset for number in seen)
 
     def _stream_of(self, event: Due | Mark) -> str:
         return self._streams[event.topic, event.partition]

@@ -100,6 +100,7 @@ class Run:
             generator = Generator(self._stack.kafka, self._topics)
             running.push_async_callback(generator.close)
             await generator.start()
+            await generator.open(kafka)
             await generator.preload(offer.preload(self._scenario))
             relay = await self._relay(running)
             await self._serve(running)

@@ -51,6 +51,8 @@ def settings(
         "log.dirs": log_folder,
         "log.segment.bytes": str(64 << 20),
         "log.retention.ms": "-1",  # or events with timestamps of last year vanish at the next look, within minutes
+        # What a run deletes is gone before the next one; after the default minute it would go in the midst of that.
+        "log.segment.delete.delay.ms": "1000",
         "log.cleaner.threads": "1",
         "log.cleaner.dedupe.buffer.size": str(8 << 20),
         "auto.create.topics.enable": "false",

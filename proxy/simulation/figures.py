@@ -207,9 +207,10 @@ class Figures:
         for queue in self._affected(event):
             before = [sample for sample in self._trace.queues[queue] if sample.at <= event.at]
             after = [s.work for s in self._trace.queues[queue] if event.at <= s.at <= event.at + ADDED_WITHIN]
-            capacity = before[-2 if len(before) > 1 else -1].capacity if before else 0.0
+            # What happens at second 0 may have changed the first sample already.
+            capacity = before[-2].capacity if len(before) > 1 else self._scenario.queues[queue].capacity
             if capacity and after:
-                worst = max(worst or 0.0, (max(after) - before[-1].work) / capacity)
+                worst = max(worst or 0.0, (max(after) - (before[-1].work if before else 0.0)) / capacity)
         return worst
 
     def _settled(self, event: Happening) -> float | None:

@@ -13,7 +13,7 @@ from load.control import generator, offer
 from load.control.calibration import share_at
 from load.control.hands import Hand
 from load.control.happenings import for_real, impossible, left_out, needs_management
-from load.control.payload import LEAST, Mark, decode, encode, filler
+from load.control.payload import FIRST, LEAST, Mark, decode, encode, filler
 from load.control.record import Record
 from load.control.replicas import placed
 from load.control.run import arguments
@@ -212,7 +212,7 @@ class TestGenerator:
             (topic, part): 5 for topic in ("orders-0", "orders-1") for part in (3, 4)
         }
         marks = [decode(record.value) for record in written["orders-1", 4]]
-        assert marks == [Mark(1, 4, at, pytest.approx(start - 60 + 12 * at)) for at in range(5)]
+        assert marks == [Mark(1, 4, FIRST + at, pytest.approx(start - 60 + 12 * at)) for at in range(5)]
         ages = [time.time() - record.at_ms / 1000 for record in written["orders-1", 4]]
         assert ages == pytest.approx([60, 48, 36, 24, 12], abs=5)
         assert record.trace.offered["old"].between(0, 0.1) == 20
@@ -281,11 +281,12 @@ class TestRecord:
     def test_committed_events_that_came_out_of_no_queue_are_lost_and_repeated_ones_are_duplicates(self) -> None:
         record = Record(scenario(), start=0.0)
         for number in (0, 1, 1, 3):
-            record.on_stored("work", Mark(0, 0, number, 0.0))
-        record.on_left("work", [Mark(0, 0, 3, 0.0), Mark(0, 0, 4, 0.0), None], {Mark(0, 0, 3, 0.0)})
-        record.account({(0, 0): 5, (1, 0): 2})
+            record.on_stored("work", Mark(0, 0, FIRST + number, 0.0))
+        left = [Mark(0, 0, FIRST + 3, 0.0), Mark(0, 0, FIRST + 4, 0.0), None]
+        record.on_left("work", left, {Mark(0, 0, FIRST + 3, 0.0)})
+        record.account({(0, 0): FIRST + 5, (1, 0): FIRST + 2})
 
-        assert record.trace.lost == 3  # number 2, and both of the other topic
+        assert record.trace.lost == 3  # the third, and both of the other topic
         assert record.trace.duplicates == 1
 
     def test_use_is_counted_against_what_the_consumers_took_of_a_full_queue(self) -> None:

@@ -75,6 +75,14 @@ def test_figure_is_what_its_name_says_when_the_trace_is_known(figure: str, value
     assert Figures(scenario(), trace).value(figure) == pytest.approx(value, rel=1e-3)
 
 
+@pytest.mark.parametrize("first", [0.0, 0.1])
+def test_what_was_added_counts_from_the_scenarios_capacity_when_it_changes_at_second_0(first: float) -> None:
+    made = scenario(events=[{"name": "absent", "at": 0, "what": "consumers", "to": 0, "seconds": 4}])
+    seen = Trace(20.0)
+    seen.queues["work"] += [QueueSample(first + at, at, 0, 0.0, 0.0, work=30 * at) for at in range(3)]
+    assert Figures(made, seen).value("added_after.absent") == pytest.approx(0.6)
+
+
 def test_figure_counts_its_window_only_when_it_has_one(trace: Trace) -> None:
     figures = Figures(scenario(), trace)
     assert figures.value("cuts", 10, 20) == 1

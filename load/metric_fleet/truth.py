@@ -1,0 +1,154 @@
+"""The truth beside the logs, `truth.json`: what happened, by the model; the package's docstring says what is in it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from load.metric_fleet.files import Written
+from load.metric_fleet.fleet import Fleet
+from load.metric_fleet.flow import CUT, Episode
+from load.metric_fleet.group import Ending
+from load.metric_fleet.kinds import CLASSES, ROUTES
+from load.metric_fleet.outcomes import fates
+from load.metric_fleet.plan import ROUTE_MS, START_MS, TICK_MS
+from load.metric_fleet.proof import Proof
+from load.metric_fleet.samples import percentiles
+from load.metric_fleet.tally import COUNTS, Sums
+from load.metric_fleet.verdicts import next_tick
+
+VERSION = 1
+
+
+def truth(fleet: Fleet, written: Sequence[Written], proofs: dict[str, dict[str, Proof]] | None) -> dict[str, Any]:
+    """Return everything that is known of a fleet, as plain JSON; instants in ms since 1970 by the true clock."""
+    plan = fleet.plan
+    by_class: dict[str, Sums] = {}
+    by_type: dict[str, Sums] = {}
+    kinds: Counter[str] = Counter()
+    untold: Counter[str] = Counter()
+    for one in written:
+        for mine, theirs in ((by_class, one.known.by_class), (by_type, one.known.by_type)):
+            for name, sums in theirs.items():
+                mine.setdefault(name, Sums.like(sums)).merge(sums)
+        kinds.update(one.known.records)
+        untold.update(one.known.untold)
+    return {
+        "v": VERSION,
+        "seed": plan.seed,
+        "faults": sorted(plan.faults),
+        "start_ms": START_MS,
+        "end_ms": START_MS + plan.end_ms,
+        "records": dict(sorted(kinds.items())),
+        "rejected": dict(sorted(sum((one.rejected for one in written), Counter[str]()).items())),
+        "files": [
+            {"name": one.name, "folders": one.folders, "records": one.lines, "rejected": dict(one.rejected)}
+            for one in written
+        ],
+        "processes": _processes(fleet),
+        "by_class": {name: _sums(by_class[name]) for name in CLASSES if name in by_class},
+        "by_type": {name: _sums(sums) for name, sums in sorted(by_type.items())},
+        "episodes": [_episode(fleet, one) for route in ROUTES for one in fleet.flow.episodes[route.name]],
+        "blind": [
+            {"route": one.route, "from_ms": START_MS + one.start_ms, "to_ms": START_MS + one.end_ms}
+            for one in fleet.flow.blindness
+        ],
+        "incidents": _incidents(fleet),
+        **_partitions(fleet),
+        "letters_untold": {name: count for name, count in sorted(untold.items()) if count},
+        "proof": None
+        if proofs is None
+        else {keys: {name: one.as_json() for name, one in sorted(some.items())} for keys, some in proofs.items()},
+    }
+
+
+def _sums(sums: Sums) -> dict[str, Any]:
+    raw = {"publish": sums.publish, "bridge": sums.bridge}
+    return {
+        **{name: sums.counts[name] for name in COUNTS},
+        "dead_lettered": dict(sorted(sums.dead_lettered.items())),
+        **{name: None if values is None else percentiles(values) for name, values in raw.items()},
+    }
+
+
+def _processes(fleet: Fleet) -> list[dict[str, Any]]:
+    return [
+        {
+            "instance": life.instance,
+            "started_ms": START_MS + life.start_ms,
+            "stopped_ms": START_MS + life.last_ms if life.ending in {Ending.STOPPED, Ending.ZOMBIE} else None,
+            "ending": life.ending.value,
+            "skew_ms": life.skew_ms,
+            "lossy_ms": None if life.lossy is None else [START_MS + at for at in life.lossy],
+            "version": 1 if life.is_old else 2,
+            "epochs": len(fleet.epochs[life.number]),
+        }
+        for life in fleet.lives
+    ]
+
+
+def _episode(fleet: Fleet, one: Episode) -> dict[str, Any]:
+    is_budget = one.route != "seed"
+    told = [
+        len(one.hot_at(cut))
+        for life in fleet.lives
+        for cut in one.cuts
+        for at in [next_tick(life, cut, TICK_MS)]
+        if life.start_ms <= at < life.end_ms and not life.loses(at)
+    ]
+    classes = {}
+    for rank, name in enumerate(CLASSES):
+        logs = [log for log in fleet.logs if (log.kind.route, log.kind.priority) == (one.route, name)]
+        cuts = sum(name in one.hot_at(cut) for cut in one.cuts)
+        classes[name] = {
+            "cuts": cuts,
+            "lowest_share": CUT**cuts,
+            "backlog": sum(log.end(one.end_ms) - log.done(one.end_ms, fleet.flow) for log in logs),
+            "drained_ms": START_MS + one.drained_ms(rank),
+        }
+    return {
+        "route": one.route,
+        "from_ms": START_MS + one.start_ms,
+        "to_ms": START_MS + one.end_ms,
+        "within_ms": TICK_MS if is_budget else ROUTE_MS,
+        "cause": one.cause,
+        "ruled_by": one.ruled_by,
+        "queue_delay_us": one.delay_us or None,
+        "stretches": [[START_MS + start, START_MS + end] for start, end in one.stretches],
+        "cuts": sum(told),
+        "classes": classes,
+    }
+
+
+def _incidents(fleet: Fleet) -> list[dict[str, Any]]:
+    found = [
+        (one.at_ms, one.life, record.as_json())
+        for one in fleet.happenings
+        for record in one.told
+        if record.KIND == "incident"
+    ]
+    found += [(life.last_ms, life, {"name": "assignment_lost"}) for life in fleet.lives if life.ending is Ending.ZOMBIE]
+    names = ("name", "type", "topic", "partition", "count", "first", "end")
+    return [
+        {"at_ms": START_MS + at, "instance": life.instance, **{name: told.get(name) for name in names}}
+        for at, life, told in sorted(found, key=lambda each: each[0])
+        if not life.loses(at)
+    ]
+
+
+def _partitions(fleet: Fleet) -> dict[str, Any]:
+    partitions, conflicts = [], []
+    for fate in fates(fleet):
+        place = {
+            "type": fate.log.kind.name,
+            "topic": fate.log.kind.topic,
+            "topic_id": fate.topic.id,
+            "partition": fate.log.number,
+        }
+        positions: Counter[str] = Counter()
+        for one in fate.ranges:
+            positions[one.outcome] += one.end - one.first
+        partitions.append(place | {"positions": dict(positions), "ranges": [list(one) for one in fate.ranges]})
+        conflicts += [
+            place | {"first": first, "end": end, "instances": instances} for first, end, *instances in fate.conflicts
+        ]
+    return {"partitions": partitions, "conflicts": conflicts}
