@@ -20,6 +20,8 @@ HANDOVER_MS = 200
 """From the loss of a partition to its first read by the next owner."""
 AWAY_MS = 30_000
 """From the end of a replica to its next life."""
+BETWEEN_MS = 6_457
+"""A process ends so long after a multiple of the type interval: seconds that a kill leaves unrecorded."""
 WAKE_MS = 25_000
 """How long a zombie stands still."""
 
@@ -94,7 +96,7 @@ def lives(plan: Plan) -> list[Life]:
     ):
         if plan.has(fault):
             start, last, how = plans[replica].pop()
-            gone = round(end * share) // 10 * 10 + 457
+            gone = round(end * share) // TYPE_MS * TYPE_MS + BETWEEN_MS
             plans[replica] += [(start, gone, ending), (gone + AWAY_MS + 191, last, how)]
     if plan.has(Fault.UNFINISHED):
         start, last, _ = plans[0].pop()

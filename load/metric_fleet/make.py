@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ def records_a_minute(plan: Plan) -> float:
 def make(out: Path, plan: Plan, workers: int | None = None) -> dict[str, Any]:
     """Write the logs of a fleet and `truth.json` into a folder that is not there yet, or empty; return the truth.
 
+    `workers` processes make it, as many as there are processors if not told; one is this process itself.
     Raises `FleetError` if the folder holds anything.
     """
     if out.exists() and any(out.iterdir()):
@@ -62,8 +64,15 @@ def _written(out: Path, plan: Plan, tasks: list[tuple[int, int]], workers: int) 
     """Yield every file when it is written, in the order of the tasks, whoever is first."""
     started = said = time.monotonic()
     records = 0
-    with ProcessPoolExecutor(workers, get_context("spawn"), _prepare, (out, plan)) as pool:
-        for number, one in enumerate(pool.map(_write, tasks), 1):
+    made: Iterator[Written]
+    with ExitStack() as running:
+        if workers == 1:
+            _prepare(out, plan)
+            made = map(_write, tasks)
+        else:
+            spawn = get_context("spawn")
+            made = running.enter_context(ProcessPoolExecutor(workers, spawn, _prepare, (out, plan))).map(_write, tasks)
+        for number, one in enumerate(made, 1):
             yield one
             records += one.lines
             now = time.monotonic()

@@ -3,15 +3,20 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+JOINED_S = 3.0
+"""Stretches at most so many seconds apart are one episode: steady control finds a route congested every few ticks."""
+
 
 def episodes(verdicts: DataFrame) -> DataFrame:
-    """Return run, route, from_s, to_s, seconds, ended, verdicts, causes, ruling queues and the worst of each episode.
+    """Return run, route, from_s, to_s, how long what lasted, causes, ruling queues and the worst of each episode.
 
     A verdict that says nothing changes nothing. Replicas judge for themselves: a route counts as congested while any of
-    them says so. `ended` is false where the log stops first; the episode then lasts to the last verdict.
+    them says so. Such `stretches` that are close make an episode; of its `seconds` the route was congested
+    for `congested_s`. `ended` is false where the log stops first; the episode then lasts to the last verdict.
     """
     spoken = verdicts.where(fn.col("congested").isNotNull())
-    return _merged(_per_replica(spoken, fn.col("congested")))
+    united = _united(_per_replica(spoken, fn.col("congested")), apart_s=0.0)
+    return _told(_united(_alone(united), apart_s=JOINED_S))
 
 
 def blind_time(verdicts: DataFrame) -> DataFrame:
@@ -19,7 +24,7 @@ def blind_time(verdicts: DataFrame) -> DataFrame:
 
     Such a verdict has the cause `blind`; it holds until the replica's next one.
     """
-    stretches = _merged(_per_replica(verdicts, fn.col("cause") == "blind"))
+    stretches = _told(_united(_per_replica(verdicts, fn.col("cause") == "blind"), apart_s=0.0))
     return stretches.groupBy("run", "route").agg(
         fn.count(fn.lit(1)).alias("times"),
         fn.round(fn.sum("seconds"), 3).alias("seconds"),
@@ -55,14 +60,20 @@ def _per_replica(verdicts: DataFrame, holds: Column) -> DataFrame:
         )
         .withColumn("to_s", fn.coalesce("ended_s", "last_s"))
         .withColumn("ended", fn.col("ended_s").isNotNull())
+        .transform(_alone)
     )
 
 
-def _merged(stretches: DataFrame) -> DataFrame:
-    """Return the stretches of all replicas of a route, those that overlap as one."""
+def _alone(stretches: DataFrame) -> DataFrame:
+    """Return each as a stretch by itself, congested from its first instant to its last."""
+    return stretches.withColumn("stretches", fn.lit(1)).withColumn("congested_s", fn.col("to_s") - fn.col("from_s"))
+
+
+def _united(stretches: DataFrame, *, apart_s: float) -> DataFrame:
+    """Return the stretches of a route, those that overlap or are at most so far apart as one."""
     by_start = Window.partitionBy("run", "route").orderBy("from_s", "to_s")
     before = by_start.rowsBetween(Window.unboundedPreceding, -1)
-    begins = fn.coalesce(fn.col("from_s") > fn.max("to_s").over(before), fn.lit(col=True))
+    begins = fn.coalesce(fn.col("from_s") - fn.max("to_s").over(before) > apart_s, fn.lit(col=True))
     return (
         stretches.withColumn("begins", begins.cast("int"))
         .withColumn("number", fn.sum("begins").over(by_start))
@@ -71,27 +82,28 @@ def _merged(stretches: DataFrame) -> DataFrame:
             fn.min("from_s").alias("from_s"),
             fn.max("to_s").alias("to_s"),
             fn.max_by("ended", "to_s").alias("ended"),
-            fn.sum("verdicts").alias("verdicts"),
-            fn.array_sort(fn.array_distinct(fn.flatten(fn.collect_list("causes")))).alias("causes"),
-            fn.array_sort(fn.array_distinct(fn.flatten(fn.collect_list("queues")))).alias("queues"),
-            fn.round(fn.max("p50_us") / 1000, 3).alias("worst_p50_ms"),
-            fn.sum("errors").alias("errors"),
-            fn.round(fn.max("queue_delay_us") / 1000, 3).alias("worst_delay_ms"),
-            fn.sum("cuts").alias("cuts"),
+            *[fn.sum(name).alias(name) for name in ("stretches", "congested_s", "verdicts", "errors", "cuts")],
+            *[fn.array_distinct(fn.flatten(fn.collect_list(name))).alias(name) for name in ("causes", "queues")],
+            *[fn.max(name).alias(name) for name in ("p50_us", "queue_delay_us")],
         )
-        .select(
-            "run",
-            "route",
-            "from_s",
-            "to_s",
-            fn.round(fn.col("to_s") - fn.col("from_s"), 3).alias("seconds"),
-            "ended",
-            "verdicts",
-            fn.array_join("causes", ", ").alias("causes"),
-            fn.array_join("queues", ", ").alias("queues"),
-            "worst_p50_ms",
-            "worst_delay_ms",
-            "errors",
-            "cuts",
-        )
+    )
+
+
+def _told(united: DataFrame) -> DataFrame:
+    return united.select(
+        "run",
+        "route",
+        "from_s",
+        "to_s",
+        fn.round(fn.col("to_s") - fn.col("from_s"), 3).alias("seconds"),
+        fn.round("congested_s", 3).alias("congested_s"),
+        "stretches",
+        "ended",
+        "verdicts",
+        fn.array_join(fn.array_sort("causes"), ", ").alias("causes"),
+        fn.array_join(fn.array_sort("queues"), ", ").alias("queues"),
+        fn.round(fn.col("p50_us") / 1000, 3).alias("worst_p50_ms"),
+        fn.round(fn.col("queue_delay_us") / 1000, 3).alias("worst_delay_ms"),
+        "errors",
+        "cuts",
     )

@@ -71,15 +71,17 @@ TABLES = (
             ("from_s", "from", seconds),
             ("to_s", "to", seconds),
             ("seconds", "lasted", seconds),
+            ("congested_s", "of it congested", seconds),
             ("ended", "ended", plain),
-            *_counts("verdicts"),
+            *_counts("stretches", "verdicts"),
             *_texts("causes", "queues"),
             ("worst_p50_ms", "worst P50 publish latency", milliseconds),
             ("worst_delay_ms", "longest queue delay", milliseconds),
             ("errors", "publish errors", count),
             *_counts("cuts"),
         ],
-        "From the verdict that called a route congested to the one that took it back, in seconds of the run. "
+        "From the verdict that called a route congested to the one that took it back, in seconds of the run; "
+        "such stretches at most three seconds apart are one episode. "
         "Latency is what per_type judges by; queue delay (an estimate), cuts and the queues "
         "that ruled, where they are judged one by one, are of class_budget.",
     ),

@@ -50,7 +50,7 @@ EPISODES: dict[str, list[tuple[float, float, bool]]] = {
     "....": [],
     "..cc..": [(2.0, 4.0, True)],
     "cc": [(0.0, 1.0, False)],
-    ".c.c.": [(1.0, 2.0, True), (3.0, 4.0, True)],
+    ".c....c.": [(1.0, 2.0, True), (6.0, 7.0, True)],
     ".c??c.": [(1.0, 5.0, True)],
     ".c??.": [(1.0, 4.0, True)],
     ".c   .": [(1.0, 5.0, True)],
@@ -73,15 +73,31 @@ def test_episodes_of_replicas_are_one_where_they_overlap_and_routes_stay_apart(
     record: Make, read: Make, rows: Make
 ) -> None:
     lines = [
-        *verdicts_of(record, ".ccc....cc.", "one"),
-        *verdicts_of(record, "..cccc.....", "two"),
+        *verdicts_of(record, ".ccc......cc.", "one"),
+        *verdicts_of(record, "..cccc.......", "two"),
         *verdicts_of(record, "c.", "one", route="other"),
     ]
     found = rows(episodes(read(lines).of("verdict")))
     assert sorted((row["route"], row["from_s"], row["to_s"], row["verdicts"]) for row in found) == [
         ("main", 1.0, 6.0, 7),
-        ("main", 8.0, 10.0, 2),
+        ("main", 10.0, 12.0, 2),
         ("other", 0.0, 1.0, 1),
+    ]
+
+
+def test_stretches_of_any_replica_are_one_episode_where_they_are_close_and_it_says_how_long_it_was_congested(
+    record: Make, read: Make, rows: Make
+) -> None:
+    lines = [
+        *verdicts_of(record, ".cc..............c.", "one"),
+        *verdicts_of(record, "....cc...c.........", "two"),  # 1 s behind the first, then 3 s: close, 7 s: another
+        *verdicts_of(record, "c...c.", "one", route="other"),
+    ]
+    told = ("route", "from_s", "to_s", "seconds", "congested_s", "stretches", "verdicts")
+    assert sorted(tuple(row[name] for name in told) for row in rows(episodes(read(lines).of("verdict")))) == [
+        ("main", 1.0, 10.0, 9.0, 5.0, 3, 5),
+        ("main", 17.0, 18.0, 1.0, 1.0, 1, 1),
+        ("other", 0.0, 5.0, 5.0, 2.0, 2, 2),
     ]
 
 

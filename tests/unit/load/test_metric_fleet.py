@@ -169,6 +169,9 @@ def test_unrecorded_is_only_what_a_kill_or_a_lossy_log_took(
     wanted = {"delivered", "expired", "discarded", "skipped", "truncated", "absent", "unrecorded", "in_log"}
     assert wanted <= set(found)
     assert any(name.startswith("dead_lettered:") for name in found)
+    for cause in ("crash", "lossy"):
+        alone = truth(Fleet(plan(cause)), [], None)
+        assert sum(one["positions"].get("unrecorded", 0) for one in alone["partitions"]) > 20
     calm = truth(Fleet(plan(*HARMLESS)), [], None)
     assert not any(outcome == "unrecorded" for one in calm["partitions"] for _, _, outcome in one["ranges"])
 
