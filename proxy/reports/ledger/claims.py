@@ -55,6 +55,7 @@ def claims(told: Told) -> DataFrame:
         _moved(told.skip, "skip").withColumn("done", fn.col("end")),
         _moved(told.discard, "discard").withColumn("done", fn.col("end")),
         _moved(told.rewind, "rewind").drop("count"),
+        _moved(told.redrive, "redrive").where(fn.col("count") >= fn.col("end") - fn.col("first")),
     ]
     others = letters.where("is_sure").select(
         *KEY, fn.lit("other").alias("kind"), "first", "end", fn.lit(-1).alias("sure")

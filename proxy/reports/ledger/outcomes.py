@@ -94,7 +94,7 @@ def _decided(laid: DataFrame) -> DataFrame:
     letter, read, skip, discard = fn.col("letter"), fn.col("read"), fn.col("skip"), fn.col("discard")
     is_skipped = skip.isNotNull() & (fn.col("n_skip") > fn.col("n_rewind"))
     order = (
-        ("sure", (fn.col("n_read") > 1) & (fn.col("sure") > 0)),
+        ("sure", ((fn.col("n_read") > 1) & (fn.col("sure") > 0)) | (fn.col("n_redrive") > 0)),
         ("letter", letter["is_full"]),
         ("discard", discard.isNotNull()),
         ("skip", is_skipped),
@@ -114,14 +114,19 @@ def _decided(laid: DataFrame) -> DataFrame:
     owner = reduce(
         lambda chain, item: fn.when(fn.col("claim") == item[0], item[1]).otherwise(chain), owned.items(), fn.lit(None)
     )
-    length, of_claim = fn.col("end") - fn.col("first"), Window.partitionBy(*KEY, "claim", "start")
+    is_sure = fn.col("claim").eqNullSafe("sure")
+    # Of a range that shares positions with one that is sure of them, its own events there are no others.
+    is_shared = is_sure & (fn.col("n_read") > 1) & letter.isNull() & discard.isNull()
+    is_shared &= (fn.col("n_skip") == 0) & (fn.col("n_truncated") == 0)
+    of_claim = Window.partitionBy(*KEY, "deciding", "start")
     return (
         laid.withColumn("claim", claim)
         .withColumn("owner", owner)
         .withColumns(
             {
-                "start": fn.coalesce("owner.start", "first"),
-                "positions": length,
+                "deciding": fn.when(is_sure, "read").otherwise(fn.col("claim")),
+                "start": fn.coalesce(fn.when(is_sure, read["start"]), "owner.start", "first"),
+                "positions": fn.col("end") - fn.col("first"),
                 "outcome": fn.when(fn.col("claim").isin("sure", "read"), DELIVERED)
                 .when(fn.col("claim") == "letter", fn.coalesce(of_letter, fn.lit(DEAD_LETTERED)))
                 .when(fn.col("claim") == "discard", DISCARDED)
@@ -133,12 +138,21 @@ def _decided(laid: DataFrame) -> DataFrame:
         .withColumn("reason", fn.when(fn.col("outcome") == DEAD_LETTERED, fn.col("owner.reason")))
         .withColumns(
             {
-                "of_claim": fn.sum("positions").over(of_claim),
-                "lowest": fn.min("first").over(of_claim),
-                "highest": fn.max("end").over(of_claim),
+                "of_claim": fn.sum(fn.when(~is_sure, fn.col("positions"))).over(of_claim),
+                "shared": fn.sum(fn.when(is_shared, fn.col("positions")).otherwise(0)).over(of_claim),
+                "lowest": fn.min(fn.when(~is_sure, fn.col("first"))).over(of_claim),
+                "highest": fn.max(fn.when(~is_sure, fn.col("end"))).over(of_claim),
             }
         )
-        .withColumn("events", fn.least(fn.coalesce("owner.count", "of_claim"), "of_claim"))
+        .withColumn(
+            "events",
+            fn.least(
+                fn.when(
+                    fn.col("owner.count").isNotNull(), fn.greatest(fn.col("owner.count") - fn.col("shared"), fn.lit(0))
+                ),
+                "of_claim",
+            ),
+        )
     )
 
 
@@ -172,7 +186,7 @@ def _of_ledger() -> Column:
             ),
         ),
     )
-    is_exact = (fn.col("events") == fn.col("of_claim")) & (count == 0)
+    is_exact = fn.col("claim").eqNullSafe("sure") | ((fn.col("events") == fn.col("of_claim")) & (count == 0))
     rows = (
         fn.when(is_exact, fn.array(_part("outcome", "reason", fn.col("positions"), "first", "end", exact=True)))
         .when(fn.col("first") == fn.col("lowest"), shared)

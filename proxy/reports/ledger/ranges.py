@@ -9,8 +9,12 @@ from pyspark.sql import functions as fn
 def with_start(claims: DataFrame, keys: Sequence[str], *ties: str) -> DataFrame:
     """Say of each range from which of its positions on it is the first one there (`start`), of those with equal keys.
 
-    The one that begins first is, then that which ends first, then by the ties. One that adds nothing starts behind its
-    end. One sort of each key's ranges.
+    The one that begins first is, of several the longest, then by the ties: what lies within another adds nothing, and
+    starts behind its end. One sort of each key's ranges.
     """
-    before = Window.partitionBy(*keys).orderBy("first", "end", *ties).rowsBetween(Window.unboundedPreceding, -1)
+    before = (
+        Window.partitionBy(*keys)
+        .orderBy("first", fn.col("end").desc(), *ties)
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
     return claims.withColumn("start", fn.greatest("first", fn.max("end").over(before)))

@@ -11,7 +11,7 @@ from pyspark.sql import functions as fn
 from proxy.reports.ledger.claims import KEY
 from proxy.reports.ledger.ranges import with_start
 
-COUNTED = ("read", "truncated", "skip", "rewind")
+COUNTED = ("read", "truncated", "skip", "rewind", "redrive")
 """Kinds of which it matters how many hold at a position: `n_read` and so on."""
 OWNING = ("read", "letter", "skip", "discard")
 """Kinds of which the first at a position says what is there: `read`, `letter` and so on, null where there is none."""

@@ -53,7 +53,7 @@ def _holders(claims: Iterable[Claim]) -> dict[int, Claim]:
 
 
 def _by_place(record: Record) -> tuple[Any, ...]:
-    return record["first"], record["end"], record["instance"], record.get("epoch", 0)
+    return record["first"], -record["end"], record["instance"], record.get("epoch", 0)
 
 
 def _placed(one: Record) -> Counter[str]:
@@ -78,7 +78,7 @@ class Book:
         letters = [letter for reason in self._reasons() for letter in self._letters(reason)]
         self._holders = {
             "read": _holders(reads),
-            "letter": _holders(sorted(letters, key=lambda one: (one.first, one.end, one.reason))),
+            "letter": _holders(sorted(letters, key=lambda one: (one.first, -one.end, one.reason))),
             "discard": _holders(self._people("discard")),
             "skip": _holders(self._people("skip")),
         }
@@ -89,7 +89,8 @@ class Book:
         self._edges = self._through | {one["first"] for one in told.assigned}
         self._edges |= {edge for one in (*reads, *letters) for edge in (one.first, one.end)}
         placed = [letter for one in told.ranges for letter in one["letters"]]
-        some = [one for kind, some in told.of.items() if kind != "redrive" for one in some]
+        self._full = [one for one in told.of["redrive"] if one["count"] >= one["end"] - one["first"]]
+        some = [*self._full, *(one for kind, some in told.of.items() if kind != "redrive" for one in some)]
         self._edges |= {edge for one in (*some, *placed) for edge in (one["first"], one["end"])}
         self._done = self._done_with()
         log_ends = [one["end"] for one in told.assigned if one["end"] is not None]
@@ -105,7 +106,8 @@ class Book:
             else:
                 members[claim].append(position)
         for claim, positions in members.items():
-            yield from self._of_claim(claim, positions)
+            shared = [at for at, holder in self._holders["read"].items() if holder is claim and self._is_shared(at)]
+            yield from self._of_claim(claim, positions, len(shared))
 
     def findings(self) -> Iterator[tuple[Row, bool]]:
         """Yield what contradicts itself, or is missing."""
@@ -185,14 +187,17 @@ class Book:
                 found += 1 - sum(letter["first"] <= position < letter["end"] for letter in one["letters"])
         return found
 
+    def _is_sure(self, position: int) -> bool:
+        return self._covering(position, "read") > 1 and self._sure(position) > 0
+
     def _fate(self, position: int) -> tuple[str, Claim | None]:
         """Return what became of a position, and by which claim, if that counts events."""
         letter, read = (self._holders[kind].get(position) for kind in ("letter", "read"))
         discard, skip = (self._holders[kind].get(position) for kind in ("discard", "skip"))
-        is_sure = self._covering(position, "read") > 1 and self._sure(position) > 0
+        is_sent = any(one["first"] <= position < one["end"] for one in self._full)
         is_skipped = self._covering(position, "skip") > self._covering(position, "rewind")
         decided: list[tuple[Any, str, Claim | None]] = [
-            (is_sure, "delivered", None),
+            (self._is_sure(position) or is_sent, "delivered", None),
             (letter and letter.is_full, "letter", letter),
             (discard, "discarded", discard),
             (is_skipped, "skipped", skip),
@@ -209,7 +214,12 @@ class Book:
         following = min((edge for edge in self._edges if edge > position), default=None)
         return "passed_over" if following in self._jumps - self._through else "unrecorded"
 
-    def _of_claim(self, claim: Claim, positions: Sequence[int]) -> Iterator[tuple[Row, bool]]:
+    def _is_shared(self, position: int) -> bool:
+        """Return whether who holds a position, and another who is sure, both delivered it."""
+        others = any(position in self._holders[kind] for kind in ("letter", "discard", "skip"))
+        return self._is_sure(position) and not others and not self._covering(position, "truncated")
+
+    def _of_claim(self, claim: Claim, positions: Sequence[int], shared: int) -> Iterator[tuple[Row, bool]]:
         """Yield the rows of a claim that decides these positions."""
         size, elsewhere = len(positions), dict(claim.elsewhere)
         name, reason = self._fates[positions[0]][0], None
@@ -217,7 +227,7 @@ class Book:
             name = "expired" if claim.reason == "expired" else "dead_lettered"
             name, reason = ("delivered" if claim.is_redriven else name), claim.reason
         reason = reason if name == "dead_lettered" else None
-        events = min(size if claim.count is None else claim.count, size)
+        events = min(size if claim.count is None else max(0, claim.count - shared), size)
         if events == size and not elsewhere:
             yield from ((self._row(at, at + 1, name, reason=reason), True) for at in positions)
             return

@@ -76,7 +76,7 @@ def histories(draw: st.DrawFn) -> list[dict[str, Any]]:
             case "discard":
                 add(kind, **place, count=draw(st.integers(0, end - first)))
             case _:
-                add(kind, **place, reason=draw(st.sampled_from(REASONS)))
+                add(kind, **place, reason=draw(st.sampled_from(REASONS)), count=draw(st.integers(0, end - first)))
     return records
 
 

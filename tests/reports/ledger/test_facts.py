@@ -191,6 +191,16 @@ FACTS: dict[str, tuple[list[dict[str, Any]], Short, Short]] = {
         ],
         [],
     ),
+    "a_letter_that_no_record_tells_of_is_delivered_when_it_was_sent_again": (
+        [committed(part(0, 10)), assigned(20, 20), told("redrive", first=14, end=16, count=2)],
+        [(0, 10, "delivered"), (10, 14, "unrecorded"), (14, 16, "delivered"), (16, 20, "unrecorded")],
+        [],
+    ),
+    "the_longer_of_two_ranges_tells_what_is_absent": (
+        [committed(part(0, 5, 4)), committed(part(0, 10, 8), instance="b")],
+        [(0, 10, "absent", 2), (0, 10, "delivered", 8)],
+        [(0, 5, "overlap")],
+    ),
     "what_a_discarding_type_read_is_discarded": (
         [committed(part(0, 10, 0)), told("discard", first=0, end=10, count=8), committed(part(10, 12))],
         [(0, 10, "absent", 2), (0, 10, "discarded", 8), (10, 12, "delivered")],
