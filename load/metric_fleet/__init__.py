@@ -2,7 +2,8 @@
 
 A report that is tested on what the bridge wrote is tested against itself. Here a plain model of a fleet makes the log:
 what comes, who owns what, when a route is congested, what became of each position. It shares nothing with the bridge,
-the simulator and the reports but the declaration of the records, and writes beside the logs what really was.
+the simulator and the reports but the declaration of the records and the layout of the buckets, and writes beside the
+logs what really was.
 
 `OUT/logs` is what is there at once, `OUT/late` files that come later, `OUT/again` copies of files under their own
 names. In Python: `truth = make(folder, Plan(minutes=10, faults=faults(["all"])))`, with `Plan.events` for producers and

@@ -30,8 +30,8 @@ class Epoch:
     ending: Ending
     first: int
     """Where reading begins."""
-    committed: int
-    """Up to where the group was done with it."""
+    committed: int | None
+    """Up to where the group was done with it; None: it had committed nothing in this topic."""
     log_end: int
     """One past the last position there was then."""
     last: int
@@ -108,17 +108,15 @@ class Fleet:
 
     def _of_log(self, log: Log, owners: list[Span]) -> Iterator[Epoch]:
         flow = self.flow
-        committed = log.done(0, flow)
+        committed: int | None = log.done(0, flow)
         topic = log.topics[0]
         for span, jumps in _cut(owners, [one for one in self.happenings if one.log is log and one.jumps]):
-            first = committed
-            if jumps is not None:
-                first = log.done(span.begin_ms, flow)
-                if jumps.moves_cursor:
-                    committed = first
+            first = log.done(span.begin_ms, flow) if jumps is not None or committed is None else committed
+            if jumps is not None and jumps.moves_cursor:
+                committed = first
             if log.topic_at(span.begin_ms) is not topic:
-                topic = log.topic_at(span.begin_ms)
-                first = committed = int(topic.base)
+                topic, committed = log.topic_at(span.begin_ms), None
+                first = int(topic.base)
             end = committed_ms(span.life) if span.ending is Ending.KILLED else span.end_ms
             last = max(first, log.done(end, flow)) if end > span.begin_ms else first
             claim = last

