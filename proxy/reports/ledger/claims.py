@@ -7,6 +7,7 @@ what its kind has; what it lacks is null.
 |---|---|---|
 | count | read, letter, skip, discard | events: delivered ones of `read`; null: one at each position |
 | elsewhere | read | dead letters of the range by reason of which no place is told |
+| lettered | read | dead letters |
 | repeated | read | events counted beyond the positions that there are |
 | reason | letter | of the dead letters; letters of one reason are disjoint |
 | is_full | letter | each of its positions holds a letter |
@@ -118,6 +119,7 @@ def _read(ranges: DataFrame) -> DataFrame:
         "at_ms",
         fn.col("delivered").alias("count"),
         fn.map_entries(_elsewhere()).alias("elsewhere"),
+        letters.alias("lettered"),
         fn.greatest(repeated, fn.lit(0)).alias("repeated"),
         fn.col("is_sure").cast("int").alias("sure"),
         fn.col("end").alias("done"),

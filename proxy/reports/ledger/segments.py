@@ -5,11 +5,11 @@ or the last that began. Each partition's edges are sorted and gone through once:
 overlap, and no row is joined with another.
 """
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as fn
 
 from proxy.reports.ledger.claims import KEY
-from proxy.reports.ledger.ranges import with_start
+from proxy.reports.ledger.ranges import earlier, with_start
 
 COUNTED = ("read", "truncated", "skip", "rewind", "redrive")
 """Kinds of which it matters how many hold at a position: `n_read` and so on."""
@@ -32,8 +32,21 @@ def segments(claims: DataFrame) -> DataFrame:
     | is_done | the group is done with it, by what was told last |
     | is_current | the topic was not made anew |
     """
-    claimed = with_start(claims.repartition(*KEY), [*KEY, "kind"], "reason", "instance", "epoch")
-    return _held(_edges(claimed))
+    order = ([*KEY, "kind"], "reason", "instance", "epoch")
+    claimed = with_start(claims.repartition(*KEY), *order)
+    return _held(_edges(claimed.withColumn("count", _own_count(earlier(*order)))))
+
+
+def _own_count(before: WindowSpec) -> Column:
+    """Return the events of a claim that lie from `start` on.
+
+    What lies before is in a range that reaches furthest. If that one is sure of its positions, they are events here,
+    too, but for dead letters.
+    """
+    reaches = fn.max(fn.struct("end", fn.coalesce("sure", fn.lit(0)).alias("sure"))).over(before)
+    others = fn.greatest(fn.col("start") - fn.col("first") - fn.col("lettered"), fn.lit(0))
+    is_known = (fn.col("kind") == "read") & (reaches["sure"] > 0)
+    return fn.when(is_known, fn.greatest(fn.col("count") - others, fn.lit(0))).otherwise(fn.col("count"))
 
 
 def _edges(claims: DataFrame) -> DataFrame:

@@ -107,7 +107,7 @@ class Book:
                 members[claim].append(position)
         for claim, positions in members.items():
             shared = [at for at, holder in self._holders["read"].items() if holder is claim and self._is_shared(at)]
-            yield from self._of_claim(claim, positions, len(shared))
+            yield from self._of_claim(claim, positions, len(shared) + self._shared_before(claim))
 
     def findings(self) -> Iterator[tuple[Row, bool]]:
         """Yield what contradicts itself, or is missing."""
@@ -178,12 +178,15 @@ class Book:
         some = self._told.ranges if kind == "read" else self._told.of[kind]
         return sum(one["first"] <= position < one["end"] for one in some)
 
+    def _is_exact(self, one: Record) -> bool:
+        room = one["end"] - one["first"] - sum(letter["end"] - letter["first"] for letter in one["letters"])
+        return not self._elsewhere(one) and bool(one["delivered"] >= room)
+
     def _sure(self, position: int) -> int:
         """Return how many ranges say for certain that the position was delivered."""
         found = 0
         for one in self._told.ranges:
-            room = one["end"] - one["first"] - sum(letter["end"] - letter["first"] for letter in one["letters"])
-            if not self._elsewhere(one) and one["delivered"] >= room and one["first"] <= position < one["end"]:
+            if self._is_exact(one) and one["first"] <= position < one["end"]:
                 found += 1 - sum(letter["first"] <= position < letter["end"] for letter in one["letters"])
         return found
 
@@ -213,6 +216,15 @@ class Book:
             return "in_log" if self._told.is_current else "deleted"
         following = min((edge for edge in self._edges if edge > position), default=None)
         return "passed_over" if following in self._jumps - self._through else "unrecorded"
+
+    def _shared_before(self, claim: Claim) -> int:
+        """Return how many events of a range lie in an earlier one that reaches furthest and is sure of them."""
+        if not claim.kind.startswith("read"):
+            return 0
+        at = int(claim.kind.split()[1])
+        last = max(((one["end"], self._is_exact(one)) for one in self._order[:at]), default=(0, False))
+        cut = last[0] - claim.first - sum(self._order[at]["dead_lettered"].values())
+        return max(0, cut) if last[1] else 0
 
     def _is_shared(self, position: int) -> bool:
         """Return whether who holds a position, and another who is sure, both delivered it."""

@@ -201,6 +201,11 @@ FACTS: dict[str, tuple[list[dict[str, Any]], Short, Short]] = {
         [(0, 10, "absent", 2), (0, 10, "delivered", 8)],
         [(0, 5, "overlap")],
     ),
+    "what_a_zombie_committed_is_counted_once": (
+        [committed(part(0, 9)), committed(part(4, 18, 13), instance="b")],
+        [(0, 9, "delivered"), (9, 18, "absent", 1), (9, 18, "delivered", 8)],
+        [(4, 9, "overlap")],
+    ),
     "what_a_discarding_type_read_is_discarded": (
         [committed(part(0, 10, 0)), told("discard", first=0, end=10, count=8), committed(part(10, 12))],
         [(0, 10, "absent", 2), (0, 10, "discarded", 8), (10, 12, "delivered")],
