@@ -1,4 +1,4 @@
-"""The command line: `tidegate run | check | report | simulate | health`; signals, event loop, exit codes.
+"""The command line: `tidegate run | check | report | simulate | tune | health`; signals, event loop, exit codes.
 
 `__main__` calls it, when it has seen to what can't wait for all that is loaded here.
 
@@ -44,6 +44,8 @@ examples:
   tidegate report /var/lib/tidegate --out report
                                          tables, pictures and a page from the metric logs (needs tidegate[reports])
   tidegate simulate flash-campaign       the same bridge against a model of the broker, in seconds
+  tidegate tune /var/lib/tidegate --law cubic
+                                         would the recorded load have been served better (needs tidegate[reports])
 
 exit codes: 0 done, 1 unexpected failure, 2 a mistake in settings or arguments, or a login that is refused;
   128 + n ended by signal n: at once by the second one of `run`
@@ -60,6 +62,10 @@ def command(arguments: Sequence[str]) -> int:
         from proxy.simulation import command as simulation
 
         return simulation.main(arguments[1:])
+    if arguments[:1] == ["tune"]:
+        from proxy.tuning import command as tuning
+
+        return tuning.main(arguments[1:])
     options = _parser().parse_args(arguments)
     try:
         code: int = options.command(options)
@@ -100,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "simulate", help="try policies in scenarios, under virtual time; see `tidegate simulate --help`"
     )
+    commands.add_parser("tune", help="try policies and settings on a recorded load; see `tidegate tune --help`")
     return parser
 
 

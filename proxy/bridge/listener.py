@@ -137,7 +137,7 @@ class Listener:
 
     async def _admit_letters(self, letters: int, size: int) -> None:
         await self.throttle.admit_letters(letters, size=size / letters)
-        self._around.observer.on_used(self.event_type.route, letters, size)
+        self._around.observer.on_used(self.event_type.route, letters, letters, size)
 
     # -- what its flows say (FlowHost) --------------------------------------------------------------------------------
 

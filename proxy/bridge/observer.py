@@ -23,8 +23,8 @@ class Observer(Protocol):
         """See how the dead letters of `batch.events[start:end]` ended."""
         ...
 
-    def on_used(self, route: str, events: int, size: int) -> None:
-        """See how many events, and bytes, use what a throttle of a route admitted."""
+    def on_used(self, route: str, events: int, work: float, size: int) -> None:
+        """See how many events, what they are charged, and their bytes use what a throttle of a route admitted."""
         ...
 
 
@@ -39,7 +39,7 @@ class _Unobserved:
     ) -> None:
         """Do nothing."""
 
-    def on_used(self, route: str, events: int, size: int) -> None:
+    def on_used(self, route: str, events: int, work: float, size: int) -> None:
         """Do nothing."""
 
 

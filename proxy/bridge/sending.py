@@ -94,9 +94,9 @@ class Sending:
         finally:
             self.batches, self.stage = [], ""
             written = [event.size for batch in batches for event in batch.events[: batch.done]]
-            size = sum(written)
+            size, kind = sum(written), host.event_type
             self._throttle.settle(len(written), size)
-            self._around.observer.on_used(host.event_type.route, len(written), size)
+            self._around.observer.on_used(kind.route, len(written), len(written) * kind.cost, size)
             self._trips.settle(batches, clock())
             host.inbox.settle(batches, old=self._old)
             host.look()

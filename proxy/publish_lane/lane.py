@@ -280,7 +280,7 @@ class PublishLane:
                 if self._state is LaneState.OPEN:
                     self._quarantine.line.turn()
                     session.write()
-                    if self._quarantine.line.keeps:
+                    if self._quarantine.line.wants_turn:
                         self._stir()
         except Exception as error:  # noqa: BLE001 -- a recipient's fault must end `run`, not the client's reader
             self._failure = error

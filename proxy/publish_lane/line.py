@@ -134,6 +134,8 @@ class Line:
     """The place whose requests may come back first."""
     _kept: int = 0
     """Turns for which others were kept waiting since slots were last short."""
+    _is_short: bool = False
+    """Whether slots were missing when someone was last to be served."""
 
     @property
     def first(self) -> Request | None:
@@ -153,6 +155,11 @@ class Line:
         """Whether all who wait let one above them come back first: but for what they are owed."""
         return self._left is not None and bool(self._places) and min(self._places) > self._left
 
+    @property
+    def wants_turn(self) -> bool:
+        """Whether those who are kept waiting need another turn; where slots are short, what gives some asks for it."""
+        return self.keeps and not self._is_short
+
     def most(self, request: Request) -> int | None:
         """Return how many events of the first request may be written before `first` is asked again; None: all."""
         is_free = request.place == min(self._places) and not self.keeps
@@ -166,6 +173,10 @@ class Line:
             self._left = None
             self._kept = self._kept if self._kept <= GRACE else 0
 
+    def serve(self) -> None:
+        """Begin to serve who waits."""
+        self._is_short = False
+
     def end(self, request: Request) -> None:
         """Take out a request of which nothing is left to write, and end its wait."""
         self.remove(request)
@@ -175,6 +186,7 @@ class Line:
     def fall_short(self) -> None:
         """Note that slots were missing: those who were served to the end were not all that wanted some."""
         self._kept = 0
+        self._is_short = True
 
     def wrote(self, place: Place, events: int) -> None:
         """Count written events of a place: it is owed as much less, and whoever waits below it is owed more."""

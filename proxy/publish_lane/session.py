@@ -129,6 +129,7 @@ class Session:
 
     def _gather_line(self, piece: Piece) -> None:
         line, main = self._quarantine.line, self._channels.main
+        line.serve()
         while main is not None and (request := line.first) is not None:
             batch = request.batch
             if batch is None:

@@ -18,6 +18,7 @@ from proxy.congestion.scaling import Wanted
 from proxy.errors import LogError
 from proxy.model import Partition, Position
 from proxy.recording.books import Books
+from proxy.recording.steering_settings import steering_settings
 from proxy.recording.tally import Tallies, Tally
 from proxy.recording.verdicts import Verdicts
 from proxy.recording.writer import Writer
@@ -46,7 +47,7 @@ class Recorder:
     ) -> None:
         self._writer = Writer(write, wall, instance)
         self.verdicts = Verdicts(settings, self._writer.write)
-        self.books = Books(self._writer.write, place_of)
+        self.books = Books(self._writer.write, place_of, settings.log.group)
         self._of_classes = {name: Tally() for name in settings.classes}
         self._of_routes = {name: Tally() for name in settings.routes}
         self._of_types: dict[str, Tally] = {}
@@ -88,6 +89,7 @@ class Recorder:
                     name: RoutePlan(policy=route.policy, queues=list(route.queue_names))
                     for name, route in self._settings.routes.items()
                 },
+                settings=steering_settings(self._settings),
             )
         )
 

@@ -30,6 +30,11 @@ class Start(Record):
     layout: Annotated[Layout, "of the buckets"]
     classes: Annotated[list[str], "most important first"]
     routes: Annotated[dict[str, RoutePlan], "each route's settings"]
+    settings: Annotated[
+        str | None,
+        "what steers and is set otherwise than by default: JSON, in the form of the settings file; no host, no secret",
+        ADDED,
+    ] = None
 
 
 class RouteInterval(Record):

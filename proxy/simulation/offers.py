@@ -5,8 +5,10 @@ that batch; it is due at that instant.
 """
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Sequence
 from math import pi, sin
+from operator import itemgetter
 
 from proxy.model import Partition
 from proxy.simulation.memory_cluster import MemoryCluster
@@ -32,14 +34,14 @@ def rate_at(rate: Rate, second: float) -> float:
         return rate.constant
     if rate.low is not None and rate.high is not None and rate.period is not None:
         return rate.low + (rate.high - rate.low) * (1 - _cosine(second / rate.period)) / 2
-    before = None
-    for at, value in rate.points:
-        if at > second:
-            if before is None:
-                return value
-            return before[1] + (value - before[1]) * (second - before[0]) / (at - before[0])
-        before = at, value
-    return before[1] if before else 0.0
+    place = bisect_right(rate.points, second, key=itemgetter(0))
+    if place == 0:
+        return rate.points[0][1] if rate.points else 0.0
+    before = rate.points[place - 1]
+    if place == len(rate.points):
+        return before[1]
+    at, value = rate.points[place]
+    return before[1] + (value - before[1]) * (second - before[0]) / (at - before[0])
 
 
 def portions(count: int, partitions: int) -> list[int]:

@@ -43,7 +43,7 @@ def _rate(value: object) -> object:
         return {"endless": True}
     if isinstance(value, list):
         return {"points": value}
-    return value if isinstance(value, dict) else {"constant": value}
+    return value if isinstance(value, dict | Rate) else {"constant": value}
 
 
 def _replicas(value: object) -> object:

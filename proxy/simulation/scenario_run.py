@@ -34,12 +34,15 @@ SETTLE = 0.5
 """Seconds before the first event, in which replicas connect and join; they are in no figure."""
 
 
-def simulate(scenario: Scenario, policy: str) -> Trace:
-    """Run the scenario once. Raises `SettingsError` if the policy or the settings can't be used."""
+def simulate(scenario: Scenario, policy: str, on_record: Callable[[Mapping[str, Any]], None] = lambda _: None) -> Trace:
+    """Run the scenario once. Raises `SettingsError` if the policy or the settings can't be used.
+
+    `on_record` gets every metric record of every replica, as the metric log would have it.
+    """
     thresholds = gc.get_threshold()
     gc.set_threshold(*_GC_THRESHOLDS)
     try:
-        return virtual_time.run(_Run(scenario, policy).live())
+        return virtual_time.run(_Run(scenario, policy, on_record).live())
     finally:
         gc.set_threshold(*thresholds)
 
@@ -54,9 +57,10 @@ class _Replica:
 class _Run:
     """One run; made outside, lived inside the virtual loop."""
 
-    def __init__(self, scenario: Scenario, policy: str) -> None:
+    def __init__(self, scenario: Scenario, policy: str, on_record: Callable[[Mapping[str, Any]], None]) -> None:
         self._scenario = scenario
         self._policy = policy
+        self._tell = on_record
         self._chance = Random(scenario.seed)  # noqa: S311 -- repeatable is what it must be
         self.trace = Trace(scenario.seconds)
         self._settings = cache(lambda reads: scenario_file.settings(scenario, policy, reads=reads))
@@ -150,6 +154,7 @@ class _Run:
         return note
 
     def _on_record(self, replica: int, record: Mapping[str, Any]) -> None:
+        self._tell(record)
         at = max(0.0, record["at_ms"] / 1000 - EPOCH)
         if record["kind"] == "class":
             self.trace.confirmed[replica].add(at, record["confirmed"])

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
+from typing import Literal
 
 from proxy.bridge.broker import Lane
 from proxy.bridge.catch_up import CatchUp
@@ -26,6 +27,9 @@ from proxy.steering.route_control import ControlledRoute, Judging, Observer, Rou
 from proxy.steering.route_news import RouteNews
 
 _GOLDEN = 0.6180339887
+
+Token = Literal["event", "byte", "work"]
+"""What a token of a gate stands for; work is what events are charged, letters one each."""
 
 
 class Policies:
@@ -63,14 +67,14 @@ class Policies:
         return bool(self._controlled)
 
     @property
-    def gates(self) -> list[tuple[str, Gate, bool]]:
-        """Every gate there is, of which route, and whether its tokens are bytes."""
+    def gates(self) -> list[tuple[str, Gate, Token]]:
+        """Every gate there is, of which route, and what a token of it is."""
         routes = self._settings.routes
-        caps = [
-            (name, gate, (cap := routes[name].cap) is not None and cap.bytes is not None)
+        caps: list[tuple[str, Gate, Token]] = [
+            (name, gate, "byte" if (cap := routes[name].cap) is not None and cap.bytes is not None else "event")
             for name, gate in self.caps.items()
         ]
-        return caps + [(name, route.gate, False) for name, route in self._controlled.items()]
+        return [*caps, *((name, route.gate, "work") for name, route in self._controlled.items())]
 
     def control(self, depths: Depths, insights: Insights | None) -> RouteControl:
         """Return the control of all routes under `class_budget`."""

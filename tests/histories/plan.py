@@ -151,7 +151,9 @@ def draw(seed: int) -> Plan:
     partitions = chance.choice((1, 2, 2, 3))
     return Plan(
         seed=seed,
-        settings=with_catch_up(steered(draw_settings(chance), Random(f"steered {seed}")), str(seed)),
+        settings=with_costs(
+            with_catch_up(steered(draw_settings(chance), Random(f"steered {seed}")), str(seed)), str(seed)
+        ),
         old=draw_old(str(seed)),
         partitions=partitions,
         events=chance.randint(15, 80) // partitions,
@@ -198,6 +200,16 @@ def with_catch_up(settings: Settings, seed: str) -> Settings:
     classes = {name: own.model_copy(update={"catch_up": name != without}) for name, own in settings.classes.items()}
     budget = settings.class_budget.model_copy(update={"catch_up": tier})
     return settings.model_copy(update={"class_budget": budget, "classes": classes})
+
+
+def with_costs(settings: Settings, seed: str) -> Settings:
+    """Return the settings with event types that cost more or less than one; by a chance of its own."""
+    chance = Random(f"costs {seed}")
+    types = {
+        name: kind.model_copy(update={"cost": chance.choice((1.0, 1.0, 1.0, 0.5, 3.0, 10.0))})
+        for name, kind in settings.event_types.items()
+    }
+    return settings.model_copy(update={"event_types": types})
 
 
 def draw_old(seed: str) -> float:

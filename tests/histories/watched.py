@@ -157,6 +157,6 @@ class WatchedBridge:
         epoch = self._witness.epoch_of.get(flow)
         self._witness.on_letter_outcome(self._name, epoch, batch, start, end, outcome, str(reason.value))
 
-    def on_used(self, route: str, events: int, size: float) -> None:
+    def on_used(self, route: str, events: int, work: float, size: float) -> None:
         """See `Observer`."""
-        self.tokens.use(route, events, size)
+        self.tokens.use(route, {"event": events, "work": work, "byte": size})

@@ -26,6 +26,7 @@ from tests.histories.plan import (
     steered,
     window,
     with_catch_up,
+    with_costs,
 )
 
 BROKERS = (
@@ -98,7 +99,7 @@ def draw(seed: int) -> Plan:
     )
     partitions = chance.choice((1, 2, 2))
     drawn = steered(_settings(_routed(draw_settings(chance), chance), chance, wire), Random(f"steered {seed}"))
-    settings = with_catch_up(drawn, f"wire {seed}")
+    settings = with_costs(with_catch_up(drawn, f"wire {seed}"), f"wire {seed}")
     return Plan(
         seed=seed,
         settings=settings,

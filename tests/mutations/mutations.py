@@ -1025,6 +1025,19 @@ MUTATIONS = (
         "wire",
     ),
     Mutation(
+        "the lane turns without end while slots are short",
+        LINE,
+        "return self.keeps and not self._is_short",
+        "return self.keeps",
+        tests=("tests/unit/publish_lane/test_line.py",),
+    ),
+    Mutation(
+        "what is given back is counted in events, not in work",
+        BUDGETED,
+        "self._gate.give_back(self._tier, (self._granted - events) * self._charge.cost)",
+        "self._gate.give_back(self._tier, self._granted - events)",
+    ),
+    Mutation(
         "a topic that was missing is begun at its end",
         PLACING,
         "            self._begun.update(topics)\n",

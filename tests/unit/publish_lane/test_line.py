@@ -4,7 +4,7 @@ import pytest
 
 from proxy.bridge.broker import Address
 from proxy.model import Partition
-from proxy.publish_lane.line import Line, Place, Request, Window
+from proxy.publish_lane.line import GRACE, Line, Place, Request, Window
 from proxy.publish_lane.quarantine import PROBATION_EVENTS, Quarantine
 from proxy.settings import RoutingKey
 from tests.support.events import events
@@ -71,6 +71,24 @@ def test_one_slot_awaits_what_is_live_of_the_lowest_class_when_only_its_backlog_
     assert line.first is live
     line.wrote(live.place, 1)
     assert line.first is old
+
+
+@pytest.mark.parametrize("is_short", [False, True])
+def test_no_turn_is_asked_for_without_end_when_a_class_waits_behind_one_that_was_just_served(is_short: bool) -> None:
+    line, low, top = Line(Window(200, 1)), request(rank=2), request(rank=0)
+    line.add(low)
+    line.wrote(Place(0), 40)  # the lowest class is owed a slot
+    line.add(top)
+    line.end(top)
+    turns = 0
+    while turns == 0 or line.wants_turn:
+        turns += 1
+        line.turn()
+        line.serve()
+        if is_short and line.first is low:
+            line.fall_short()
+        assert turns <= GRACE + 1
+    assert line.first is low
 
 
 def test_a_request_is_through_when_its_batches_are_written_or_withdrawn() -> None:

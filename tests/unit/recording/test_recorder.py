@@ -1,6 +1,7 @@
 """What the metric log is told: every count in exactly one record, the unknown as unknown."""
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -275,6 +276,25 @@ def test_a_class_budget_s_verdicts_tell_the_publish_latency_that_the_collector_s
         await asyncio.sleep(0)
 
     recorded(story)
+
+
+def test_start_tells_what_steers_and_neither_hosts_nor_secrets() -> None:
+    settings = SETTINGS.model_copy(
+        update={
+            "class_budget": ClassBudget(growth=0.2),
+            "routes": {"r": Route(exchange="x", queues=("q1", "q2"), law="cubic")},
+        }
+    )
+
+    async def story(world: World) -> None:
+        plain, steered = Recorded(world), Recorded(world, settings)
+        for one in (plain, steered):
+            one.recorder.on_start("1.2.3")
+        assert plain.records[0]["settings"] == "{}"
+        told = json.loads(steered.records[0]["settings"])
+        assert told == {"class_budget": {"growth": 0.2}, "routes": {"r": {"law": "cubic"}}}
+
+    lived(story)
 
 
 def test_start_incident_and_stop_are_recorded_with_schema_time_and_instance() -> None:

@@ -1,0 +1,98 @@
+"""What a bridge saw, by its records: the same of a recording and of its replay, so that the two compare."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from proxy.congestion.buckets import quantile
+from proxy.tuning.recording import Recording
+
+HELD = 2.0
+"""Seconds that a verdict holds at most: one comes every second where nothing is new."""
+WITHIN_SHARE = 0.2
+WITHIN_SECONDS = 0.05
+"""A replay is near enough if it is within the greater of the two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One figure of a recording and of its replays, in seconds."""
+
+    name: str
+    recorded: float
+    replayed: float
+    """The median of all replays."""
+    least: float
+    most: float
+
+    @property
+    def allowed(self) -> float:
+        """How far the replay may be off."""
+        return max(WITHIN_SHARE * self.recorded, WITHIN_SECONDS)
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the model reproduces what happened."""
+        return abs(self.replayed - self.recorded) <= self.allowed
+
+
+def measured(recording: Recording, top: str, since: float) -> dict[str, float]:
+    """Return the figures of a bridge from a second on, by name, in seconds; what it did not see is left out.
+
+    The bridge time of the class `top`; the queue delay of each route that tells one, weighted by how long it held.
+    """
+    found: dict[str, float] = {}
+    merged: dict[int, int] = {}
+    for record in recording.of_kind("class"):
+        if record["class"] == top and recording.at(record) > since:
+            for index, count in record["bridge_us"].items():
+                merged[int(index)] = merged.get(int(index), 0) + count
+    for part, share in (("p50", 0.5), ("p99", 0.99)):
+        us = quantile(merged, share)
+        if us is not None:
+            found[f"{top}.bridge_{part}"] = us / 1e6
+    for route in dict.fromkeys(record["route"] for record in recording.of_kind("verdict")):
+        held = sorted(_held(recording, route, since))
+        if held:
+            found[f"queue_delay_p50.{route}"] = weighted(held, 0.5)
+            found[f"queue_delay_p99.{route}"] = weighted(held, 0.99)
+    return found
+
+
+def compared(recorded: Mapping[str, float], replays: Sequence[Mapping[str, float]]) -> list[Compared]:
+    """Return every figure that the recording and all replays have."""
+    return [
+        Compared(name, value, middle([one[name] for one in replays]), min(values), max(values))
+        for name, value in recorded.items()
+        if (values := [one[name] for one in replays if name in one]) and len(values) == len(replays)
+    ]
+
+
+def middle(values: Sequence[float]) -> float:
+    """Return the median; of an even number the lower one in the middle."""
+    return sorted(values)[(len(values) - 1) // 2]
+
+
+def weighted(held: Sequence[tuple[float, float]], share: float) -> float:
+    """Return the value at or below which a share of the time lies.
+
+    `held` are values in rising order, and for how long each held.
+    """
+    wanted = share * sum(seconds for _, seconds in held)
+    passed = 0.0
+    for delay, seconds in held:
+        passed += seconds
+        if passed >= wanted:
+            return delay
+    return held[-1][0]
+
+
+def _held(recording: Recording, route: str, since: float) -> Iterator[tuple[float, float]]:
+    """Yield each queue delay that a process told, with the seconds for which it held."""
+    for verdicts in recording.by_process("verdict", route=route):
+        ends = [*(recording.at(one) for one in verdicts[1:]), recording.seconds]
+        for verdict, until in zip(verdicts, ends, strict=True):
+            delay = verdict.get("queue_delay_us")
+            begins = max(recording.at(verdict), since)
+            seconds = min(until, recording.at(verdict) + HELD) - begins
+            if delay is not None and seconds > 0:
+                yield delay / 1e6, seconds
