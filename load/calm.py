@@ -35,7 +35,6 @@ SAMPLE_SECONDS = 2.0
 SAY_SECONDS = 60.0
 READY_SECONDS = 300.0
 """Tidegate may take so long to own every partition, and at the end to move what is left: machines are busy."""
-IN_FLIGHT = 200
 KINDS = (
     Kind("calm-orders", "P1", "calm.orders", PARTITIONS, order_confirmation),
     Kind("calm-alerts", "P2", "calm.alerts", PARTITIONS, brand_alert),
@@ -105,7 +104,7 @@ class _Calm:
             settings = write(
                 self._folder / "tidegate.yaml", self._stack, "calm",
                 [Lane(kind.name, kind.topic, QUEUE, priority=kind.priority) for kind in KINDS],
-                in_flight=IN_FLIGHT, admin_port=admin, policy="class_budget",
+                in_flight=None, admin_port=admin, policy="class_budget",
             )  # fmt: skip
             tidegate = Worker("proxy", "run", "-c", str(settings), output=self._folder / "tidegate.txt")
             running.enter_context(tidegate)

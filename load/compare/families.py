@@ -34,7 +34,7 @@ FAMILIES = (
     Family("queues", "Several queues", ("queues-*", "*-queues", "own-queue", "two-routes", "routes-*")),
     Family("cost", "Events that cost more", ("cost-*", "large-*")),
     Family("faults", "The broker or its signals falter", ("broker-*", "memory-*", "paging-*", "signals-*")),
-    Family("backlog", "Old events beside new", ("tier*", "catch*", "*backlog*", "old-*")),
+    Family("backlog", "Old events beside new", ("automq-*", "tier*", "catch*", "*backlog*", "old-*")),
 )  # fmt: skip
 REST = Family("rest", "What else", ("*",))
 """Takes a new scenario until it is given its family."""

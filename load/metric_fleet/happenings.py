@@ -20,6 +20,7 @@ MARGIN_MS = 2_000
 BURST = 300
 """Positions in which every second one is a dead letter."""
 BY = "ann"
+"""Who does what people do."""
 _ALWAYS_MS = -(10**9)
 _GAPS = {0, 7}
 _COMPACTED = 7
@@ -108,7 +109,8 @@ def _truncated(log: Log, at: int, life: Life, flow: Flow, *, jumps: bool) -> Hap
     log.void.append(lost)
     log.truncated.append((at, lost))
     told = records.truncated(
-        log.kind.topic, log.number, at_most=lost.end - lost.first, first=lost.first, end=lost.end
+        log.kind.topic, log.number, at_most=lost.end - lost.first, first=lost.first, end=lost.end,
+        topic_id=log.topics[0].id, group=None,
     )  # fmt: skip
     return Happening(Fault.TRUNCATED, log, at, life, (lost,), jumps=jumps, told=(told,))
 

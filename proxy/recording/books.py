@@ -40,11 +40,14 @@ class _Epoch:
 
 
 class Books:
-    """An `Account`; `place_of` tells where a position stands, as the log counts."""
+    """An `Account`; `place_of` tells where a position stands, as the log counts, `group` who reads it."""
 
-    def __init__(self, record: Callable[[records.Record], None], place_of: Callable[[Position], int]) -> None:
+    def __init__(
+        self, record: Callable[[records.Record], None], place_of: Callable[[Position], int], group: str
+    ) -> None:
         self._record = record
         self._place_of = place_of
+        self._group = group
         self._epochs: dict[Partition, _Epoch] = {}
         self._unwritten: dict[Partition, _Epoch] = {}
         self._count = 0
@@ -66,6 +69,7 @@ class Books:
                 first=beginning.first,
                 committed=beginning.committed,
                 end=beginning.end,
+                group=self._group,
             )
         )
 
@@ -119,7 +123,7 @@ class Books:
                 by_type[epoch.event_type, partition.topic].append(epoch.open)
                 epoch.open = None
         for (event_type, topic), ranges in by_type.items():
-            self._record(Committed(type=event_type, topic=topic, ranges=ranges))
+            self._record(Committed(type=event_type, topic=topic, ranges=ranges, group=self._group))
 
     def _epoch_of(self, flow: PartitionFlow) -> _Epoch | None:
         """Return its epoch if that still lasts; what comes late of another must not be booked in this one's range."""
@@ -130,7 +134,17 @@ class Books:
 
     def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
         """See `Account.on_truncated`."""
-        self._record(records.truncated(*partition, at_most=at_most, first=first - at_most, end=first))
+        epoch = self._epochs.get(partition)
+        self._record(
+            records.truncated(
+                *partition,
+                at_most=at_most,
+                first=first - at_most,
+                end=first,
+                topic_id=epoch.topic_id if epoch is not None else None,
+                group=self._group,
+            )
+        )
 
     def on_assignment_lost(self, why: str) -> None:
         """See `Account.on_assignment_lost`."""

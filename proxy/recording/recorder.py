@@ -47,7 +47,7 @@ class Recorder:
     ) -> None:
         self._writer = Writer(write, wall, instance)
         self.verdicts = Verdicts(settings, self._writer.write)
-        self.books = Books(self._writer.write, place_of)
+        self.books = Books(self._writer.write, place_of, settings.log.group)
         self._of_classes = {name: Tally() for name in settings.classes}
         self._of_routes = {name: Tally() for name in settings.routes}
         self._of_types: dict[str, Tally] = {}

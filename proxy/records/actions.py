@@ -5,7 +5,7 @@ Declared ahead: nothing in this version does any of it, or writes these.
 
 from typing import Annotated, ClassVar
 
-from proxy.records.declaration import Record
+from proxy.records.declaration import ADDED, Record
 
 
 class Action(Record):
@@ -24,6 +24,7 @@ class Moved(Action):
     partition: Annotated[int, "its number"]
     first: Annotated[int, "where the range begins"]
     end: Annotated[int, "where it ends"]
+    group: Annotated[str | None, "consumer group for which it is done", ADDED] = None
 
 
 class Skip(Moved):

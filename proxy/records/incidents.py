@@ -33,9 +33,13 @@ class Incident(Record):
     detail: Annotated[str | None, "in words"] = None
     first: Annotated[int | None, "first position concerned", ADDED] = None
     end: Annotated[int | None, "position behind the last one concerned", ADDED] = None
+    topic_id: Annotated[str | None, "of the topic that the positions belong to", ADDED] = None
+    group: Annotated[str | None, "consumer group that did not read them", ADDED] = None
 
 
-def truncated(topic: str, partition: int, *, at_most: int, first: int, end: int) -> Incident:
+def truncated(
+    topic: str, partition: int, *, at_most: int, first: int, end: int, topic_id: str | None, group: str | None
+) -> Incident:
     """Return `TRUNCATED`; the positions are `first` to `end - 1`, of which at most so many held records."""
     return Incident(
         name=IncidentName.TRUNCATED,
@@ -44,6 +48,8 @@ def truncated(topic: str, partition: int, *, at_most: int, first: int, end: int)
         count=at_most,
         first=first,
         end=end,
+        topic_id=topic_id,
+        group=group,
         detail="at most so many: gaps in the log count, too",
     )
 

@@ -7,7 +7,7 @@ committed range holds beyond its events was absent: gaps left by compaction, mar
 
 from typing import Annotated, ClassVar
 
-from proxy.records.declaration import Part, Record
+from proxy.records.declaration import ADDED, Part, Record
 
 
 class Assigned(Record):
@@ -23,6 +23,7 @@ class Assigned(Record):
     first: Annotated[int, "where reading begins"]
     committed: Annotated[int | None, "up to where the group was done with it; null: it had committed nothing here"]
     end: Annotated[int | None, "one past the last position there was; null: not told"]
+    group: Annotated[str | None, "consumer group that is done with what was committed", ADDED] = None
 
 
 class LetterRange(Part):
@@ -56,3 +57,4 @@ class Committed(Record):
     type: Annotated[str, "event type"]
     topic: Annotated[str, "that it is read from"]
     ranges: Annotated[list[CommittedRange], "one for each partition and epoch"]
+    group: Annotated[str | None, "consumer group that is done with them", ADDED] = None

@@ -12,7 +12,7 @@ from pyspark.sql import functions as fn
 from pyspark.storagelevel import StorageLevel
 
 from proxy.reports import cross_checks as checks
-from proxy.reports import overview, timeline
+from proxy.reports import ledger, overview, timeline
 from proxy.reports.episodes import blind_time, episodes
 from proxy.reports.files import ReportError, as_spark_path
 from proxy.reports.incidents import incidents
@@ -150,6 +150,26 @@ def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: in
     else:
         tables.remove("proof_by_class", "proof_by_type")
     tables.add("cross_checks", checks.cross_checks(all_checks), ["run", "check", "subject"])
+    _add_ledger(tables, records, {kind["kind"] for kind in kinds})
+
+
+def _add_ledger(tables: Tables, records: Records, kinds: set[str]) -> None:
+    """Add what became of every position, where there are records of positions."""
+    names = ("ledger", "ledger_by_topic", "ledger_findings")
+    if not kinds & {"assigned", "committed"}:
+        tables.remove(*names)
+        return
+    told = ledger.Told(**{name: records.of(name) for name in ledger.Told.__dataclass_fields__})
+    found = ledger.accounts(told).persist(StorageLevel.MEMORY_AND_DISK)
+    place = ["run", "group", "topic", "topic_id", "partition", "first", "end"]
+    for name, table, order in zip(
+        names,
+        (ledger.ledger_rows(found), ledger.by_topic(found), ledger.finding_rows(found)),
+        ([*place, "outcome"], ["run", "group", "topic", "outcome", "reason"], [*place, "finding"]),
+        strict=True,
+    ):
+        tables.add(name, table, order)
+    found.unpersist()
 
 
 def _spans(kinds: list[Row], runs: Mapping[str, Sequence[str]]) -> dict[str, Span]:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from proxy.reports.analysis import Analysis, Row
+from proxy.reports.ledger import sentence
 from proxy.reports.records import UNKNOWN
 
 VERSION = 1
@@ -133,9 +134,16 @@ def _notices(analysis: Analysis, run: str, unreadable: Sequence[str]) -> list[st
     if by_class:
         old = ", ".join(f"{row['old']:,} of {row['confirmed']:,} of {row['class']}" for row in by_class)
         told.append(f"events of an old backlog went behind what is live; bridge time has their age: {old}")
+    told += _of_ledger(tables, run)
     if wrong := sum(row["difference"] != 0 for row in tables["cross_checks"] if row["run"] == run):
         told.append(f"{wrong} cross-checks differ (listed below)")
     return [f"{run}: {text}" for text in told]
+
+
+def _of_ledger(tables: Mapping[str, Sequence[Row]], run: str) -> list[str]:
+    totals = [row for row in tables.get("ledger_by_topic", ()) if row["run"] == run]
+    findings = sum(row["run"] == run for row in tables.get("ledger_findings", ()))
+    return [f"ledger: {sentence(totals, findings)}"] if totals else []
 
 
 def _left_out(rows: Sequence[Row]) -> list[str]:

@@ -86,6 +86,26 @@ TABLES = (
         "that ruled, where they are judged one by one, are of class_budget.",
     ),
     PageTable(
+        "Ledger per topic",
+        "ledger_by_topic",
+        [*_texts("run", "group", "topic", "outcome", "reason"), *_counts("positions")],
+        "What became of every position of the log, from where records begin. Unrecorded: committed, and the record of "
+        "it is missing; not lost. Where each stands: tables/ledger.",
+    ),
+    PageTable(
+        "Findings of the ledger",
+        "ledger_findings",
+        [
+            *_texts("run", "group", "topic", "topic_id"),
+            ("partition", "partition", count),
+            *_texts("finding"),
+            *_counts("first", "end", "positions"),
+            ("instances", "processes", plain),
+        ],
+        "Overlap and repeated: perhaps delivered twice. Went back: a group began before what was committed. "
+        "Gap: nobody committed it, and reading went on behind it. Deleted: left when the topic was deleted.",
+    ),
+    PageTable(
         "Blind time",
         "blind_time",
         [

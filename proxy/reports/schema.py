@@ -64,7 +64,10 @@ def _type_of(kind: Any) -> DataType:
 ENVELOPE = schema_of(records.Envelope)
 KINDS = {
     name: schema_of(records.KINDS[name])
-    for name in ("start", "route", "class", "type", "verdict", "incident", "drops", "stop", "produced", "consumed")
+    for name in (
+        *("start", "route", "class", "type", "verdict", "incident", "drops", "stop", "produced", "consumed"),
+        *("assigned", "committed", "skip", "rewind", "discard", "redrive"),
+    )
 }
 """The kinds that the reports read. What else is declared is counted and passed over, as is what nobody knows."""
 

@@ -52,8 +52,8 @@ class Epoch:
     """So many of them the log knows to be done with."""
     rewound: bool = False
     """Records were handed out twice."""
-    lettered: set[int] = field(default_factory=set)
-    """Offsets of which the dead letter is confirmed."""
+    lettered: dict[int, str] = field(default_factory=dict)
+    """Offsets of which the dead letter is confirmed, and its reason."""
     failures: int = 0
     strayed: int = 0
     """Records received of another topic, one that was made anew under the name."""
@@ -126,10 +126,10 @@ class Epoch:
         """Note that a dead letter was not taken: what is parked may be sent again as it was."""
         self._letters_refused = next(_moments)
 
-    def end_letter(self, sequence: int) -> None:
+    def end_letter(self, sequence: int, reason: str) -> None:
         """Note that a dead letter is confirmed."""
         self._parked.discard(sequence)
-        self.lettered.add(self.offsets[sequence])
+        self.lettered[self.offsets[sequence]] = reason
 
     @property
     def out(self) -> int:

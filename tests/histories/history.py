@@ -56,6 +56,11 @@ class Result:
 
 def live(plan: Plan, *, ends_at_first: bool = False) -> Result:
     """Run one history, to its end or to the first violation."""
+    return lived(plan, ends_at_first=ends_at_first).result()
+
+
+def lived(plan: Plan, *, ends_at_first: bool = False) -> "History":
+    """Run one history; return it with all that is left of it."""
     was_collecting = gc.isenabled()
     gc.disable()  # a history is short, and all of it is garbage at its end
     history = History(plan, ends_at_first=ends_at_first)
@@ -77,7 +82,7 @@ def live(plan: Plan, *, ends_at_first: bool = False) -> Result:
     finally:
         if was_collecting:
             gc.enable()
-    return history.result()
+    return history
 
 
 def _new_world(plan: Plan) -> World:

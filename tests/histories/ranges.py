@@ -19,6 +19,8 @@ class Booked:
     beginning: Beginning
     taken: list[int] = field(default_factory=list)
     """Up to where the log took each commit of which the replica was told."""
+    truncated: list[range] = field(default_factory=list)
+    """What the replica was told that the log had dropped unread."""
 
 
 class Ranges:
@@ -28,6 +30,8 @@ class Ranges:
         self._booked: dict[tuple[str, Partition], list[Booked]] = defaultdict(list)
         self._ends: dict[tuple[str, Partition], int] = {}
         """How far anybody was told that a partition is committed, by the topic's id."""
+        self.reached: dict[tuple[str, Partition], int] = {}
+        """How far the log ever took a commit of a partition, whoever was told, by the topic's id."""
 
     def begin(self, replica: str, partition: Partition, epoch: Epoch, beginning: Beginning) -> None:
         """Note where an epoch begins."""
@@ -45,6 +49,18 @@ class Ranges:
         """
         at = committed.topic_id, partition
         self._ends[at] = min(self._ends.get(at, 0), committed.offset)
+        self.reached[at] = max(self.reached.get(at, 0), committed.offset)
+
+    def truncate(self, replica: str, partition: Partition, dropped: range) -> None:
+        """Note what a replica is told that the log has dropped."""
+        booked = self.current(replica, partition)
+        assert booked is not None
+        booked.truncated.append(dropped)
+
+    def all(self) -> Iterator[tuple[str, Partition, Booked]]:
+        """Return every epoch of which books are kept."""
+        for (replica, partition), epochs in self._booked.items():
+            yield from ((replica, partition, booked) for booked in epochs)
 
     def take(self, partition: Partition, booked: Booked, end: int) -> str | None:
         """Note that a replica is told that the log took a commit of an epoch; return what is wrong with it.

@@ -169,6 +169,7 @@ class Witness:
     def on_truncated(self, replica: str, partition: Partition, lost: int, first: int) -> None:
         """Note that a replica was told of records that it can't read any more, as the log begins at `first`."""
         self.told[replica].truncated += lost
+        self.ranges.truncate(replica, partition, range(first - lost, first))
         self.note(f"{replica} is told that {lost} of {partition} before {first} are lost")
         for fact in self.facts.tracks[partition].facts:
             if first - lost <= fact.offset < first:
@@ -349,7 +350,7 @@ class Witness:
         told.letters[reason] += end - start
         for index in range(start, end) if epoch is not None else ():
             assert epoch is not None
-            epoch.end_letter(batch.first + index)
+            epoch.end_letter(batch.first + index, reason)
 
     @staticmethod
     def _free(told: ReplicaAccount, lane: str, events: Iterable[Event], count: int) -> None:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from proxy.reports.records import Records
 
 HERE = Path(__file__).parent
-SPARK_DEADLINE = 300
-"""Seconds for a test: starting Java on a busy machine takes a minute by itself."""
+SPARK_DEADLINE = 600
+"""Seconds for a test: starting Java on a busy machine takes a minute by itself, a report of two fleets four."""
 
 TRAFFIC: dict[str, Any] = {
     "interval_s": 1.0,
@@ -42,6 +42,8 @@ TRAFFIC: dict[str, Any] = {
     "publish_us": {},
     "bridge_us": {},
 }
+PLACE: dict[str, Any] = {"type": "order", "topic": "order", "topic_id": "id", "partition": 0, "group": "g"}
+MOVED: dict[str, Any] = PLACE | {"by": "somebody", "why": None, "first": 0, "end": 10}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "start": {
         "version": "0.1.0",
@@ -87,6 +89,12 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "stop": {"confirmed": 0, "dead_lettered": 0, "unresolved": 0},
     "produced": {"type": "order", "class": "P1", "id": "order-0-0"},
     "consumed": {"type": "order", "class": "P1", "id": "order-0-0", "event_ms": 0},
+    "assigned": PLACE | {"epoch": 1, "first": 0, "committed": None, "end": None},
+    "committed": {"type": "order", "topic": "order", "group": "g", "ranges": []},
+    "skip": MOVED | {"count": None},
+    "rewind": MOVED | {"count": None},
+    "discard": MOVED | {"count": 10},
+    "redrive": MOVED | {"reason": "unroutable", "count": 10, "attempt": 1},
 }
 
 Record = Callable[..., dict[str, Any]]

@@ -131,6 +131,35 @@ def test_two_runs_stand_side_by_side_in_every_output(
         assert spark.read.parquet(str(tmp_path / "out" / "tables" / name)).count() == content["total"]
 
 
+def test_the_ledger_stands_in_every_output_when_positions_are_told(
+    report: Make, record: Make, write: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    letter = {"first": 3, "end": 4, "count": 1, "reason": "refused"}
+    counts = {"commits": 1, "delivered": 8, "dead_lettered": {"refused": 1}, "letters": [letter]}
+    part = {"partition": 0, "epoch": 1, "topic_id": "id", "first": 0, "end": 10, **counts}
+    lines = [record("class"), record("assigned", end=30), record("committed", ranges=[part])]
+    write("logs/one.jsonl", [*lines, record("assigned", instance="two", first=25, committed=20, end=30)])
+    document = report(run=tmp_path / "logs")
+    place = {"run": "run", "group": "g", "topic": "order", "topic_id": "id", "partition": 0}
+    of_letter = {"outcome": "dead_lettered", "reason": "refused"}
+    assert document["tables"]["ledger"]["rows"] == [
+        {**place, "first": 0, "end": 10, "outcome": "absent", "reason": None, "positions": 1},
+        {**place, "first": 0, "end": 10, "outcome": "delivered", "reason": None, "positions": 8},
+        {**place, "first": 3, "end": 4, **of_letter, "positions": 1},
+        {**place, "first": 10, "end": 20, "outcome": "unrecorded", "reason": None, "positions": 10},
+        {**place, "first": 20, "end": 25, "outcome": "passed_over", "reason": None, "positions": 5},
+        {**place, "first": 25, "end": 30, "outcome": "in_log", "reason": None, "positions": 5},
+    ]
+    (found,) = document["tables"]["ledger_findings"]["rows"]
+    assert (found["finding"], found["first"], found["end"]) == ("gap", 20, 25)
+    of_topic = {"run": "run", "group": "g", "topic": "order", **of_letter, "positions": 1}
+    assert of_topic in document["tables"]["ledger_by_topic"]["rows"]
+    said = "ledger: 5 positions passed over: 10 positions accounted for, 10 unrecorded, 5 still in the log; 1 findings"
+    for text in (capsys.readouterr().out, (tmp_path / "out" / "report.html").read_text()):
+        assert said in text
+    assert "Ledger per topic" in (tmp_path / "out" / "report.html").read_text()
+
+
 def test_what_is_not_known_is_said_and_not_shown_as_nought(
     report: Make, record: Make, write: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

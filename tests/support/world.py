@@ -49,7 +49,7 @@ class World:
         self.lease = Lease(SESSION / 2)
         self.recorded: list[Record] = []
         settled = asyncio.Event()
-        account = Books(self.recorded.append, self.log.place)
+        account = Books(self.recorded.append, self.log.place, "g")
         self.stake = Stake(self.lease.asked, self.limits.uncommitted_events)
         self.assignment = Assignment(self.lease, settled, 3.0, account)
         self.budget = Budget(self.limits.inboxes_bytes, 3)

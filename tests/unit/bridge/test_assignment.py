@@ -116,6 +116,7 @@ def test_an_incident_tells_how_many_records_the_log_dropped_at_most_when_it_was_
             "count": 7,
             "first": 5,
             "end": 12,
+            "group": "g",
         }
         await asyncio.sleep(0)
 

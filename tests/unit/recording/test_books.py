@@ -21,7 +21,7 @@ class Kept:
 
     def __init__(self) -> None:
         self.records: list[Record] = []
-        self.books = Books(self.records.append, lambda position: int(str(position)))
+        self.books = Books(self.records.append, lambda position: int(str(position)), "g")
 
     def begin(self, partition: Partition = PARTITION, first: int = 100, topic_id: str = "id") -> PartitionFlow:
         flow = PartitionFlow(
@@ -48,6 +48,16 @@ def test_an_assignment_says_where_reading_begins_and_which_epoch_that_is() -> No
     assert (first.type, first.topic, first.partition, first.epoch) == ("order", PARTITION.topic, 0, 1)
     assert (first.topic_id, first.first, first.committed, first.end) == ("id", 100, 90, 200)
     assert (second.partition, second.epoch, second.topic_id) == (1, 2, "")
+
+
+def test_every_record_of_positions_says_whose_they_are_and_of_which_topic() -> None:
+    kept = Kept()
+    kept.books.on_committed(kept.begin(), 5, 105)
+    kept.books.on_truncated(PARTITION, 7, 112)
+    kept.books.write()
+    assigned, truncated, committed = (one.as_json() for one in kept.records)
+    assert assigned["group"] == truncated["group"] == committed["group"] == "g"
+    assert (truncated["topic_id"], truncated["first"], truncated["end"]) == ("id", 105, 112)
 
 
 def test_ranges_follow_one_another_when_commits_are_written_in_between() -> None:
