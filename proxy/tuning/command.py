@@ -17,7 +17,7 @@ from proxy.reports.session import check_installed, spark_session
 from proxy.settings.parts import Part, Seconds
 from proxy.tuning.findings import Findings, rank_lines, replay_lines
 from proxy.tuning.goals import ranked
-from proxy.tuning.grid import Candidate, candidates
+from proxy.tuning.grid import Candidate, candidates, check_names
 from proxy.tuning.measured import compared, measured
 from proxy.tuning.rebuilt import WARM_UP, Rebuilt, rebuilt
 from proxy.tuning.runs import Outcome, Run
@@ -115,6 +115,7 @@ def options(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _tune(told: argparse.Namespace) -> None:
+    check_names([*told.policy, *told.law], told.tried)
     files = log_files(told.logs)
     check_installed()
     if told.json is not None:

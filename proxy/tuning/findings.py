@@ -106,6 +106,8 @@ def _words(difference: Difference | None) -> str:
     if difference is None:
         return "no difference"
     word, size = ("better" if difference.by > 0 else "worse"), abs(difference.by)
+    if isinf(size):
+        return f"{word}: {difference.goal}, without end"
     in_seconds = difference.goal.endswith(("goal", "P99"))
     return f"{word}: {difference.goal} by {_seconds(size) if in_seconds else f'{100 * size:.1f} points'}"
 

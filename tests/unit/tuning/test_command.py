@@ -99,9 +99,11 @@ def test_no_policy_at_all_is_worse_than_what_was_recorded(capsys: pytest.Capture
     [
         (["nowhere"], "nowhere: no such file or folder"),
         (["."], "no metric log here"),
+        (["nowhere", "--law", "cubik"], "cubik is no policy and no law"),
+        (["nowhere", "--try", "growht=0.1"], "class_budget has no growht"),
     ],
 )
-def test_logs_that_are_none_are_one_message(
+def test_what_needs_no_records_is_told_in_one_message_before_any_is_read(
     arguments: list[str],
     words: str,
     tmp_path: Path,
