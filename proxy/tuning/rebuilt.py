@@ -16,9 +16,10 @@ from proxy.tuning.intake import Intake, intake
 from proxy.tuning.measured import weighted
 from proxy.tuning.recording import Recording
 
-WARM_UP = 5.0
-"""Seconds in which the replayed bridge finds its rates; they are measured neither there nor in the recording."""
-SHORTEST = 20.0
+WARM_UP = 15.0
+"""Seconds in which the replayed bridge joins its group, finds its rates and works off what it sent meanwhile; they are
+measured neither there nor in the recording."""
+SHORTEST = 30.0
 """Seconds that a recording must have."""
 MODEL_CONFIRM = 0.0005
 """Seconds from write to confirm in the model without a delay, at the median."""

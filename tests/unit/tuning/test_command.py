@@ -25,11 +25,11 @@ def recorded(**settings: Any) -> list[Mapping[str, Any]]:
         {
             "name": "made",
             "why": "by hand",
-            "seconds": 30,
+            "seconds": 40,
             "queues": {"work": {"capacity": 120}},
             "routes": {"shop": {"queues": ["work"]}},
             "streams": {"orders": {"priority": "P1", "rate": 20}, "campaign": {"priority": "P3", "rate": 150}},
-            "events": [{"name": "slow", "at": 12, "what": "capacity", "to": 50, "seconds": 6}],
+            "events": [{"name": "slow", "at": 22, "what": "capacity", "to": 50, "seconds": 6}],
             "settings": {"class_budget": settings},
             "expect": [{"figure": "use", "at_least": 0, "why": "so"}],
         }
@@ -59,7 +59,7 @@ def test_a_model_reproduces_itself(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     scenario = found.rebuilt.scenario
     changes = [(0.0, scenario.queues["shop"].capacity), *((one.at, one.to) for one in scenario.events)]
-    told = [next(rate for at, rate in reversed(changes) if at <= second) for second in (8, 15, 25)]
+    told = [next(rate for at, rate in reversed(changes) if at <= second) for second in (18, 25, 35)]
     assert told == [pytest.approx(rate, rel=0.1) for rate in (120, 50, 120)]
 
 
