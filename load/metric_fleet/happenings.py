@@ -20,6 +20,7 @@ MARGIN_MS = 2_000
 BURST = 300
 """Positions in which every second one is a dead letter."""
 BY = "ann"
+"""Who does what people do."""
 _ALWAYS_MS = -(10**9)
 _GAPS = {0, 7}
 _COMPACTED = 7

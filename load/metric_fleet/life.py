@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from load.metric_fleet.block import Block, Moved, block, delivered, discarded, ticks
 from load.metric_fleet.fleet import Epoch, Fleet
 from load.metric_fleet.group import Ending, Life
+from load.metric_fleet.happenings import BY
 from load.metric_fleet.kinds import CLASSES, ROUTES
-from load.metric_fleet.plan import FILE_MS, ROUTE_MS, TYPE_MS, Fault
+from load.metric_fleet.plan import FILE_MS, TYPE_MS, Fault
 from load.metric_fleet.routes import advice, route_intervals, start_record
 from load.metric_fleet.samples import Pools
 from load.metric_fleet.tally import Sums, Tally
@@ -240,10 +241,6 @@ def _assigned(epoch: Epoch) -> records.Assigned:
 
 def _discard(epoch: Epoch, first: int, end: int) -> Discard:
     return Discard(
-        by="ann", why="nobody reads it", type=epoch.log.kind.name, topic=epoch.log.kind.topic, topic_id=epoch.topic.id,
+        by=BY, why="nobody reads it", type=epoch.log.kind.name, topic=epoch.log.kind.topic, topic_id=epoch.topic.id,
         partition=epoch.log.number, first=first, end=end, count=epoch.log.events(first, end),
     )  # fmt: skip
-
-
-assert FILE_MS % TYPE_MS == 0
-assert TYPE_MS % ROUTE_MS == 0

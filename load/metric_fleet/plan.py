@@ -10,11 +10,11 @@ START_MS = 1_763_700_000_000
 ROUTE_MS = 1_000
 """Between two records of a route or class."""
 TYPE_MS = 10_000
-"""Between two records of an event type, and two of what was committed of it."""
+"""Between two records of an event type, and two of what was committed of it. A multiple of `ROUTE_MS`."""
 TICK_MS = 50
 """Between two judgements of a route under `class_budget`."""
 FILE_MS = 600_000
-"""What one file of a process holds, by time; also what one task of a worker makes."""
+"""What one file of a process holds, by time; also what one task of a worker makes. A multiple of `TYPE_MS`."""
 LEAST_MINUTES = 5.0
 """What goes wrong needs room, one thing beside the other."""
 LEAST_ACTIVE = 16

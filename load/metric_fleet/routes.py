@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from load.metric_fleet.fleet import Fleet
 from load.metric_fleet.flow import Flow
 from load.metric_fleet.group import Life
+from load.metric_fleet.happenings import BY
 from load.metric_fleet.kinds import CLASSES, ROUTES
 from load.metric_fleet.samples import Pools
 from load.metric_fleet.tally import Tally, buckets
@@ -71,5 +72,5 @@ def advice(fleet: Fleet, life: Life, at: int) -> Iterator[records.Record]:
         lifted_to=None,
     )  # fmt: skip
     yield records.Shadow(
-        by="ann", why=None, type=kind.name, interval_s=60.0, route=kind.route, sent=60, held=at // 1000 % 7
+        by=BY, why=None, type=kind.name, interval_s=60.0, route=kind.route, sent=60, held=at // 1000 % 7
     )  # fmt: skip

@@ -62,12 +62,11 @@ def _instants(flow: Flow, route: Route, life: Life, start: int, end: int) -> Ite
         last = at
 
 
-def _stretch(episode: Episode | None, at: int) -> bool:
+def _is_congested(episode: Episode | None, at: int) -> bool:
     return episode is not None and any(start <= at < end for start, end in episode.stretches)
 
 
-def is_blind(blindness: list[Blindness], route: str, at: int) -> bool:
-    """Return whether a route is not seen at an instant."""
+def _is_blind(blindness: list[Blindness], route: str, at: int) -> bool:
     return any(one.route == route and one.start_ms <= at < one.end_ms for one in blindness)
 
 
@@ -85,9 +84,9 @@ def _budget(flow: Flow, route: Route, at: int, cuts: int, replicas: int) -> Verd
         drain_rate=DRAIN,
         rates={name: round(DRAIN / replicas * _share(episode, name, at), 3) for name in CLASSES[1:]},
     )
-    if is_blind(flow.blindness, route.name, at):
+    if _is_blind(flow.blindness, route.name, at):
         return replace(said, congested=None, cause="blind")
-    if episode is None or not _stretch(episode, at):
+    if episode is None or not _is_congested(episode, at):
         delay = 5_000 + at // TICK_MS * 37 % 15_000
         return replace(
             said,
@@ -135,7 +134,7 @@ def _share(episode: Episode | None, priority: str, at: int) -> float:
 
 def _per_type(flow: Flow, route: Route, at: int) -> Verdict:
     episode = flow.episode_at(route.name, at)
-    is_congested = _stretch(episode, at)
+    is_congested = _is_congested(episode, at)
     is_quiet = episode is None or at > episode.end_ms + QUIET_MS
     says_nothing = is_quiet and at // ROUTE_MS % 17 == 0
     cause = episode.cause if episode is not None and is_congested else "none"

@@ -17,7 +17,7 @@ from proxy.reports.session import check_installed, spark_session
 from proxy.settings.parts import Part, Seconds
 from proxy.tuning.findings import Findings, rank_lines, replay_lines
 from proxy.tuning.goals import ranked
-from proxy.tuning.grid import Candidate, candidates
+from proxy.tuning.grid import Candidate, candidates, check_names
 from proxy.tuning.measured import compared, measured
 from proxy.tuning.rebuilt import WARM_UP, Rebuilt, rebuilt
 from proxy.tuning.runs import Outcome, Run
@@ -115,6 +115,7 @@ def options(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _tune(told: argparse.Namespace) -> None:
+    check_names([*told.policy, *told.law], told.tried)
     files = log_files(told.logs)
     check_installed()
     if told.json is not None:
@@ -149,7 +150,7 @@ def tuned(recording: "Recording", told: argparse.Namespace, simulate: Simulate) 
         print("The model does not reproduce what happened: do not trust the ranks.\n")  # noqa: T201 - likewise
     if tried[1:]:
         tasks = [Run(candidate, seed) for candidate in tried[1:] for seed in seeds]
-        _say(f"{len(tried) - 1} ways to steer, {len(seeds)} seeds: {len(tasks)} runs")
+        _say(f"ways to steer: {len(tried) - 1}, seeds: {len(seeds)}, so {len(tasks)} runs")
         every = simulate(load, tasks)
         outcomes += [every[first : first + len(seeds)] for first in range(0, len(every), len(seeds))]
     ranks = ranked([[one.figures for one in of] for of in outcomes], load.classes, told.goal)

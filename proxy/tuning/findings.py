@@ -82,7 +82,7 @@ def replay_lines(found: Sequence[Compared]) -> list[str]:
 def rank_lines(found: Findings) -> list[str]:
     """Return the ranks as a table, the best first, and what the best one needs in the settings file."""
     top, *others = found.rebuilt.classes
-    names = [f"{top}.consumed_p99", "use", *(f"{name}.goodput" for name in others)]
+    names = [f"{top}.consumed_p99", "use", *(f"{name}.through" for name in others)]
     head = ["", "steered", f"{top} P99 (goal {_seconds(found.goal)})", "use", *(f"{name} through" for name in others)]
     rows = [[*head, "against recorded"]]
     for rank, one in enumerate(found.ranks, start=1):
@@ -106,6 +106,8 @@ def _words(difference: Difference | None) -> str:
     if difference is None:
         return "no difference"
     word, size = ("better" if difference.by > 0 else "worse"), abs(difference.by)
+    if isinf(size):
+        return f"{word}: {difference.goal}, without end"
     in_seconds = difference.goal.endswith(("goal", "P99"))
     return f"{word}: {difference.goal} by {_seconds(size) if in_seconds else f'{100 * size:.1f} points'}"
 

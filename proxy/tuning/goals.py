@@ -5,7 +5,7 @@ The goals of control, the first that tells two apart decides:
 1. the most important class keeps its goal: P99 of the time from event to consumer at most the goal, and nearly all of
    its events come through. Of two that miss it the nearer one is better, in steps of 10 ms;
 2. use: of what the consumers could take, as much as possible, in whole percent;
-3. the other classes, in the order of importance: of what they offered, as much as possible, in whole percent;
+3. the other classes, in the order of importance: of what was there to be taken, as much as possible, in whole percent;
 4. the first class's P99, in steps of 10 ms;
 5. the order in which they were given: the recorded settings first, so that nobody changes any for nothing.
 
@@ -92,7 +92,7 @@ def _latency(run: Figures, name: str) -> float:
 
 
 def _through(run: Figures, name: str) -> float:
-    value = run[f"{name}.goodput"]
+    value = run[f"{name}.through"]
     return 1.0 if value is None else min(1.0, value)
 
 

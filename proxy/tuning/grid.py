@@ -71,6 +71,18 @@ class Candidate:
         return scenario.model_copy(update=changes), self.policy or "class_budget"
 
 
+def check_names(policies: Sequence[str], tried: Sequence[str]) -> None:
+    """Find what is wrong whatever was recorded. Raises `SettingsError` with every mistake."""
+    mistakes = list(_unknown_policies(policies))
+    for text in tried:
+        try:
+            _parsed(text, None)
+        except SettingsError as error:
+            mistakes += error.mistakes
+    if mistakes:
+        raise SettingsError(mistakes)
+
+
 def candidates(scenario: Scenario, policies: Sequence[str], tried: Sequence[str], seeds: int) -> list[Candidate]:
     """Return the recorded settings, then every combination; `tried` are texts like `growth=0.08,0.12`.
 
@@ -80,7 +92,7 @@ def candidates(scenario: Scenario, policies: Sequence[str], tried: Sequence[str]
     values: dict[tuple[str, ...], list[Value]] = {}
     for text in tried:
         try:
-            path, given = _parsed(text, scenario)
+            path, given = _parsed(text, list(scenario.routes))
         except SettingsError as error:
             mistakes += error.mistakes
             continue
@@ -117,8 +129,8 @@ def _unknown_policies(policies: Sequence[str]) -> Iterator[str]:
             yield f"{name} is no policy and no law{near} {known}"
 
 
-def _parsed(text: str, scenario: Scenario) -> tuple[tuple[str, ...], list[Value]]:
-    """Take `path=value,value` apart. Raises `SettingsError`."""
+def _parsed(text: str, routes: Sequence[str] | None) -> tuple[tuple[str, ...], list[Value]]:
+    """Take `path=value,value` apart; None: the routes are not known yet. Raises `SettingsError`."""
     name, equals, right = text.partition("=")
     if not (name and equals and right):
         raise SettingsError([f"--try {text}: write SETTING=VALUE,VALUE"])
@@ -131,9 +143,12 @@ def _parsed(text: str, scenario: Scenario) -> tuple[tuple[str, ...], list[Value]
             )
         path: tuple[str, ...] = ("class_budget", name)
     elif first == "routes":
-        route = next((one for one in scenario.routes if rest.startswith(f"{one}.")), None)
+        known = routes if routes is not None else [rest.partition(".")[0]]
+        route = next((one for one in known if rest.startswith(f"{one}.")), None)
         if route is None:
-            raise SettingsError([f"--try {text}: recorded routes: {listing(list(scenario.routes))}"])
+            raise SettingsError(
+                [f"--try {text}: write routes.NAME.SETTING; recorded are {listing(list(routes or []))}"]
+            )
         path = ("routes", route, *rest[len(route) + 1 :].split("."))
     elif first in PARTS:
         path = (first, *rest.split("."))

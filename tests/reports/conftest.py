@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from proxy.reports.records import Records
 
 HERE = Path(__file__).parent
-SPARK_DEADLINE = 300
-"""Seconds for a test: starting Java on a busy machine takes a minute by itself."""
+SPARK_DEADLINE = 600
+"""Seconds for a test: starting Java on a busy machine takes a minute by itself, a report of two fleets four."""
 
 TRAFFIC: dict[str, Any] = {
     "interval_s": 1.0,

@@ -21,7 +21,10 @@ def test_what_came_is_what_was_done_and_what_the_lag_grew_by(interval: Make) -> 
 
 
 def test_dead_letters_came_too_and_what_is_ahead_is_not_left(interval: Make) -> None:
-    records = [interval(at, confirmed=6, dead_lettered={"expired": 4}, lag=5, ahead=5) for at in range(1, 11)]
+    records = [
+        interval(at, confirmed=6, dead_lettered={"expired": 4}, lag=10 + at % 2 * 5, ahead=at % 2 * 5)
+        for at in range(1, 11)
+    ]
     came = arrivals(Recording.of(records), "P1")
     assert came is not None
     assert came.rates[1:] == (10.0,) * 9
@@ -29,8 +32,8 @@ def test_dead_letters_came_too_and_what_is_ahead_is_not_left(interval: Make) -> 
 
 def test_a_lag_that_was_not_asked_anew_counts_for_nothing(interval: Make) -> None:
     records = [
-        interval(0.2 * tick, interval_s=0.2, confirmed=10, lag=100 * (tick // 5)) for tick in range(1, 51)
-    ]  # asked once a second, recorded five times
+        interval(0.3 * tick, interval_s=0.3, confirmed=15, lag=120 * (tick // 4)) for tick in range(1, 41)
+    ]  # asked every 1.2 s, recorded four times
     came = arrivals(Recording.of(records), "P1")
     assert came is not None
     assert [round(rate) for rate in came.rates[2:]] == [150] * (len(came.rates) - 2)

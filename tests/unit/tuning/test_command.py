@@ -79,7 +79,7 @@ def test_ranks_say_what_is_better_and_what_to_put_into_the_file(capsys: pytest.C
     assert difference.by > 0
     told = capsys.readouterr()
     assert "class_budget:\n    lowest_queue_delay: 80ms" in told.out
-    assert "1 ways to steer, 2 seeds: 2 runs" in told.err
+    assert "ways to steer: 1, seeds: 2, so 2 runs" in told.err
     document = json.loads(json.dumps(found.as_document()))
     assert [one["candidate"] for one in document["ranks"]] == ["lowest_queue_delay=80ms", "as recorded"]
     assert [one["goal_met"] for one in document["ranks"]] == [True, False]
@@ -99,9 +99,11 @@ def test_no_policy_at_all_is_worse_than_what_was_recorded(capsys: pytest.Capture
     [
         (["nowhere"], "nowhere: no such file or folder"),
         (["."], "no metric log here"),
+        (["nowhere", "--law", "cubik"], "cubik is no policy and no law"),
+        (["nowhere", "--try", "growht=0.1"], "class_budget has no growht"),
     ],
 )
-def test_logs_that_are_none_are_one_message(
+def test_what_needs_no_records_is_told_in_one_message_before_any_is_read(
     arguments: list[str],
     words: str,
     tmp_path: Path,

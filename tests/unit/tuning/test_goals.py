@@ -13,7 +13,7 @@ CLASSES = ("P1", "P3")
 def of(latency: Sequence[float], use: float = 0.9, through: float = 0.5, first: float = 1.0) -> list[Figures]:
     """Return the figures of as many seeds as there are latencies."""
     return [
-        {"P1.consumed_p99": one, "P1.goodput": first, "use": use, "P3.consumed_p99": 1.0, "P3.goodput": through}
+        {"P1.consumed_p99": one, "P1.through": first, "use": use, "P3.consumed_p99": 1.0, "P3.through": through}
         for one in latency
     ]
 
@@ -73,5 +73,5 @@ def test_ranks_do_not_depend_on_the_order_in_which_others_were_given(
 
 def _key(one: Figures) -> tuple[float, ...]:
     """Return what decides, as far as a step tells it apart."""
-    latency, use, through = (one[name] or 0.0 for name in ("P1.consumed_p99", "use", "P3.goodput"))
+    latency, use, through = (one[name] or 0.0 for name in ("P1.consumed_p99", "use", "P3.through"))
     return (max(0.0, latency - 0.5) > 1e-9, round(use / 0.01), round(through / 0.01))

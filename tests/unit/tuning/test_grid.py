@@ -91,7 +91,7 @@ def test_every_mistake_is_told_at_once_in_the_words_of_the_settings(scenario: Sc
     assert any("class_budget has no growht" in line for line in told)
     assert any("write SETTING=VALUE,VALUE" in line for line in told)
     assert any("admin does not steer" in line for line in told)
-    assert any("recorded routes: shop" in line for line in told)
+    assert any("recorded are shop" in line for line in told)
     assert any("is no duration" in line for line in told)
     assert len(told) == 7
 

@@ -16,6 +16,7 @@ def test_a_queue_delay_weighs_as_long_as_it_held(interval: Make, verdict: Make) 
     told = [
         verdict(10, queue_delay_us=100_000),
         verdict(10.9, queue_delay_us=900_000),
+        verdict(10.95, queue_delay_us=900_000),
         verdict(11, queue_delay_us=None),
     ]
     every = [interval(at) for at in range(1, 13)]
