@@ -94,12 +94,6 @@ def _rank(end: str) -> int:
     return _ORDER.index(end if end in _ORDER else "")
 
 
-def write(accounts: Sequence[Account], path: Any) -> None:
-    """Write the records of each history into a log of its own, one run each."""
-    for one in accounts:
-        (path / f"seed{one.seed}.jsonl").write_text("".join(f"{line}\n" for line in one.lines))
-
-
 def records_of(account: Account) -> list[dict[str, Any]]:
     """Return the records that are left of a history."""
     return [json.loads(line) for line in account.lines]
