@@ -1,11 +1,9 @@
 """The reports in their order: each one's table is written as Parquet and handed to those that build on it."""
 
 import json
-import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -14,54 +12,17 @@ from pyspark.storagelevel import StorageLevel
 from proxy.reports import cross_checks as checks
 from proxy.reports import ledger, overview, timeline
 from proxy.reports.episodes import blind_time, episodes
-from proxy.reports.files import ReportError, as_spark_path
+from proxy.reports.files import ReportError
 from proxy.reports.incidents import incidents
 from proxy.reports.latency import latency
 from proxy.reports.proof import events, proof, with_whereabouts
 from proxy.reports.records import Records, read_lines, with_records
+from proxy.reports.tables import Row, Tables
+from proxy.reports.together import together
 from proxy.reports.traffic import dead_letters, traffic
 
 BY_CLASS = ("run", "class")
 BY_TYPE = ("run", "class", "type")
-ROWS_COLLECTED = 20_000
-"""So many rows of a table reach report.json and the page; Parquet holds all."""
-
-Row = dict[str, Any]
-
-
-@dataclass
-class Tables:
-    """What the reports found: Parquet files under `folder`, and their rows in order.
-
-    A table small enough to be collected is computed once; what builds on it starts from its rows.
-    """
-
-    spark: SparkSession
-    folder: Path
-    say: Callable[[str], None]
-    rows: dict[str, list[Row]] = field(default_factory=dict)
-    totals: dict[str, int] = field(default_factory=dict)
-
-    def add(self, name: str, frame: DataFrame, order: Sequence[str]) -> DataFrame:
-        """Write the table, keep its first rows in the order of the columns given, and return it for further use."""
-        self.say(f"table {name}")
-        path = str(self.folder / name)
-        found = frame.orderBy(*order).limit(ROWS_COLLECTED + 1).collect()
-        self.rows[name] = [row.asDict(recursive=True) for row in found[:ROWS_COLLECTED]]
-        if len(found) <= ROWS_COLLECTED:
-            self.totals[name] = len(found)
-            table = self.spark.createDataFrame(found, frame.schema).coalesce(1)
-            table.write.mode("overwrite").parquet(f"file://{path}")
-            return table
-        frame.write.mode("overwrite").parquet(f"file://{path}")
-        table = self.spark.read.schema(frame.schema).parquet(as_spark_path(path))
-        self.totals[name] = table.count()
-        return table
-
-    def remove(self, *names: str) -> None:
-        """Remove tables that an earlier report may have left where this one has none."""
-        for name in names:
-            shutil.rmtree(self.folder / name, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -119,38 +80,52 @@ def analyse(
 def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: int) -> None:
     classes, types, routes = records.of("class"), records.of("type"), records.of("route")
     verdicts = records.of("verdict")
-    by_class = tables.add("traffic_by_class", traffic(classes, BY_CLASS), BY_CLASS)
-    by_type = tables.add("traffic_by_type", traffic(types, BY_TYPE), BY_TYPE)
-    tables.add("dead_letters", dead_letters(classes, BY_CLASS), [*BY_CLASS, "reason"])
-    tables.add("latency_by_class", latency(classes, BY_CLASS), [*BY_CLASS, "measure"])
-    tables.add("latency_by_type", latency(types, BY_TYPE), [*BY_TYPE, "measure"])
-    tables.add("episodes", episodes(verdicts), ["run", "route", "from_s"])
-    tables.add("blind_time", blind_time(verdicts), ["run", "route"])
-    tables.add("incidents", incidents(records.of("incident")), ["run", "first_s", "name", "place"])
-    tables.add("depth_over_time", timeline.depth_over_time(routes, width_s), ["run", "route", "t_s"])
-    tables.add("bridge_time_over_time", timeline.bridge_time_over_time(classes, width_s), [*BY_CLASS, "t_s"])
-    tables.add("control_over_time", timeline.control_over_time(verdicts, width_s), ["run", "route", "t_s"])
-    tables.add("rates_over_time", timeline.rates_over_time(verdicts, width_s), ["run", "route", "class", "t_s"])
-    tables.add("lag_over_time", timeline.lag_over_time(classes, width_s), [*BY_CLASS, "t_s"])
+    told = {name: {kind["run"] for kind in kinds if kind["kind"] == name} for name in ("produced", "consumed")}
+    proven_runs = sorted(told["produced"] & told["consumed"])
+    produced, consumed = (records.of(name).where(fn.col("run").isin(*proven_runs)) for name in told)
+    seen = events(produced, consumed).persist(StorageLevel.MEMORY_AND_DISK)
+
+    def add(name: str, make: Callable[[], DataFrame], order: Sequence[str]) -> Callable[[], object]:
+        return lambda: tables.add(name, make(), order)
+
+    by_type = [*BY_TYPE, "measure"]
+    proofs = [add("proof_by_type", lambda: proof(seen, BY_TYPE), BY_TYPE)] if proven_runs else []
+    together(
+        [
+            lambda: _add_ledger(tables, records, {kind["kind"] for kind in kinds}),
+            add("traffic_by_class", lambda: traffic(classes, BY_CLASS), BY_CLASS),
+            add("traffic_by_type", lambda: traffic(types, BY_TYPE), BY_TYPE),
+            *proofs,
+            add("latency_by_type", lambda: latency(types, BY_TYPE), by_type),
+            add("latency_by_class", lambda: latency(classes, BY_CLASS), [*BY_CLASS, "measure"]),
+            add("dead_letters", lambda: dead_letters(classes, BY_CLASS), [*BY_CLASS, "reason"]),
+            add("episodes", lambda: episodes(verdicts), ["run", "route", "from_s"]),
+            add("blind_time", lambda: blind_time(verdicts), ["run", "route"]),
+            add("incidents", lambda: incidents(records.of("incident")), ["run", "first_s", "name", "place"]),
+            add("depth_over_time", lambda: timeline.depth_over_time(routes, width_s), ["run", "route", "t_s"]),
+            add("bridge_time_over_time", lambda: timeline.bridge_time_over_time(classes, width_s), [*BY_CLASS, "t_s"]),
+            add("control_over_time", lambda: timeline.control_over_time(verdicts, width_s), ["run", "route", "t_s"]),
+            add(
+                "rates_over_time", lambda: timeline.rates_over_time(verdicts, width_s), ["run", "route", "class", "t_s"]
+            ),
+            add("lag_over_time", lambda: timeline.lag_over_time(classes, width_s), [*BY_CLASS, "t_s"]),
+        ]
+    )
+    by_class = tables.frames["traffic_by_class"]
     all_checks = [
-        checks.classes_against_types(by_class, by_type),
+        checks.classes_against_types(by_class, tables.frames["traffic_by_type"]),
         checks.counts_against_buckets(classes, by_class),
         checks.routes_against_classes(routes, by_class),
         checks.stops_against_classes(records.of("stop"), classes),
     ]
-    told = {name: {kind["run"] for kind in kinds if kind["kind"] == name} for name in ("produced", "consumed")}
-    if proven_runs := told["produced"] & told["consumed"]:
-        produced, consumed = (records.of(name).where(fn.col("run").isin(*proven_runs)) for name in told)
-        seen = events(produced, consumed).persist(StorageLevel.MEMORY_AND_DISK)
+    if proven_runs:
         whereabouts = with_whereabouts(proof(seen, BY_CLASS), by_class, timeline.left_in_log(classes, width_s))
         proven = tables.add("proof_by_class", whereabouts, BY_CLASS)
-        tables.add("proof_by_type", proof(seen, BY_TYPE), BY_TYPE)
         all_checks.append(checks.bridge_against_proof(by_class, proven))
-        seen.unpersist()
     else:
         tables.remove("proof_by_class", "proof_by_type")
     tables.add("cross_checks", checks.cross_checks(all_checks), ["run", "check", "subject"])
-    _add_ledger(tables, records, {kind["kind"] for kind in kinds})
+    seen.unpersist()
 
 
 def _add_ledger(tables: Tables, records: Records, kinds: set[str]) -> None:

@@ -18,9 +18,9 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from proxy.reports.analysis import Row
 from proxy.reports.figures import count, milliseconds, tick
 from proxy.reports.findings import Findings
+from proxy.reports.tables import Row
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

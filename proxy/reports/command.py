@@ -154,4 +154,5 @@ def _of_spark(error: Exception) -> str:
 
 
 def _say(text: str) -> None:
-    print(f"report: {text}", file=sys.stderr, flush=True)  # noqa: T201 - progress is for the terminal
+    # Whole with its end: threads speak side by side.
+    print(f"report: {text}\n", end="", file=sys.stderr, flush=True)  # noqa: T201 - progress is for the terminal

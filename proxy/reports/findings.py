@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from proxy.reports.analysis import Analysis, Row
+from proxy.reports.analysis import Analysis
 from proxy.reports.ledger import sentence
 from proxy.reports.records import UNKNOWN
+from proxy.reports.tables import Row
 
 VERSION = 1
 

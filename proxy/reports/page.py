@@ -7,12 +7,12 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
-from proxy.reports.analysis import Row
 from proxy.reports.charts import Charts, Graph
 from proxy.reports.figures import count, plain, seconds
 from proxy.reports.findings import Findings
 from proxy.reports.page_style import STYLE
 from proxy.reports.page_tables import PROVEN, TABLES, UNPROVEN, Column
+from proxy.reports.tables import Row
 
 ROWS_SHOWN = 100
 """So many rows of a table stand on the page; report.json and the Parquet files have more."""
