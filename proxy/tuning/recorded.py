@@ -30,7 +30,6 @@ def read(
     Raises `ReportError` if there is nothing to replay, or too much.
     """
     parsed = with_records(read_lines(spark, {"": files}))
-    read_kinds = [kind for kind in KINDS if kind in parsed.columns]  # a report need not read every kind
     since_ms = None if since is None else round(since.timestamp() * 1000)
     until_ms = None if until is None else round(until.timestamp() * 1000)
     window = fn.lit(col=True)
@@ -39,9 +38,9 @@ def read(
     if until_ms is not None:
         window &= fn.col("at_ms") <= until_ms
     rows = (
-        parsed.where(fn.col("kind").isin(*read_kinds))
+        parsed.where(fn.col("kind").isin(*KINDS))
         .where(window | (fn.col("kind") == "start"))
-        .select("kind", "instance", "at_ms", fn.coalesce(*[fn.to_json(kind) for kind in read_kinds]).alias("fields"))
+        .select("kind", "instance", "at_ms", fn.coalesce(*[fn.to_json(kind) for kind in KINDS]).alias("fields"))
         .limit(MOST_RECORDS + 1)
         .collect()
     )
