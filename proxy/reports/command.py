@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proxy.reports.files import ReportError, is_readable, log_files, text_bytes
-from proxy.reports.session import check_installed, spark_session
+from proxy.reports.session import check_installed, raise_interrupt, said_by_spark, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -123,7 +123,7 @@ def _analysis(
     try:
         return analyse(spark, files, tables, say), {}
     except (PySparkException, Py4JError) as error:
-        _raise_interrupt(error)
+        raise_interrupt(error)
         failure = error
     unreadable = {run: [path for path in paths if not is_readable(path)] for run, paths in files.items()}
     left = {run: [path for path in paths if path not in unreadable[run]] for run, paths in files.items()}
@@ -135,22 +135,12 @@ def _analysis(
     try:
         return analyse(spark, left, tables, say), unreadable
     except (PySparkException, Py4JError) as error:
-        _raise_interrupt(error)
+        raise_interrupt(error)
         raise ReportError(_of_spark(error)) from error
 
 
-def _raise_interrupt(error: BaseException) -> None:
-    """Raise the KeyboardInterrupt that an error hides: cleaning up after it fails when Java has ended already."""
-    context: BaseException | None = error
-    while context is not None:
-        if isinstance(context, KeyboardInterrupt):
-            raise context
-        context = context.__context__
-
-
 def _of_spark(error: Exception) -> str:
-    first = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return f"Spark failed: {first} (more in spark.log beside the report)"
+    return f"{said_by_spark(error)} (more in spark.log beside the report)"
 
 
 def _say(text: str) -> None:

@@ -80,6 +80,20 @@ def spark_session(master: str, noise: Path, text_size: int = 0) -> Iterator["Spa
                 context.stop()
 
 
+def raise_interrupt(error: BaseException) -> None:
+    """Raise the KeyboardInterrupt that an error hides: cleaning up after it fails when Java has ended already."""
+    context: BaseException | None = error
+    while context is not None:
+        if isinstance(context, KeyboardInterrupt):
+            raise context
+        context = context.__context__
+
+
+def said_by_spark(error: Exception) -> str:
+    """Return the first line of what Spark raised, as a sentence."""
+    return f"Spark failed: {(str(error).strip() or type(error).__name__).splitlines()[0]}"
+
+
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
     """Keep what the clients log off the terminal; errors arrive as exceptions, once."""

@@ -121,7 +121,16 @@ def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hos
         given["limits"] = {"event_bytes": "20MiB", "inbox_bytes": "20MiB"}
         for route in routes.values():
             route["in_flight_bytes"] = "20MiB"
-    return _merged(given, scenario.settings)
+    return merged(given, scenario.settings)
+
+
+def merged(into: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with those of another document laid over them, mapping by mapping."""
+    result = dict(into)
+    for key, value in other.items():
+        known = result.get(key)
+        result[key] = merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return result
 
 
 def _controlled_by(policy: str) -> dict[str, str]:
@@ -171,14 +180,6 @@ def bindings(scenario: Scenario, route: str) -> dict[str, tuple[str, ...]]:
     """Return the queues that each class's routing key leads to on a route's exchange."""
     leads = scenario.routes[route]
     return {name: leads.sends.get(name, leads.queues) for name in scenario.classes}
-
-
-def _merged(into: dict[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(into)
-    for key, value in other.items():
-        known = merged.get(key)
-        merged[key] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
-    return merged
 
 
 def _with_class(root: Item) -> Item:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from proxy.congestion import laws
 from proxy.errors import SettingsError
-from proxy.reports.files import ReportError, log_files, text_bytes
-from proxy.reports.session import check_installed, spark_session
+from proxy.reports.files import ReportError, is_readable, log_files, text_bytes
+from proxy.reports.session import check_installed, raise_interrupt, said_by_spark, spark_session
 from proxy.settings.parts import Part, Seconds
 from proxy.tuning.findings import Findings, rank_lines, replay_lines
 from proxy.tuning.goals import ranked
 from proxy.tuning.grid import Candidate, candidates, check_names
-from proxy.tuning.measured import compared, measured
+from proxy.tuning.measured import compared, is_believed, measured
 from proxy.tuning.rebuilt import WARM_UP, Rebuilt, rebuilt
 from proxy.tuning.runs import Outcome, Run
 
@@ -122,16 +122,30 @@ def _tune(told: argparse.Namespace) -> None:
         told.json.parent.mkdir(parents=True, exist_ok=True)
         with told.json.open("a"):
             pass
+    found = _by_spark(files, told)
+    if told.json is not None:
+        told.json.write_text(json.dumps(found.as_document(), indent=1) + "\n", encoding="utf-8")
+
+
+def _by_spark(files: Sequence[str], told: argparse.Namespace) -> Findings:
+    """Start Spark, read and compare. Raises `ReportError` and `SettingsError`, whatever Spark says."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    from proxy.tuning.recorded import read
+
     with tempfile.TemporaryDirectory(prefix="tidegate-tune-") as folder:
         _say(f"starting Spark ({told.master})")
         noise = Path(folder, "spark.log")
         with spark_session(told.master, noise, sum(text_bytes(path) for path in files)) as spark:
-            from proxy.tuning.recorded import read
-
-            recording = read(spark, files, told.since, told.until)
-            found = tuned(recording, told, _spreading(spark.sparkContext))
-    if told.json is not None:
-        told.json.write_text(json.dumps(found.as_document(), indent=1) + "\n", encoding="utf-8")
+            try:
+                recording = read(spark, files, told.since, told.until)
+                return tuned(recording, told, _spreading(spark.sparkContext))
+            except (PySparkException, Py4JError) as error:
+                raise_interrupt(error)
+                if cut := [path for path in files if not is_readable(path)]:
+                    raise ReportError(f"can't be read to the end: {', '.join(cut)}; leave them out") from error
+                raise ReportError(said_by_spark(error)) from error
 
 
 def tuned(recording: "Recording", told: argparse.Namespace, simulate: Simulate) -> Findings:
@@ -146,7 +160,7 @@ def tuned(recording: "Recording", told: argparse.Namespace, simulate: Simulate) 
     top = load.classes[0]
     replay = compared(measured(recording, top, WARM_UP), [one.measured for one in outcomes[0]])
     print("", *replay_lines(replay), "", sep="\n")  # noqa: T201 - likewise
-    if not all(one.is_near for one in replay):
+    if not is_believed(replay):
         print("The model does not reproduce what happened: do not trust the ranks.\n")  # noqa: T201 - likewise
     if tried[1:]:
         tasks = [Run(candidate, seed) for candidate in tried[1:] for seed in seeds]

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import isinf
+from statistics import median_low
 from typing import Any
 
 from proxy.tuning.goals import Difference, Ranked
 from proxy.tuning.grid import Candidate
-from proxy.tuning.measured import Compared, middle
+from proxy.tuning.measured import Compared, is_believed
 from proxy.tuning.rebuilt import Rebuilt
 from proxy.tuning.runs import Outcome
 
@@ -26,15 +27,10 @@ class Findings:
     """Of each candidate, by seed."""
     ranks: Sequence[Ranked]
 
-    @property
-    def is_believed(self) -> bool:
-        """Whether the model reproduces what happened."""
-        return bool(self.replay) and all(one.is_near for one in self.replay)
-
     def figure(self, place: int, name: str) -> tuple[float, float, float] | None:
         """Return the median, the least and the most of a candidate's figure; None if a run had nothing to measure."""
         values = [value for one in self.outcomes[place] if (value := one.figures[name]) is not None]
-        return (middle(values), min(values), max(values)) if len(values) == self.seeds else None
+        return (median_low(values), min(values), max(values)) if len(values) == self.seeds else None
 
     def as_document(self) -> dict[str, Any]:
         """Return all of it as JSON knows it; times in seconds."""
@@ -44,7 +40,7 @@ class Findings:
             "seconds": self.rebuilt.scenario.seconds,
             "assumed": list(self.rebuilt.assumed),
             "replay": [asdict(one) | {"allowed": one.allowed, "is_near": one.is_near} for one in self.replay],
-            "is_believed": self.is_believed,
+            "is_believed": is_believed(self.replay),
             "ranks": [
                 {
                     "candidate": self.candidates[one.place].words,

@@ -16,8 +16,7 @@ a goal only if it is in every seed, and by a whole step at the median. Five seed
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, inf
-
-from proxy.tuning.measured import middle
+from statistics import median_low
 
 Figures = Mapping[str, float | None]
 """Of one run, by name; None: there was nothing to measure."""
@@ -59,7 +58,9 @@ def ranked(runs: Sequence[Sequence[Figures]], classes: Sequence[str], goal: floa
     """
     told = [list(_told(one, classes, goal)) for one in runs]
     order = sorted(range(len(runs)), key=lambda place: (_key(told[place]), place))
-    return [Ranked(place, middle(told[place][0].values) <= DUST, _difference(told[place], told[0])) for place in order]
+    return [
+        Ranked(place, median_low(told[place][0].values) <= DUST, _difference(told[place], told[0])) for place in order
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def _through(run: Figures, name: str) -> float:
 
 def _key(told: Sequence[_Told]) -> list[float]:
     """Return the medians in whole steps: what is nearer than that is the same."""
-    return [_steps(middle(one.values), one.step, up=place == 0) for place, one in enumerate(told)]
+    return [_steps(median_low(one.values), one.step, up=place == 0) for place, one in enumerate(told)]
 
 
 def _steps(value: float, step: float, *, up: bool) -> float:
@@ -111,6 +112,6 @@ def _difference(told: Sequence[_Told], recorded: Sequence[_Told]) -> Difference 
     for one, other in zip(told, recorded, strict=True):
         by = [theirs - ours if ours != theirs else 0.0 for ours, theirs in zip(one.values, other.values, strict=True)]
         is_sure = all(value > 0 for value in by) or all(value < 0 for value in by)
-        if is_sure and abs(middle(by)) >= one.step:
-            return Difference(one.goal, middle(by))
+        if is_sure and abs(median_low(by)) >= one.step:
+            return Difference(one.goal, median_low(by))
     return None

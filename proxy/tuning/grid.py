@@ -1,6 +1,6 @@
 """What is tried: the recorded settings, and every combination of policies or laws and values."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, get_args
@@ -63,7 +63,7 @@ class Candidate:
 
     def applied(self, scenario: Scenario, seed: int) -> tuple[Scenario, str]:
         """Return the recorded scenario steered this way, and the policy of routes that have none of their own."""
-        changes: dict[str, Any] = {"seed": seed, "settings": _merged(scenario.settings, self.document)}
+        changes: dict[str, Any] = {"seed": seed, "settings": scenario_file.merged(scenario.settings, self.document)}
         if self.policy is not None:
             changes["routes"] = {
                 name: route.model_copy(update={"policy": None}) for name, route in scenario.routes.items()
@@ -173,11 +173,3 @@ def _mistakes(scenario: Scenario, candidate: Candidate) -> list[str]:
     except SettingsError as error:
         return error.mistakes
     return []
-
-
-def _merged(into: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(into)
-    for key, value in other.items():
-        known = merged.get(key)
-        merged[key] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
-    return merged

@@ -1,7 +1,9 @@
 """What a bridge saw, by its records: the same of a recording and of its replay, so that the two compare."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median_low
 
 from proxy.congestion.buckets import quantile
 from proxy.tuning.recording import Recording
@@ -20,7 +22,7 @@ class Compared:
     name: str
     recorded: float
     replayed: float
-    """The median of all replays."""
+    """The median of all replays; of an even number the lower one in the middle."""
     least: float
     most: float
 
@@ -41,13 +43,10 @@ def measured(recording: Recording, top: str, since: float) -> dict[str, float]:
     The bridge time of the class `top`; the queue delay of each route that tells one, weighted by how long it held.
     """
     found: dict[str, float] = {}
-    merged: dict[int, int] = {}
-    for record in recording.of_kind("class"):
-        if record["class"] == top and recording.at(record) > since:
-            for index, count in record["bridge_us"].items():
-                merged[int(index)] = merged.get(int(index), 0) + count
+    records = recording.of_kind("class")
+    counts = merged(one["bridge_us"] for one in records if one["class"] == top and recording.at(one) > since)
     for part, share in (("p50", 0.5), ("p99", 0.99)):
-        us = quantile(merged, share)
+        us = quantile(counts, share)
         if us is not None:
             found[f"{top}.bridge_{part}"] = us / 1e6
     for route in dict.fromkeys(record["route"] for record in recording.of_kind("verdict")):
@@ -61,15 +60,23 @@ def measured(recording: Recording, top: str, since: float) -> dict[str, float]:
 def compared(recorded: Mapping[str, float], replays: Sequence[Mapping[str, float]]) -> list[Compared]:
     """Return every figure that the recording and all replays have."""
     return [
-        Compared(name, value, middle([one[name] for one in replays]), min(values), max(values))
+        Compared(name, value, median_low([one[name] for one in replays]), min(values), max(values))
         for name, value in recorded.items()
         if (values := [one[name] for one in replays if name in one]) and len(values) == len(replays)
     ]
 
 
-def middle(values: Sequence[float]) -> float:
-    """Return the median; of an even number the lower one in the middle."""
-    return sorted(values)[(len(values) - 1) // 2]
+def is_believed(found: Sequence[Compared]) -> bool:
+    """Return whether the model reproduces what happened, as far as there was anything to compare."""
+    return bool(found) and all(one.is_near for one in found)
+
+
+def merged(distributions: Iterable[Mapping[str, int]]) -> Counter[int]:
+    """Return the buckets of several records as one distribution."""
+    counts = Counter[int]()
+    for one in distributions:
+        counts.update({int(index): count for index, count in one.items()})
+    return counts
 
 
 def weighted(held: Sequence[tuple[float, float]], share: float) -> float:

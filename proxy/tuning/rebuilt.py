@@ -13,7 +13,7 @@ from proxy.simulation.scenario import Expectation, Happening, Queue, Rate, Route
 from proxy.tuning.arrivals import Arrivals, arrivals
 from proxy.tuning.assumed import assumed
 from proxy.tuning.intake import Intake, intake
-from proxy.tuning.measured import weighted
+from proxy.tuning.measured import merged, weighted
 from proxy.tuning.recording import Recording
 
 WARM_UP = 15.0
@@ -185,9 +185,5 @@ def _replicas(recording: Recording) -> int:
 
 def _confirm_delay(recording: Recording) -> float:
     """Return by how much later than in the model a confirm comes."""
-    merged: dict[int, int] = {}
-    for record in recording.of_kind("route"):
-        for index, count in record["publish_us"].items():
-            merged[int(index)] = merged.get(int(index), 0) + count
-    median = quantile(merged, 0.5)
+    median = quantile(merged(record["publish_us"] for record in recording.of_kind("route")), 0.5)
     return 0.0 if median is None else min(10.0, max(0.0, median / 1e6 - MODEL_CONFIRM))

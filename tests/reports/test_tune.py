@@ -1,5 +1,9 @@
 """What only Spark can show of tuning: it reads what was written, and spreads runs without changing one."""
 
+import gzip
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Write = Callable[[str, Sequence[Any]], Path]
+DEADLINE = 240
+"""Seconds for a process with a Spark of its own on a busy machine."""
 
 SCENARIO = Scenario.model_validate(
     {
@@ -68,6 +74,15 @@ def test_records_are_read_as_they_were_written(spark: "SparkSession", write: Wri
     assert window.last_start is not None
     with pytest.raises(ReportError, match="no `class` records between --since and --until"):
         read(spark, files, until=datetime.fromtimestamp(EPOCH - 3_600, UTC))
+
+
+def test_one_line_names_the_file_and_the_remedy_when_a_log_is_cut_short(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.jsonl.gz"
+    cut.write_bytes(gzip.compress(os.urandom(50_000))[:-9_000])
+    call = [sys.executable, "-m", "proxy", "tune", str(cut), "--master", "local[1]"]
+    ended = subprocess.run(call, capture_output=True, text=True, timeout=DEADLINE, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[1:] == [f"tidegate tune: can't be read to the end: {cut}; leave them out"]
 
 
 def test_ranks_over_spark_are_those_of_a_plain_loop(spark: "SparkSession") -> None:

@@ -13,6 +13,7 @@ from proxy.simulation.scenario import Scenario
 from proxy.simulation.scenario_run import simulate
 from proxy.tuning import command
 from proxy.tuning.findings import Findings
+from proxy.tuning.measured import is_believed
 from proxy.tuning.rebuilt import Rebuilt
 from proxy.tuning.recording import Recording
 from proxy.tuning.runs import Outcome, Run, run
@@ -50,7 +51,7 @@ def tuned(records: Sequence[Mapping[str, Any]], *arguments: str) -> Findings:
 
 def test_a_model_reproduces_itself(capsys: pytest.CaptureFixture[str]) -> None:
     found = tuned(recorded())
-    assert found.is_believed, capsys.readouterr().out
+    assert is_believed(found.replay), capsys.readouterr().out
     assert [one.name for one in found.replay] == [
         "P1.bridge_p50",
         "P1.bridge_p99",
