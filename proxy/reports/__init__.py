@@ -3,4 +3,6 @@
 command ─► session ─► records (schema) ─► one module per report ─► result ─► page, charts, terminal
                                           overview  traffic  latency (buckets)  episodes
                                           incidents  proof  timeline  cross_checks
+
+Files and folders, on a disk or in an object store, are asked for by `places`.
 """
