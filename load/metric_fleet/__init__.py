@@ -14,9 +14,9 @@ consumers. A plan makes the same bytes each time; `--help` tells all options and
 - `records`: readable records by kind, each file once, without producers' and consumers'. `rejected`: lines by reason.
   `files`: the same by file, with the folders that it lies in. `processes`: lives with their ending (`stopped`,
   `killed`, `zombie`, `running`), and when a lossy one lost everything.
-- `by_class`, `by_type`: the sums of what is recorded; `publish`, `bridge` are exact percentiles of the raw latencies,
-  by nearest rank, null for types from the 33rd on. What a kill or a lossy log took is not in it, as no report can know
-  it.
+- `by_class`, `by_type`, `by_route`: the sums of what is recorded each second, of types every ten; `publish`, `bridge`
+  are exact percentiles of the raw latencies, by nearest rank, null for types from the 33rd on. What a kill or a lossy
+  log took is not in it, as no report can know it.
 - `episodes`: from, to, cause, ruling queue and its delay, the `stretches` in which the route was said to be congested
   (several under steady control: one episode), cuts as recorded by all replicas; by class the cuts of each replica, the
   share that was left of its rate, the backlog at the end and when it was drained. Verdicts are late by less than

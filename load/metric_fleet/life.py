@@ -34,6 +34,7 @@ class Known:
 
     by_class: dict[str, Sums] = field(default_factory=dict)
     by_type: dict[str, Sums] = field(default_factory=dict)
+    by_route: dict[str, Sums] = field(default_factory=dict)
     records: Counter[str] = field(default_factory=Counter)
     """Written, by kind."""
     lost: int = 0
@@ -131,6 +132,8 @@ class Part:
             of_routes = {
                 route.name: _sum([cells[priority, route.name] for priority in CLASSES]) for route in ROUTES
             }  # fmt: skip
+            for name, tally in of_routes.items():
+                self._count(self.known.by_route, name, at, tally, is_raw=True)
             for record in route_intervals(self._fleet.flow, of_routes, at, interval, self._pools):
                 yield at, record
 

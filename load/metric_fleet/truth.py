@@ -24,10 +24,12 @@ def truth(fleet: Fleet, written: Sequence[Written], proofs: dict[str, dict[str, 
     plan = fleet.plan
     by_class: dict[str, Sums] = {}
     by_type: dict[str, Sums] = {}
+    by_route: dict[str, Sums] = {}
     kinds: Counter[str] = Counter()
     untold: Counter[str] = Counter()
     for one in written:
-        for mine, theirs in ((by_class, one.known.by_class), (by_type, one.known.by_type)):
+        known = one.known
+        for mine, theirs in ((by_class, known.by_class), (by_type, known.by_type), (by_route, known.by_route)):
             for name, sums in theirs.items():
                 mine.setdefault(name, Sums.like(sums)).merge(sums)
         kinds.update(one.known.records)
@@ -47,6 +49,7 @@ def truth(fleet: Fleet, written: Sequence[Written], proofs: dict[str, dict[str, 
         "processes": _processes(fleet),
         "by_class": {name: _sums(by_class[name]) for name in CLASSES if name in by_class},
         "by_type": {name: _sums(sums) for name, sums in sorted(by_type.items())},
+        "by_route": {name: _sums(sums) for name, sums in sorted(by_route.items())},
         "episodes": [_episode(fleet, one) for route in ROUTES for one in fleet.flow.episodes[route.name]],
         "blind": [
             {"route": one.route, "from_ms": START_MS + one.start_ms, "to_ms": START_MS + one.end_ms}

@@ -16,6 +16,7 @@ from proxy.reports.files import ReportError
 from proxy.reports.incidents import incidents
 from proxy.reports.latency import latency
 from proxy.reports.proof import events, proof, with_whereabouts
+from proxy.reports.questions import answers
 from proxy.reports.records import Records, read_lines, with_records
 from proxy.reports.tables import Row, Tables
 from proxy.reports.together import together
@@ -109,6 +110,7 @@ def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: in
                 "rates_over_time", lambda: timeline.rates_over_time(verdicts, width_s), ["run", "route", "class", "t_s"]
             ),
             add("lag_over_time", lambda: timeline.lag_over_time(classes, width_s), [*BY_CLASS, "t_s"]),
+            *[add(*one) for one in answers(records, {kind["kind"] for kind in kinds}, seen if proven_runs else None)],
         ]
     )
     by_class = tables.frames["traffic_by_class"]

@@ -142,6 +142,16 @@ TABLES = (
     PageTable("Traffic per event type", "traffic_by_type", [*_TYPE, *_SUMS]),
     PageTable("Latency per event type", "latency_by_type", [*_TYPE, *_MEASURED]),
     PageTable(
+        "Latency spectra",
+        "spectra",
+        [
+            *_texts("run", "level", "name", "measure", "percentile"),
+            ("ms", "at most", milliseconds),
+            *_counts("samples"),
+        ],
+        "For each class, event type and route; 100 is the largest. A percentile is given where a sample lies above it.",
+    ),
+    PageTable(
         "Processes",
         "processes",
         [

@@ -1,0 +1,31 @@
+"""What people ask beyond traffic, latency and episodes: which tables answer, and which records each is made of."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+
+from proxy.reports import spectra
+from proxy.reports.records import Records
+
+
+class Answer(NamedTuple):
+    """A table to be made."""
+
+    name: str
+    make: Callable[[], DataFrame]
+    order: Sequence[str]
+
+
+def answers(records: Records, kinds: set[str], seen: DataFrame | None) -> list[Answer]:
+    """Return the tables for which there are records of some kind; `seen`: what producers and consumers tell, if any."""
+    classes, types, routes = records.of("class"), records.of("type"), records.of("route")
+
+    def distributions() -> DataFrame:
+        told = spectra.recorded(classes, types, routes)
+        return spectra.spectra(told if seen is None else told.unionByName(spectra.consumed(seen)))
+
+    found = [
+        (kinds & {"class", "type", "route"}, Answer("spectra", distributions, [*spectra.PLACE, "percentile"])),
+    ]
+    return [answer for told, answer in found if told]
