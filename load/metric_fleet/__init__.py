@@ -13,7 +13,7 @@ consumers. A plan makes the same bytes each time; `--help` tells all options and
 
 - `records`: readable records by kind, each file once, without producers' and consumers'. `rejected`: lines by reason.
   `files`: the same by file, with the folders that it lies in. `processes`: lives with their ending (`stopped`,
-  `killed`, `zombie`, `running`), and when a lossy one lost everything.
+  `killed`, `zombie`, `running`), what each confirmed by class, and when a lossy one lost everything.
 - `by_class`, `by_type`, `by_route`: the sums of what is recorded each second, of types every ten; `publish`, `bridge`
   are exact percentiles of the raw latencies, by nearest rank, null for types from the 33rd on. What a kill or a lossy
   log took is not in it, as no report can know it.
@@ -22,6 +22,7 @@ consumers. A plan makes the same bytes each time; `--help` tells all options and
   share that was left of its rate, the backlog at the end and when it was drained. Verdicts are late by less than
   `within_ms`. Episodes of a route are a minute apart or more, stretches of one episode less than 2 s. `blind`:
   likewise.
+- `stuck`: when an event type got nothing done, though there was some.
 - `incidents`: as they were recorded.
 - `partitions`: of each topic_id and partition `ranges` of `[first, end, outcome]` without gap or overlap, from where
   the group began to the end of the log: `delivered`, `dead_lettered:REASON`, `expired`, `discarded`, `skipped`,

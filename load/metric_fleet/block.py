@@ -12,7 +12,7 @@ from load.metric_fleet.flow import INBOX_S, work
 from load.metric_fleet.group import Ending, Life
 from load.metric_fleet.kinds import CLASSES, ROUTES, Kind
 from load.metric_fleet.plan import ROUTE_MS, Fault
-from load.metric_fleet.samples import POOL, Pools, level_of
+from load.metric_fleet.samples import POOL, Ages, Pools, level_of
 from load.metric_fleet.tally import Tally
 
 NACKED = 0.1
@@ -33,7 +33,7 @@ class Pace:
     is_calm: bool
     publish: list[list[int]]
     """Pool of each second."""
-    bridge: list[list[int]]
+    bridge: list[Ages]
 
 
 @dataclass
@@ -73,8 +73,9 @@ def block(fleet: Fleet, pools: Pools, epochs: Sequence[Epoch], at: list[int], ch
     made.of_seconds = [
         {(priority, route.name): Tally() for priority in CLASSES for route in ROUTES} for _ in range(len(at) - 1)
     ]
+    skew_ms = epochs[0].life.skew_ms if epochs else 0
     paces = {
-        (route.name, priority): _pace(fleet, pools, route.name, rank, at)
+        (route.name, priority): _pace(fleet, pools, route.name, rank, at, skew_ms)
         for route in ROUTES
         for rank, priority in enumerate(CLASSES)
     }
@@ -90,7 +91,7 @@ def block(fleet: Fleet, pools: Pools, epochs: Sequence[Epoch], at: list[int], ch
     return made
 
 
-def _pace(fleet: Fleet, pools: Pools, route: str, rank: int, at: list[int]) -> Pace:
+def _pace(fleet: Fleet, pools: Pools, route: str, rank: int, at: list[int], skew_ms: int) -> Pace:
     flow = fleet.flow
     behind = [flow.delay_s(route, rank, t) for t in at]
     is_calm = not any(behind)
@@ -103,7 +104,7 @@ def _pace(fleet: Fleet, pools: Pools, route: str, rank: int, at: list[int]) -> P
         behind,
         is_calm,
         [pools.publish[bool(is_congested)] for is_congested in lasts],
-        [pools.bridge[level_of(s)] for s in behind[1:]],
+        [pools.bridge(skew_ms)[level_of(s)] for s in behind[1:]],
     )
 
 
@@ -126,11 +127,13 @@ def _move(
             _confirm(log.kind, events, pace, number, start, (tally, cell))
             start = (start + events) % POOL
         if end[number + 1] != last and epoch.end_ms >= at[number + 1]:
-            _stand(log.events(last, read[number + 1]), end[number + 1] - last, pace.behind_s[number + 1], cell)
+            behind_s = log.behind_s(at[number + 1], fleet.flow) if log.holds else pace.behind_s[number + 1]
+            _stand(log.events(last, read[number + 1]), end[number + 1] - last, behind_s, cell)
     moved = Moved(epoch, done)
     if epoch.end_ms >= min(at[-1], epoch.life.end_ms):
         moved.left = log.events(done[-1], max(done[-1], read[-1]))
-        _stand(moved.left, max(0, end[-1] - done[-1]), pace.behind_s[-1], tally)
+        behind_s = log.behind_s(at[-1], fleet.flow) if log.holds else pace.behind_s[-1]
+        _stand(moved.left, max(0, end[-1] - done[-1]), behind_s, tally)
     return moved
 
 
@@ -163,9 +166,11 @@ def _confirm(kind: Kind, events: int, pace: Pace, second: int, start: int, talli
     bridge: list[int] = []
     ahead = 0
     if kind.has_stamps:
-        bridge = pace.bridge[second][start : start + events]
+        ages = pace.bridge[second]
+        bridge, negative = ages.values[start : start + events], ages.is_ahead[start : start + events]
         if kind.is_ahead and events > 1:
-            bridge[0], ahead = 0, 1
+            bridge[0], negative[0] = 0, True
+        ahead = sum(negative)
     is_old = pace.behind_s[second + 1] >= CATCHING_UP_S and not kind.is_old  # version 1 does not tell
     for one in tallies:
         one.publish += publish

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from load.metric_fleet.flow import Flow, work
 from load.metric_fleet.group import Life, Span
+from load.metric_fleet.kinds import STUCK
 from load.metric_fleet.logs import Hold, Log, Range, Topic
 from load.metric_fleet.plan import Fault, FleetError, Plan
 from proxy import records
@@ -26,6 +27,8 @@ _GAPS = {0, 7}
 _COMPACTED = 7
 _DISCARDED = 13
 _LATE = 4
+STUCK_MS = 45_000
+"""How long a type gets nothing done."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,9 @@ def happen(plan: Plan, flow: Flow, log: Log, owners: Sequence[Span]) -> list[Hap
         log.discarded.append(Range(log.done(start, flow), log.done(end, flow)))
     if plan.has(Fault.UNFINISHED) and number == _LATE:
         log.holds.append(Hold(_ALWAYS_MS, plan.end_ms + 1, LATE_S))
+    if plan.has(Fault.STUCK) and number == STUCK:
+        start = round(plan.end_ms * 0.35)
+        log.holds.append(Hold(start, start + STUCK_MS, 0.0, stands=True))
     return [
         make(log, *_moment(plan, flow, owners, share, fault), flow)
         for fault, (victim, share, make) in _VICTIMS.items()

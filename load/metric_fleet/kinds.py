@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from load.metric_fleet.plan import Fault, Plan
 
 CLASSES = ("P1", "P2", "P3")
-FAST = {Fault.LETTERS: (15, 24.0), Fault.REDRIVE: (6, 12.0), Fault.REWIND: (12, 12.0)}
+STUCK = 3
+"""Number of the event type that gets stuck; it has one partition."""
+FAST = {Fault.LETTERS: (15, 24.0), Fault.REDRIVE: (6, 12.0), Fault.REWIND: (12, 12.0), Fault.STUCK: (STUCK, 12.0)}
 """What happens to which type (by number) that must be so fast for it, in events a second of a partition."""
 
 

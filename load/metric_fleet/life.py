@@ -32,6 +32,7 @@ Told = tuple[int, records.Record]
 class Known:
     """What a part of a life was, in all: of what is recorded, and how much is not."""
 
+    instance: str
     by_class: dict[str, Sums] = field(default_factory=dict)
     by_type: dict[str, Sums] = field(default_factory=dict)
     by_route: dict[str, Sums] = field(default_factory=dict)
@@ -47,7 +48,7 @@ class Part:
     """A part of a life: what one file holds."""
 
     def __init__(self, fleet: Fleet, pools: Pools, life: Life, number: int) -> None:
-        self.known = Known()
+        self.known = Known(life.instance)
         self.life = life
         self.start_ms = life.start_ms + number * FILE_MS
         self._fleet = fleet

@@ -44,16 +44,24 @@ class Letters(NamedTuple):
 
 @dataclass(frozen=True)
 class Hold:
-    """A partition is behind for a reason of its own: by `seconds`, which fall by one a second if it `falls`."""
+    """A partition is behind for a reason of its own: by `seconds`, which fall by one a second if it `falls`.
+
+    One that `stands` gets nothing done meanwhile, whatever else there is; `seconds` does not count then.
+    """
 
     from_ms: int
     until_ms: int
     seconds: float
     falls: bool = False
+    stands: bool = False
+
+    def has(self, t_ms: float) -> bool:
+        """Return whether it lasts at an instant."""
+        return self.from_ms <= t_ms < self.until_ms
 
     def at(self, t_ms: float) -> float:
         """Return by how many seconds at an instant."""
-        if not self.from_ms <= t_ms < self.until_ms:
+        if not self.has(t_ms):
             return 0.0
         return max(0.0, self.seconds - (t_ms - self.from_ms) / 1000) if self.falls else self.seconds
 
@@ -107,15 +115,20 @@ class Log:
 
     def done(self, t_ms: float, flow: Flow) -> int:
         """Return the position up to which it is done with, as long as somebody owns it."""
-        return self._at(t_ms, t_ms - self._behind_ms(t_ms, flow))
+        return self._at(t_ms, t_ms - 1000 * self.behind_s(t_ms, flow))
 
     def read(self, t_ms: float, flow: Flow) -> int:
         """Return the position up to which it is read."""
-        return self._at(t_ms, t_ms - max(0.0, self._behind_ms(t_ms, flow) - INBOX_S * 1000))
+        return self._at(t_ms, t_ms - 1000 * max(0.0, self.behind_s(t_ms, flow) - INBOX_S))
 
-    def _behind_ms(self, t_ms: float, flow: Flow) -> float:
+    def behind_s(self, t_ms: float, flow: Flow) -> float:
+        """Return how long what comes at an instant will wait, if nothing changes."""
+        for hold in self.holds:
+            if hold.stands and hold.has(t_ms):
+                before = hold.from_ms - 1
+                return (t_ms - before) / 1000 + self.behind_s(before, flow)
         own = sum([hold.at(t_ms) for hold in self.holds])
-        return 1000 * (own + flow.delay_s(self.kind.route, self.rank, t_ms))
+        return own + flow.delay_s(self.kind.route, self.rank, t_ms)
 
     def _at(self, t_ms: float, worked_ms: float) -> int:
         if not self.kind.rate:

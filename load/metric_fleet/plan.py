@@ -57,6 +57,7 @@ class Fault(StrEnum):
     LINES = "lines"
     KINDS = "kinds"
     SKEW = "skew"
+    STUCK = "stuck"
 
 
 WORDS = {
@@ -87,6 +88,7 @@ WORDS = {
     Fault.LINES: "lines that are no records",
     Fault.KINDS: "records of kinds that nobody knows",
     Fault.SKEW: "replicas whose clocks are off by up to 1.5 s; known",
+    Fault.STUCK: "an event type gets nothing done for three quarters of a minute",
 }
 _LONE = {Fault.CRASH, Fault.ZOMBIE, Fault.RESTART}
 """Faults that need another replica."""

@@ -7,7 +7,7 @@ place, so what is drawn is as raw as if it had been drawn one by one. Percentile
 from bisect import bisect_right
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from load.metric_fleet.plan import Plan
 from proxy.congestion.buckets import index_of
@@ -34,16 +34,40 @@ class Pools:
             [max(150, round(chance.lognormvariate(middle, 0.5))) for _ in range(2 * POOL)] for middle in (7.0, 10.2)
         ]
         """Calm and congested."""
-        self.bridge = [
+        self._bridge = [
             [
                 round(chance.lognormvariate(8.3, 0.7) + 1e6 * chance.uniform(0.5, 1.5) * level)
                 for _ in range(2 * POOL)
             ]
             for level in BEHIND_S
         ]  # fmt: skip
-        pools = (*self.publish, *self.bridge, [0])
-        self.index = {value: str(index_of(value)) for pool in pools for value in pool}
+        self._seen: dict[int, list[Ages]] = {}
+        self.index = _Indexes()
         """Bucket of each value, as it is written."""
+
+    def bridge(self, skew_ms: int) -> "list[Ages]":
+        """Return the pool of each level as a process sees it whose clock is so far ahead."""
+        if skew_ms not in self._seen:
+            own = [[value + 1000 * skew_ms for value in pool] for pool in self._bridge]
+            self._seen[skew_ms] = [Ages([max(0, age) for age in pool], [age < 0 for age in pool]) for pool in own]
+        return self._seen[skew_ms]
+
+
+class Ages(NamedTuple):
+    """Bridge times of a pool."""
+
+    values: list[int]
+    """None is below 0: an event that is confirmed before its own timestamp counts as 0."""
+    is_ahead: list[bool]
+    """Whether it was such an event."""
+
+
+class _Indexes(dict[int, str]):
+    """The bucket of each value, found when it is asked for first."""
+
+    def __missing__(self, value: int) -> str:
+        self[value] = str(index_of(value))
+        return self[value]
 
 
 def level_of(behind_s: float) -> int:

@@ -46,7 +46,7 @@ def truth(fleet: Fleet, written: Sequence[Written], proofs: dict[str, dict[str, 
             {"name": one.name, "folders": one.folders, "records": one.lines, "rejected": dict(one.rejected)}
             for one in written
         ],
-        "processes": _processes(fleet),
+        "processes": _processes(fleet, written),
         "by_class": {name: _sums(by_class[name]) for name in CLASSES if name in by_class},
         "by_type": {name: _sums(sums) for name, sums in sorted(by_type.items())},
         "by_route": {name: _sums(sums) for name, sums in sorted(by_route.items())},
@@ -54,6 +54,12 @@ def truth(fleet: Fleet, written: Sequence[Written], proofs: dict[str, dict[str, 
         "blind": [
             {"route": one.route, "from_ms": START_MS + one.start_ms, "to_ms": START_MS + one.end_ms}
             for one in fleet.flow.blindness
+        ],
+        "stuck": [
+            {"type": log.kind.name, "from_ms": START_MS + hold.from_ms, "to_ms": START_MS + hold.until_ms}
+            for log in fleet.logs
+            for hold in log.holds
+            if hold.stands
         ],
         "incidents": _incidents(fleet),
         **_partitions(fleet),
@@ -73,7 +79,11 @@ def _sums(sums: Sums) -> dict[str, Any]:
     }
 
 
-def _processes(fleet: Fleet) -> list[dict[str, Any]]:
+def _processes(fleet: Fleet, written: Sequence[Written]) -> list[dict[str, Any]]:
+    confirmed: dict[str, Counter[str]] = {life.instance: Counter() for life in fleet.lives}
+    for one in written:
+        for name, sums in one.known.by_class.items():
+            confirmed[one.known.instance][name] += sums.counts["confirmed"]
     return [
         {
             "instance": life.instance,
@@ -84,6 +94,7 @@ def _processes(fleet: Fleet) -> list[dict[str, Any]]:
             "lossy_ms": None if life.lossy is None else [START_MS + at for at in life.lossy],
             "version": 1 if life.is_old else 2,
             "epochs": len(fleet.epochs[life.number]),
+            "confirmed": dict(confirmed[life.instance]),
         }
         for life in fleet.lives
     ]

@@ -11,6 +11,8 @@ from proxy.reports.records import UNKNOWN
 from proxy.reports.tables import Row
 
 VERSION = 1
+NAMED = 5
+"""So many event types are named in a notice."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def _notices(analysis: Analysis, run: str, unreadable: Sequence[str]) -> list[st
     if by_class:
         old = ", ".join(f"{row['old']:,} of {row['confirmed']:,} of {row['class']}" for row in by_class)
         told.append(f"events of an old backlog went behind what is live; bridge time has their age: {old}")
-    told += _of_ledger(tables, run)
+    told += [*_of_ledger(tables, run), *_of_stuck(tables, run)]
     if wrong := sum(row["difference"] != 0 for row in tables["cross_checks"] if row["run"] == run):
         told.append(f"{wrong} cross-checks differ (listed below)")
     return [f"{run}: {text}" for text in told]
@@ -145,6 +147,12 @@ def _of_ledger(tables: Mapping[str, Sequence[Row]], run: str) -> list[str]:
     totals = [row for row in tables.get("ledger_by_topic", ()) if row["run"] == run]
     findings = sum(row["run"] == run for row in tables.get("ledger_findings", ()))
     return [f"ledger: {sentence(totals, findings)}"] if totals else []
+
+
+def _of_stuck(tables: Mapping[str, Sequence[Row]], run: str) -> list[str]:
+    stuck = sorted({row["type"] for row in tables.get("stuck", ()) if row["run"] == run})
+    names = ", ".join(stuck[:NAMED]) + (" ..." if len(stuck) > NAMED else "")
+    return [f"event types that stood still while events waited: {len(stuck)} ({names})"] if stuck else []
 
 
 def _left_out(rows: Sequence[Row]) -> list[str]:

@@ -142,6 +142,54 @@ TABLES = (
     PageTable("Traffic per event type", "traffic_by_type", [*_TYPE, *_SUMS]),
     PageTable("Latency per event type", "latency_by_type", [*_TYPE, *_MEASURED]),
     PageTable(
+        "Replicas",
+        "replicas",
+        [
+            *_PLACE,
+            ("instance", "process", plain),
+            ("seconds", "recorded", seconds),
+            *_counts("received", "confirmed"),
+            *_texts("share"),
+            *_counts("lag", "worst_lag"),
+            ("worst_age_s", "oldest waiting", seconds),
+            ("least_bridge_ms", "least bridge time", milliseconds),
+            *_counts("ahead_of_clock"),
+        ],
+        "Share: of what all confirmed. Where the least bridge time differs, so do the clocks of replicas, or of those "
+        "who produced for them; it is 0 where events were confirmed before their own timestamp.",
+    ),
+    PageTable(
+        "Clocks",
+        "clocks",
+        [
+            *_texts("run"),
+            ("instance", "process", plain),
+            *_texts("reference"),
+            *_counts("changes"),
+            ("offset_ms", "ahead by", milliseconds),
+            ("least_ms", "at least", milliseconds),
+            ("greatest_ms", "at most", milliseconds),
+        ],
+        "How much later than the reference's a process's clock stood when both saw the same queue become too long: the "
+        "median of the changes that both saw. Nearer than a control tick and a look at the depth (0.1 to 0.2 s) nobody "
+        "can tell, nor for clocks more than 3 s apart.",
+    ),
+    PageTable(
+        "Stuck event types",
+        "stuck",
+        [
+            ("type", "event type", plain),
+            *_texts("class", "run", "route"),
+            ("instance", "process", plain),
+            ("from_s", "from", seconds),
+            ("to_s", "to", seconds),
+            ("seconds", "lasted", seconds),
+            *_counts("intervals", "lag", "waiting"),
+            *_texts("ended"),
+        ],
+        "Events waited, and in three intervals or more none was confirmed or dead-lettered.",
+    ),
+    PageTable(
         "Latency spectra",
         "spectra",
         [

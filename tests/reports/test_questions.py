@@ -5,6 +5,7 @@ from typing import Any
 
 from proxy.reports import spectra
 from proxy.reports.proof import events
+from proxy.reports.replicas import clocks, replicas, stuck
 
 Make = Callable[..., Any]
 
@@ -66,3 +67,93 @@ def test_levels_of_a_spectrum_are_classes_types_and_routes_when_all_left_records
         ("route", "main", "bridge time"): 0.022,
     }
     assert spectrum(found, "route", "main", "bridge time") == {30.0: 0.022, 50.0: 0.022, 70.0: 0.022, 100.0: 0.022}
+
+
+def test_each_replica_shows_its_share_its_lag_and_its_least_bridge_time(record: Make, read: Make, rows: Make) -> None:
+    records = read(
+        [
+            record("class", at_ms=1_000, confirmed=30, lag=7, lag_age_s=2.5, bridge_us={"640": 20, "90": 10}),
+            record("class", at_ms=2_000, confirmed=30, lag=3, bridge_us={"1000": 30}, ahead_of_clock=1),
+            record("class", at_ms=3_000, received=5, lag=None),
+            record("class", confirmed=20, instance="two", bridge_us={"1410": 20}),
+            record("class", class_="P3", instance="two"),
+        ]
+    ).of("class")
+    found = {(row["class"], row["instance"]): row for row in rows(replicas(records))}
+    one = found["P1", "one"]
+    assert (one["seconds"], one["confirmed"], one["share"], one["received"]) == (3.0, 60, 0.75, 5)
+    assert (one["lag"], one["worst_lag"], one["worst_age_s"]) == (3, 7, 2.5)
+    assert (one["least_bridge_ms"], one["ahead_of_clock"]) == (0.09, 1)
+    assert found["P1", "two"]["share"] == 0.25
+    assert (found["P1", "two"]["least_bridge_ms"], found["P1", "two"]["worst_age_s"]) == (134.143, None)
+    assert (found["P3", "two"]["share"], found["P3", "two"]["least_bridge_ms"]) == (None, None)
+
+
+def said(record: Make, at_ms: int, instance: str, *, congested: bool, **changes: Any) -> Any:
+    """A verdict of a route under class_budget."""
+    cause = "depth" if congested else "none"
+    return record("verdict", at_ms, instance=instance, congested=congested, **{"cause": cause, "hot": []} | changes)
+
+
+def test_clocks_are_compared_by_when_replicas_saw_the_same_change(record: Make, read: Make, rows: Make) -> None:
+    offsets = {"one": 0, "two": 900, "three": -400}
+    lines = [
+        said(record, at + offsets[name] + late, name, congested=congested)
+        for name in offsets
+        for at, congested in ((10_000, False), (20_000, True), (21_000, False), (22_000, True), (23_000, False))
+        for late in (30 if name == "two" else 0,)
+    ]
+    lines += [said(record, 60_000 + offsets[name], name, congested=True) for name in ("one", "two")]
+    lines += [  # began in the midst, has a cause of its own, is another policy's, is alone on its route
+        *(said(record, at, "late", congested=congested) for at, congested in ((21_500, False), (22_000, True))),
+        *(said(record, at, "own", congested=at > 5, cause="blocked") for at in (1, 20_700)),
+        *(said(record, at, "seed", congested=at > 5, hot=None) for at in (1, 20_700)),
+        *(said(record, at, "lone", congested=at > 5, route="other") for at in (1, 20_700)),
+    ]
+    found = rows(clocks(read(lines).of("verdict")))
+    told = ("instance", "reference", "changes", "offset_ms", "least_ms", "greatest_ms")
+    assert [tuple(row[name] for name in told) for row in found] == [
+        ("three", "one", 1, -400.0, -400, -400),
+        ("two", "one", 2, 915.0, 900, 930),
+    ]
+
+
+def test_a_type_is_stuck_when_events_wait_and_nothing_is_done_for_three_intervals(
+    record: Make, read: Make, rows: Make
+) -> None:
+    def kinds(name: str, said: str, **changes: Any) -> list[Any]:
+        """A record every ten seconds: s still, d dead-lettered, m moves, l lag only, i idle, space none."""
+        shown: dict[str, dict[str, Any]] = {
+            "s": {"waiting": 5, "nacked": 3},
+            "d": {"waiting": 5, "dead_lettered": {"expired": 1}},
+            "m": {"waiting": 5, "confirmed": 1},
+            "l": {"lag": 9, "ahead": 2},
+            "i": {"lag": 2, "ahead": 2},
+        }
+        return [
+            record("type", 10_000 * number, type_=name, **shown[one], **changes)
+            for number, one in enumerate(said, 1)
+            if one != " "
+        ]
+
+    lines = [
+        *kinds("whole", "mssssm"),
+        *kinds("log", "lll"),
+        *kinds("twice", "sssdsssi"),
+        *kinds("short", "ssmssdss"),
+        *kinds("idle", "iiii"),
+        *kinds("apart", "ss    ss"),
+        *kinds("gone", "ss ss"),
+        *kinds("shared", "sss", instance="two"),
+        *kinds("shared", "mmm"),
+    ]
+    found = rows(stuck(read(lines).of("type")))
+    told = ("type", "instance", "from_s", "to_s", "seconds", "intervals", "lag", "waiting", "ended")
+    assert sorted(tuple(str(row[name]) for name in told) for row in found) == [
+        ("gone", "one", "0.0", "50.0", "50.0", "4", "None", "5", "False"),
+        ("log", "one", "0.0", "30.0", "30.0", "3", "9", "0", "False"),
+        ("shared", "two", "0.0", "30.0", "30.0", "3", "None", "5", "False"),
+        ("twice", "one", "0.0", "30.0", "30.0", "3", "None", "5", "True"),
+        ("twice", "one", "40.0", "70.0", "30.0", "3", "None", "5", "True"),
+        ("whole", "one", "10.0", "50.0", "40.0", "4", "None", "5", "True"),
+    ]

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from load.metric_fleet import Plan, faults, make
-from proxy.reports import spectra
+from load.metric_fleet.plan import ROUTE_MS, TICK_MS, TYPE_MS
+from proxy.reports import replicas, spectra
 from proxy.reports.files import log_files
 from proxy.reports.records import Records, read_lines, with_records
 
-NAMES = ("crash", "congestion", "saw", "nacks", "letters", "clock", "skew")
+NAMES = ("crash", "congestion", "saw", "nacks", "letters", "clock", "skew", "stuck")
 BUCKET = 1 / 128
 
 
@@ -56,3 +57,42 @@ def test_a_spectrum_is_that_of_the_raw_samples_within_a_bucket(of: Any, rows: An
                         compared += 1
                 assert told[100.0]["ms"] * 1000 >= raw["max_us"]
     assert compared >= 60
+
+
+def test_each_replica_confirmed_what_it_did(of: Any, rows: Any, truth: dict[str, Any]) -> None:
+    found = {(row["instance"], row["class"]): row for row in rows(replicas.replicas(of("class")))}
+    total = {name: one["confirmed"] for name, one in truth["by_class"].items()}
+    for process in truth["processes"]:
+        for name, confirmed in process["confirmed"].items():
+            row = found.pop((process["instance"], name))
+            assert row["confirmed"] == confirmed
+            assert row["share"] == pytest.approx(confirmed / total[name], abs=1e-4)
+    assert not found
+
+
+def test_clocks_are_off_by_what_they_are_when_replicas_saw_the_same_queues(
+    of: Any, rows: Any, truth: dict[str, Any]
+) -> None:
+    skews = {process["instance"]: process["skew_ms"] for process in truth["processes"]}
+    assert len(set(skews.values())) == 3
+    found = rows(replicas.clocks(of("verdict")))
+    assert {skews[row["instance"]] for row in found} | {skews[found[0]["reference"]]} == set(skews.values())
+    for row in found:
+        assert abs(row["offset_ms"] - (skews[row["instance"]] - skews[row["reference"]])) <= TICK_MS
+    for row in rows(replicas.replicas(of("class"))):
+        skew = skews[row["instance"]]
+        if row["confirmed"] < 20:
+            continue
+        assert max(0, skew) <= row["least_bridge_ms"] <= max(0, skew) * (1 + BUCKET) + 5
+        assert row["ahead_of_clock"] > 0 or skew >= 0
+
+
+def test_what_stood_still_is_found_and_nothing_else(of: Any, rows: Any, truth: dict[str, Any]) -> None:
+    (wanted,) = truth["stuck"]
+    (row,) = rows(replicas.stuck(of("type")))
+    skew = next(one["skew_ms"] for one in truth["processes"] if one["instance"] == row["instance"])
+    assert row["type"] == wanted["type"]
+    assert row["ended"]
+    began, ended = (1000 * row[name] + truth["start_ms"] - skew for name in ("from_s", "to_s"))
+    assert 0 <= began - wanted["from_ms"] <= TYPE_MS + ROUTE_MS
+    assert 0 <= wanted["to_ms"] - ended <= TYPE_MS + ROUTE_MS
