@@ -18,7 +18,9 @@ consumers. A plan makes the same bytes each time; `--help` tells all options and
   are exact percentiles of the raw latencies, by nearest rank, null for types from the 33rd on. What a kill or a lossy
   log took is not in it, as no report can know it.
 - `episodes`: from, to, cause, ruling queue and its delay, the `stretches` in which the route was said to be congested
-  (several under steady control: one episode), cuts as recorded by all replicas; by class the cuts of each replica, the
+  (several under steady control: one episode), cuts as recorded by all replicas, how often these decided to slow down
+  (`slowed`; `is_empty`: in front of an empty queue), how many stretches they judged, whether a rate grew when it began
+  (`after_growth`); by class the cuts of each replica, the
   share that was left of its rate, the backlog at the end and when it was drained. Verdicts are late by less than
   `within_ms`. Episodes of a route are a minute apart or more, stretches of one episode less than 2 s. `blind`:
   likewise.

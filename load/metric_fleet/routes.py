@@ -39,7 +39,7 @@ def route_intervals(
         is_congested = one is not None and one.start_ms <= at < one.end_ms
         cause = one.cause if one is not None and is_congested else "none"
         delay_us = one.delay_us if one is not None and is_congested else 0
-        depths = dict.fromkeys(route.queues, 2)
+        depths = dict.fromkeys(route.queues, 0 if cause == "latency" else 2)  # confirms may be slow, and nothing waits
         ruling = one.ruled_by if one is not None and one.ruled_by else route.queues[0]
         depths[ruling] += round(DRAIN * delay_us / 1e6)
         yield RouteInterval(

@@ -14,7 +14,7 @@ from load.metric_fleet.plan import ROUTE_MS, START_MS, TICK_MS
 from load.metric_fleet.proof import Proof
 from load.metric_fleet.samples import percentiles
 from load.metric_fleet.tally import COUNTS, Sums
-from load.metric_fleet.verdicts import next_tick
+from load.metric_fleet.verdicts import next_tick, share
 
 VERSION = 1
 
@@ -103,11 +103,18 @@ def _processes(fleet: Fleet, written: Sequence[Written]) -> list[dict[str, Any]]
 def _episode(fleet: Fleet, one: Episode) -> dict[str, Any]:
     is_budget = one.route != "seed"
     told = [
-        len(one.hot_at(cut))
+        (cut, at)
         for life in fleet.lives
         for cut in one.cuts
         for at in [next_tick(life, cut, TICK_MS)]
         if life.start_ms <= at < life.end_ms and not life.loses(at)
+    ]
+    said = [
+        at
+        for life in fleet.lives
+        for start, end in one.stretches
+        for at in [max(life.start_ms, next_tick(life, start, TICK_MS if is_budget else ROUTE_MS))]
+        if at < min(end, life.end_ms)
     ]
     classes = {}
     for rank, name in enumerate(CLASSES):
@@ -128,9 +135,30 @@ def _episode(fleet: Fleet, one: Episode) -> dict[str, Any]:
         "ruled_by": one.ruled_by,
         "queue_delay_us": one.delay_us or None,
         "stretches": [[START_MS + start, START_MS + end] for start, end in one.stretches],
-        "cuts": sum(told),
+        "cuts": sum(len(one.hot_at(cut)) for cut, at in told),
+        "slowed": len(told) if is_budget else _congested(fleet, one),
+        "is_empty": one.cause == "latency",
+        "judged": len(said),
+        "after_growth": is_budget and _grows(fleet, one),
         "classes": classes,
     }
+
+
+def _congested(fleet: Fleet, one: Episode) -> int:
+    """Return how many verdicts of all replicas found a route under `per_type` congested."""
+    return sum(
+        any(start <= at < end for start, end in one.stretches) and not life.loses(at)
+        for life in fleet.lives
+        for at in range(
+            next_tick(life, max(one.start_ms, life.start_ms), ROUTE_MS), min(one.end_ms, life.end_ms), ROUTE_MS
+        )
+    )
+
+
+def _grows(fleet: Fleet, one: Episode) -> bool:
+    """Return whether the lowest class's rate still grew, behind the last episode, when this one began."""
+    before = fleet.flow.episode_at(one.route, one.start_ms - 1)
+    return before is not None and share(before, CLASSES[-1], one.start_ms - ROUTE_MS) < 1.0
 
 
 def _incidents(fleet: Fleet) -> list[dict[str, Any]]:

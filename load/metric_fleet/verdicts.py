@@ -82,7 +82,7 @@ def _budget(flow: Flow, route: Route, at: int, cuts: int, replicas: int) -> Verd
         cuts=0,
         hot=[],
         drain_rate=DRAIN,
-        rates={name: round(DRAIN / replicas * _share(episode, name, at), 3) for name in CLASSES[1:]},
+        rates={name: round(DRAIN / replicas * share(episode, name, at), 3) for name in CLASSES[1:]},
     )
     if _is_blind(flow.blindness, route.name, at):
         return replace(said, congested=None, cause="blind")
@@ -124,7 +124,7 @@ def _queues(route: Route, episode: Episode | None, delay: int) -> dict[str, int 
     return None if ruling is None else {name: delay if name == ruling else 4_000 for name in route.queues}
 
 
-def _share(episode: Episode | None, priority: str, at: int) -> float:
+def share(episode: Episode | None, priority: str, at: int) -> float:
     """Return which share of the full rate a class has left."""
     if episode is None:
         return 1.0

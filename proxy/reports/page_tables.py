@@ -190,6 +190,24 @@ TABLES = (
         "Events waited, and in three intervals or more none was confirmed or dead-lettered.",
     ),
     PageTable(
+        "What control cost",
+        "decisions",
+        [
+            *_texts("run", "route", "policy"),
+            *_counts("slowed", "needed", "empty", "unseen"),
+            ("least_delay_ms", "least delay at a cut", milliseconds),
+            *_counts("stretches", "after_growth"),
+            ("backlog_s", "with backlog", seconds),
+            ("used", "of it used", plain),
+            ("held_s", "held back", seconds),
+        ],
+        "Slowed: how often it was decided to slow down; needed where messages were in the queue or events refused, "
+        "empty in front of an empty queue. "
+        "Stretches of congestion, and those that began when a rate had just grown. With backlog: seconds in which "
+        "events waited, and the share of the drain rate (an estimate) that was used then. Held back: events waited, "
+        "the rate was used up, and the queue was empty.",
+    ),
+    PageTable(
         "Latency spectra",
         "spectra",
         [

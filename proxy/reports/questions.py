@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
-from proxy.reports import replicas, spectra
+from proxy.reports import decisions, replicas, spectra
 from proxy.reports.records import Records
 
 
@@ -20,16 +20,20 @@ class Answer(NamedTuple):
 def answers(records: Records, kinds: set[str], seen: DataFrame | None) -> list[Answer]:
     """Return the tables for which there are records of some kind; `seen`: what producers and consumers tell, if any."""
     classes, types, routes = records.of("class"), records.of("type"), records.of("route")
-    verdicts = records.of("verdict")
+    starts, verdicts = records.of("start"), records.of("verdict")
 
     def distributions() -> DataFrame:
         told = spectra.recorded(classes, types, routes)
         return spectra.spectra(told if seen is None else told.unionByName(spectra.consumed(seen)))
 
+    def decided() -> DataFrame:
+        return decisions.decisions(starts, verdicts, routes, types)
+
     found = [
         (kinds & {"class", "type", "route"}, Answer("spectra", distributions, [*spectra.PLACE, "percentile"])),
         (kinds & {"class"}, Answer("replicas", lambda: replicas.replicas(classes), ["run", "class", "instance"])),
         (kinds & {"verdict"}, Answer("clocks", lambda: replicas.clocks(verdicts), ["run", "instance"])),
+        (kinds & {"verdict"}, Answer("decisions", decided, ["run", "route"])),
         (kinds & {"type"}, Answer("stuck", lambda: replicas.stuck(types), ["run", "from_s", "type", "instance"])),
     ]
     return [answer for told, answer in found if told]

@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from proxy.reports import spectra
+from proxy.reports.decisions import decisions
 from proxy.reports.proof import events
 from proxy.reports.replicas import clocks, replicas, stuck
 
@@ -157,3 +160,96 @@ def test_a_type_is_stuck_when_events_wait_and_nothing_is_done_for_three_interval
         ("twice", "one", "40.0", "70.0", "30.0", "3", "None", "5", "True"),
         ("whole", "one", "10.0", "50.0", "40.0", "4", "None", "5", "True"),
     ]
+
+
+def decided(record: Make, read: Make, rows: Make, lines: list[Any]) -> list[dict[str, Any]]:
+    plans = {name: {"policy": f"policy of {name}", "queues": []} for name in ("main", "seed")}
+    plans["still"] = {"policy": "static", "queues": []}
+    records = read([record("start", routes=plans), *lines])
+    kinds = ("start", "verdict", "route", "type")
+    return sorted(rows(decisions(*[records.of(kind) for kind in kinds])), key=lambda row: row["route"])
+
+
+def test_a_cut_was_needed_when_the_queue_held_messages_or_events_were_refused(
+    record: Make, read: Make, rows: Make
+) -> None:
+    def cut(at_ms: int, depth: int | None, **changes: Any) -> Any:
+        seen = {"congested": True, "cause": "depth", "cuts": 1, "threshold_us": None, "queue_delay_us": 90_000}
+        return record("verdict", at_ms, depth=depth, **seen | changes)
+
+    def seed(at_ms: int, **changes: Any) -> Any:
+        return record("verdict", at_ms, route="seed", **{"congested": True, "cause": "latency"} | changes)
+
+    lines = [
+        cut(1_500, 12),
+        cut(1_600, 3, queue_delay_us=60_000),
+        cut(2_500, 0, errors=2),
+        cut(3_500, 0),
+        record("route", 3_900, depth=5),  # the cut itself saw an empty queue
+        cut(4_500, None, queue_delay_us=None),
+        record("route", 5_000, depth=0),
+        cut(5_500, None, queue_delay_us=None),
+        cut(6_500, 0, cuts=0),
+        cut(6_500, 9, instance="two"),
+        seed(1_000),
+        record("route", 1_000, route="seed", depth=4),
+        seed(2_000),
+        record("route", 2_000, route="seed", depth=0),
+        seed(3_000, congested=None),
+        seed(4_000, congested=False),
+        record("verdict", 1_000, route="still", congested=True),
+    ]
+    main, by_type, still = decided(record, read, rows, lines)
+    told = ("policy", "slowed", "needed", "empty", "unseen", "least_delay_ms")
+    assert [main[name] for name in told] == ["policy of main", 7, 4, 2, 1, 60.0]
+    assert (still["policy"], still["slowed"], still["unseen"], still["stretches"]) == ("static", 0, 0, 1)
+    assert [by_type[name] for name in told] == ["policy of seed", 2, 1, 1, 0, None]
+
+
+def test_congestion_follows_growth_when_a_rate_had_just_grown(record: Make, read: Make, rows: Make) -> None:
+    def seen(at_ms: int, rate: float, *, congested: bool | None, **changes: Any) -> Any:
+        rates = {"P2": 500.0, "P3": rate}
+        return record("verdict", at_ms, congested=congested, rates=rates, threshold_us=None, cuts=0, **changes)
+
+    lines = [
+        seen(1_000, 100, congested=False),
+        seen(2_000, 120, congested=False),
+        seen(2_300, 90, congested=True),  # had grown
+        seen(2_400, 110, congested=None),
+        seen(2_500, 90, congested=True),  # the same stretch
+        seen(3_500, 90, congested=False),
+        seen(3_700, 80, congested=True),  # had not
+        seen(4_000, 80, congested=False),
+        seen(5_000, 130, congested=False),
+        seen(9_000, 100, congested=True),  # long ago
+        seen(9_000, 100, congested=True, instance="two"),  # nothing before
+    ]
+    (found,) = decided(record, read, rows, lines)
+    assert (found["stretches"], found["after_growth"]) == (4, 1)
+
+
+def test_rates_held_somebody_back_when_they_were_used_up_in_front_of_an_empty_queue(
+    record: Make, read: Make, rows: Make
+) -> None:
+    def second(number: int, depth: int, confirmed: int, **changes: Any) -> list[Any]:
+        rates = {"P2": 300.0, "P3": 100.0}
+        judged = record(
+            "verdict", 1_000 * number - 500, depth=depth, rates=rates, drain_rate=200.0, threshold_us=None, **changes
+        )
+        return [judged, record("route", 1_000 * number, depth=depth, confirmed=confirmed, **changes)]
+
+    lines = [
+        *second(1, 0, 100),  # nothing waited
+        *second(2, 0, 95),
+        *second(3, 0, 92),
+        *second(4, 3, 100),  # the queue was not empty
+        *second(5, 0, 50),  # the rate was not used
+        *second(5, 0, 20, instance="two"),
+        record("type", 5_000, interval_s=4.0, waiting=3),
+        record("type", 5_000, interval_s=4.0, type_="other", lag=3, ahead=3),
+        *second(6, 0, 100),
+        record("type", 6_000, interval_s=1.0, lag=3, ahead=3),
+    ]
+    (found,) = decided(record, read, rows, lines)
+    assert (found["held_s"], found["backlog_s"]) == (2.0, 4.0)
+    assert found["used"] == pytest.approx((95 + 92 + 100 + 70) / 800, abs=1e-4)

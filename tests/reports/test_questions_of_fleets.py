@@ -8,7 +8,7 @@ import pytest
 
 from load.metric_fleet import Plan, faults, make
 from load.metric_fleet.plan import ROUTE_MS, TICK_MS, TYPE_MS
-from proxy.reports import replicas, spectra
+from proxy.reports import decisions, replicas, spectra
 from proxy.reports.files import log_files
 from proxy.reports.records import Records, read_lines, with_records
 
@@ -96,3 +96,25 @@ def test_what_stood_still_is_found_and_nothing_else(of: Any, rows: Any, truth: d
     began, ended = (1000 * row[name] + truth["start_ms"] - skew for name in ("from_s", "to_s"))
     assert 0 <= began - wanted["from_ms"] <= TYPE_MS + ROUTE_MS
     assert 0 <= wanted["to_ms"] - ended <= TYPE_MS + ROUTE_MS
+
+
+def test_what_control_decided_was_needed_where_it_was(of: Any, rows: Any, truth: dict[str, Any]) -> None:
+    found = {
+        row["route"]: row for row in rows(decisions.decisions(*[of(k) for k in ("start", "verdict", "route", "type")]))
+    }  # fmt: skip
+    assert {route: row["policy"] for route, row in found.items()} == {
+        "main": "class_budget",
+        "bulk": "class_budget",
+        "seed": "per_type",
+    }
+    for route, row in found.items():
+        mine = [one for one in truth["episodes"] if one["route"] == route]
+        assert mine
+        assert row["slowed"] == sum(one["slowed"] for one in mine)
+        empty = sum(one["slowed"] for one in mine if one["is_empty"])
+        assert 0 <= empty - row["empty"] <= len(mine) * len(truth["processes"])  # a second knows the depth once
+        assert row["needed"] == row["slowed"] - row["empty"]
+        assert row["stretches"] == sum(one["judged"] for one in mine)
+        grew = sum(one["after_growth"] for one in mine)
+        assert bool(row["after_growth"]) == bool(grew)
+    assert sum(row["empty"] for row in found.values()) > 10
