@@ -55,6 +55,7 @@ def truth(fleet: Fleet, written: Sequence[Written], proofs: dict[str, dict[str, 
             {"route": one.route, "from_ms": START_MS + one.start_ms, "to_ms": START_MS + one.end_ms}
             for one in fleet.flow.blindness
         ],
+        "oldest_s": _oldest_s(fleet),
         "stuck": [
             {"type": log.kind.name, "from_ms": START_MS + hold.from_ms, "to_ms": START_MS + hold.until_ms}
             for log in fleet.logs
@@ -159,6 +160,17 @@ def _grows(fleet: Fleet, one: Episode) -> bool:
     """Return whether the lowest class's rate still grew, behind the last episode, when this one began."""
     before = fleet.flow.episode_at(one.route, one.start_ms - 1)
     return before is not None and share(before, CLASSES[-1], one.start_ms - ROUTE_MS) < 1.0
+
+
+def _oldest_s(fleet: Fleet) -> dict[str, float]:
+    """Return how many seconds each type was ever behind at most: at the end of what held it back."""
+    found: dict[str, float] = {}
+    for log in fleet.logs:
+        ends = [one.end_ms for one in fleet.flow.episodes[log.kind.route]]
+        ends += [at for hold in log.holds for at in (max(0, hold.from_ms), min(hold.until_ms, fleet.plan.end_ms) - 1)]
+        worst = max((log.behind_s(at, fleet.flow) for at in ends), default=0.0)
+        found[log.kind.name] = max(worst, found.get(log.kind.name, 0.0))
+    return found
 
 
 def _incidents(fleet: Fleet) -> list[dict[str, Any]]:

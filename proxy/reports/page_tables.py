@@ -208,6 +208,44 @@ TABLES = (
         "the rate was used up, and the queue was empty.",
     ),
     PageTable(
+        "Fairness",
+        "fairness",
+        [
+            *_PLACE,
+            ("backlog_s", "with backlog", seconds),
+            *_counts("types"),
+            ("jain", "Jain's index", plain),
+            ("least_jain", "least", plain),
+            *_texts("served"),
+            ("of_done", "of all done", plain),
+            ("of_demand", "of all there was", plain),
+        ],
+        "While events of the class waited. Served: which share of what was there was done with. Jain's index over the "
+        "class's event types is 1 where each had the same share served, and 1/n where one of n had all.",
+    ),
+    PageTable(
+        "What waited",
+        "waiting",
+        [
+            *_TYPE,
+            *_texts("route"),
+            ("worst_left", "most left", count),
+            ("left", "left at the end", count),
+            ("worst_age_s", "oldest ever", seconds),
+            ("age_s", "oldest at the end", seconds),
+            ("age_growth", "older by s/s", plain),
+            ("day_in_s", "a day old in", seconds),
+        ],
+        "Events not done with, and the age of the oldest that was read. At the rate of the last minute the oldest will "
+        "be a day old after so many seconds; records do not tell how long a log keeps them.",
+    ),
+    PageTable(
+        "Troubles per event type",
+        "troubles",
+        [*_TYPE, *_texts("route", "what"), *_counts("events"), ("per_thousand", "per 1,000 confirmed", plain)],
+        "What RabbitMQ returned is dead-lettered as unroutable; before its timestamp: a clock is ahead.",
+    ),
+    PageTable(
         "Latency spectra",
         "spectra",
         [

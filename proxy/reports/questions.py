@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
-from proxy.reports import decisions, replicas, spectra
+from proxy.reports import backlog, decisions, replicas, spectra
 from proxy.reports.records import Records
+from proxy.reports.traffic import troubles
 
 
 class Answer(NamedTuple):
@@ -22,6 +23,8 @@ def answers(records: Records, kinds: set[str], seen: DataFrame | None) -> list[A
     classes, types, routes = records.of("class"), records.of("type"), records.of("route")
     starts, verdicts = records.of("start"), records.of("verdict")
 
+    by_type = ["run", "class", "type"]
+
     def distributions() -> DataFrame:
         told = spectra.recorded(classes, types, routes)
         return spectra.spectra(told if seen is None else told.unionByName(spectra.consumed(seen)))
@@ -34,6 +37,9 @@ def answers(records: Records, kinds: set[str], seen: DataFrame | None) -> list[A
         (kinds & {"class"}, Answer("replicas", lambda: replicas.replicas(classes), ["run", "class", "instance"])),
         (kinds & {"verdict"}, Answer("clocks", lambda: replicas.clocks(verdicts), ["run", "instance"])),
         (kinds & {"verdict"}, Answer("decisions", decided, ["run", "route"])),
+        (kinds & {"type"}, Answer("fairness", lambda: backlog.fairness(types), ["run", "class"])),
+        (kinds & {"type"}, Answer("waiting", lambda: backlog.waiting(types), by_type)),
+        (kinds & {"type"}, Answer("troubles", lambda: troubles(types), [*by_type, "route", "what"])),
         (kinds & {"type"}, Answer("stuck", lambda: replicas.stuck(types), ["run", "from_s", "type", "instance"])),
     ]
     return [answer for told, answer in found if told]

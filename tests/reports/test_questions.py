@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from proxy.reports import spectra
+from proxy.reports.backlog import fairness, waiting
 from proxy.reports.decisions import decisions
 from proxy.reports.proof import events
 from proxy.reports.replicas import clocks, replicas, stuck
+from proxy.reports.traffic import troubles
 
 Make = Callable[..., Any]
 
@@ -253,3 +255,75 @@ def test_rates_held_somebody_back_when_they_were_used_up_in_front_of_an_empty_qu
     (found,) = decided(record, read, rows, lines)
     assert (found["held_s"], found["backlog_s"]) == (2.0, 4.0)
     assert found["used"] == pytest.approx((95 + 92 + 100 + 70) / 800, abs=1e-4)
+
+
+def test_types_are_served_evenly_when_each_gets_the_same_share_of_what_was_there(
+    record: Make, read: Make, rows: Make
+) -> None:
+    def kind(name: str, at_s: int, done: int, left: int, **changes: Any) -> Any:
+        return record("type", 1_000 * at_s, type_=name, confirmed=done, waiting=left, **{"class_": "P3"} | changes)
+
+    lines = [
+        kind("a", 10, 50, 50),
+        kind("b", 10, 4, 6, dead_lettered={"expired": 1}),
+        kind("b", 9, 0, 99, instance="one"),  # its last word of the stretch counts, what it did adds up
+        kind("a", 20, 90, 0),
+        kind("b", 20, 0, 0, lag=12, ahead=2, instance="two"),
+        kind("b", 20, 0, 0, instance="one"),
+        kind("a", 30, 70, 0),  # nothing was left
+        kind("first", 20, 100, 0, class_="P1"),
+        kind("first", 30, 100, 0, class_="P1"),
+    ]
+    (found,) = rows(fairness(read(lines).of("type")))
+    shares = (50 / 100, 5 / 11)
+    jain = sum(shares) ** 2 / (2 * sum(share * share for share in shares))
+    assert (found["class"], found["types"], found["backlog_s"], found["least_jain"]) == ("P3", 2, 30.0, 0.5)
+    assert found["jain"] == pytest.approx((jain + 0.5) / 2, abs=1e-4)
+    assert found["served"] == pytest.approx(145 / 211, abs=1e-4)
+    assert found["of_done"] == pytest.approx(145 / 245, abs=1e-4)
+    assert found["of_demand"] == pytest.approx(211 / 311, abs=1e-4)
+
+
+def test_what_waits_shows_its_age_and_where_that_leads_when_it_grows(record: Make, read: Make, rows: Make) -> None:
+    def kind(name: str, at_s: int, left: int, age_s: float | None, **changes: Any) -> Any:
+        return record("type", 1_000 * at_s, type_=name, waiting=left, lag_age_s=age_s, **changes)
+
+    lines = [
+        *(kind("grows", 10 * number, 3, 5.0 * number) for number in range(3, 11)),
+        kind("grows", 10, 40, 300.0),  # long ago
+        *(kind("grows", 10 * number, 2, 1.0, instance="two") for number in range(3, 11)),
+        *(kind("falls", 10 * number, 3, 100.0 - number) for number in range(1, 5)),
+        kind("over", 10, 9, 2.0),
+        kind("over", 20, 0, None),
+        kind("never", 10, 0, None),
+        kind("log", 10, 0, None, lag=7, ahead=1),
+    ]
+    found = {row["type"]: row for row in rows(waiting(read(lines).of("type")))}
+    assert set(found) == {"grows", "falls", "over", "log"}
+    grows = found["grows"]
+    assert (grows["worst_left"], grows["left"], grows["worst_age_s"], grows["age_s"]) == (40, 5, 300.0, 50.0)
+    assert (grows["age_growth"], grows["day_in_s"]) == (0.5, round((86_400 - 50) / 0.5, 1))
+    assert (found["falls"]["age_growth"], found["falls"]["day_in_s"]) == (-0.1, None)
+    assert (found["over"]["left"], found["over"]["age_s"], found["over"]["day_in_s"]) == (0, 0.0, None)
+    assert (found["log"]["left"], found["log"]["worst_age_s"]) == (6, 0.0)
+
+
+def test_troubles_are_what_happened_and_nothing_else(record: Make, read: Make, rows: Make) -> None:
+    lines = [
+        record("type", confirmed=300, nacked=3, resent=4, resent_unknown=1, unknown=1, ahead_of_clock=2),
+        record("type", confirmed=700, nacked=2, dead_lettered={"unroutable": 2, "expired": 0}, instance="two"),
+        record("type", type_="dead", dead_lettered={"expired": 5}),
+        record("type", type_="well", confirmed=10),
+    ]
+    found = {(row["type"], row["what"]): (row["events"], row["per_thousand"]) for row in rows(
+        troubles(read(lines).of("type"))
+    )}  # fmt: skip
+    assert found == {
+        ("order", "nacked"): (5, 5.0),
+        ("order", "unknown outcome"): (1, 1.0),
+        ("order", "resent"): (4, 4.0),
+        ("order", "perhaps twice"): (1, 1.0),
+        ("order", "before its timestamp"): (2, 2.0),
+        ("order", "dead letter: unroutable"): (2, 2.0),
+        ("dead", "dead letter: expired"): (5, None),
+    }

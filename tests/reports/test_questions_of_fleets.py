@@ -8,11 +8,12 @@ import pytest
 
 from load.metric_fleet import Plan, faults, make
 from load.metric_fleet.plan import ROUTE_MS, TICK_MS, TYPE_MS
-from proxy.reports import decisions, replicas, spectra
+from proxy.reports import backlog, decisions, replicas, spectra
 from proxy.reports.files import log_files
 from proxy.reports.records import Records, read_lines, with_records
+from proxy.reports.traffic import TROUBLES, troubles
 
-NAMES = ("crash", "congestion", "saw", "nacks", "letters", "clock", "skew", "stuck")
+NAMES = ("crash", "congestion", "saw", "nacks", "letters", "clock", "skew", "stuck", "unfinished")
 BUCKET = 1 / 128
 
 
@@ -118,3 +119,29 @@ def test_what_control_decided_was_needed_where_it_was(of: Any, rows: Any, truth:
         grew = sum(one["after_growth"] for one in mine)
         assert bool(row["after_growth"]) == bool(grew)
     assert sum(row["empty"] for row in found.values()) > 10
+
+
+def test_troubles_of_a_type_are_those_it_had(of: Any, rows: Any, truth: dict[str, Any]) -> None:
+    found: dict[str, dict[str, int]] = {}
+    for row in rows(troubles(of("type"))):
+        found.setdefault(row["type"], {})[row["what"]] = row["events"]
+    for name, one in truth["by_type"].items():
+        wanted = {what: one[count] for what, count in TROUBLES.items() if what != "confirmed" and one[count]}
+        wanted |= {f"dead letter: {reason}": count for reason, count in one["dead_lettered"].items()}
+        assert found.pop(name, {}) == wanted
+    assert not found
+
+
+def test_what_waited_is_as_old_as_it_was(of: Any, rows: Any, truth: dict[str, Any]) -> None:
+    found = {row["type"]: row for row in rows(backlog.waiting(of("type")))}
+    left: dict[str, int] = {}
+    for one in truth["partitions"]:
+        left[one["type"]] = left.get(one["type"], 0) + one["positions"].get("in_log", 0)
+    for name, oldest_s in truth["oldest_s"].items():
+        row = found.get(name)
+        assert row is not None or oldest_s < TYPE_MS / 1000
+        if row is not None:
+            assert oldest_s - TYPE_MS / 1000 <= row["worst_age_s"] <= oldest_s + 0.001
+            assert abs(row["left"] - left[name]) <= 2
+    assert max(row["worst_age_s"] for row in found.values()) > 30
+    assert any(row["left"] > 5 for row in found.values())
