@@ -24,6 +24,7 @@ consumers. A plan makes the same bytes each time; `--help` tells all options and
   share that was left of its rate, the backlog at the end and when it was drained. Verdicts are late by less than
   `within_ms`. Episodes of a route are a minute apart or more, stretches of one episode less than 2 s. `blind`:
   likewise.
+- `scaled`: when a route had other consumers, how many and their drain rate, before and after.
 - `oldest_s`: how far behind each type ever was. `stuck`: when an event type got nothing done, though there was some.
 - `incidents`: as they were recorded.
 - `partitions`: of each topic_id and partition `ranges` of `[first, end, outcome]` without gap or overlap, from where

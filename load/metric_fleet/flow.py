@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import cos, sin, tau
 from random import Random
+from typing import NamedTuple
 
 from load.metric_fleet.kinds import CLASSES, ROUTES
 from load.metric_fleet.plan import TICK_MS, Fault, Plan
@@ -89,11 +90,26 @@ class Blindness:
     end_ms: int
 
 
+class Capacity(NamedTuple):
+    """Of a route."""
+
+    consumers: int
+    drain: float
+    """Events a second that these take."""
+
+
+USUAL = Capacity(4, 400.0)
+SCALED = Capacity(6, 520.0)
+"""Two more, each of which brings three fifths of what the others do."""
+
+
 class Flow:
     """Delays of every route and class."""
 
     def __init__(self, plan: Plan) -> None:
         self.episodes = {route.name: _episodes(plan, route.name) for route in ROUTES}
+        self.scaled_ms = round(plan.end_ms * 0.6) if plan.has(Fault.SCALED) else None
+        """When consumers were added to the route `main`."""
         self.blindness = _blindness(plan, self.episodes["bulk"])
         self._starts = {name: [one.start_ms for one in found] for name, found in self.episodes.items()}
 
@@ -107,6 +123,11 @@ class Flow:
         if t_ms < one.end_ms:
             return slope * (t_ms - one.start_ms) / 1000
         return max(0.0, slope * (one.end_ms - one.start_ms) - (t_ms - one.end_ms)) / 1000
+
+    def capacity(self, route: str, t_ms: int) -> "Capacity":
+        """Return the consumers of a route at an instant, while they are there."""
+        is_scaled = route == "main" and self.scaled_ms is not None and t_ms >= self.scaled_ms
+        return SCALED if is_scaled else USUAL
 
     def episode_at(self, route: str, t_ms: int) -> Episode | None:
         """Return the episode that lasts or was the last before; None before the first."""

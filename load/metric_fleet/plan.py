@@ -58,6 +58,7 @@ class Fault(StrEnum):
     KINDS = "kinds"
     SKEW = "skew"
     STUCK = "stuck"
+    SCALED = "scaled"
 
 
 WORDS = {
@@ -89,6 +90,7 @@ WORDS = {
     Fault.KINDS: "records of kinds that nobody knows",
     Fault.SKEW: "replicas whose clocks are off by up to 1.5 s; known",
     Fault.STUCK: "an event type gets nothing done for three quarters of a minute",
+    Fault.SCALED: "consumers are added to a route, and each brings less than those before",
 }
 _LONE = {Fault.CRASH, Fault.ZOMBIE, Fault.RESTART}
 """Faults that need another replica."""

@@ -9,14 +9,12 @@ from load.metric_fleet.happenings import BY
 from load.metric_fleet.kinds import CLASSES, ROUTES
 from load.metric_fleet.samples import Pools
 from load.metric_fleet.tally import Tally, buckets
-from load.metric_fleet.verdicts import DRAIN
 from proxy import records
 from proxy.congestion.buckets import DIGITS, HIGHEST_US, LOWEST_US
 from proxy.records import Layout, RouteInterval, RoutePlan, Start
 
 VERSION = "0.1.0"
 """Of Tidegate, as every process of the fleet says."""
-CONSUMERS = 4
 _STATES = {"blocked": "blocked", "unconfirmed": "lost"}
 
 
@@ -37,11 +35,12 @@ def route_intervals(
     for route in ROUTES:
         tally, one = of_routes[route.name], flow.episode_at(route.name, at)
         is_congested = one is not None and one.start_ms <= at < one.end_ms
+        consumers, drain = flow.capacity(route.name, at)
         cause = one.cause if one is not None and is_congested else "none"
         delay_us = one.delay_us if one is not None and is_congested else 0
         depths = dict.fromkeys(route.queues, 0 if cause == "latency" else 2)  # confirms may be slow, and nothing waits
         ruling = one.ruled_by if one is not None and one.ruled_by else route.queues[0]
-        depths[ruling] += round(DRAIN * delay_us / 1e6)
+        depths[ruling] += round(drain * delay_us / 1e6)
         yield RouteInterval(
             interval_s=interval_s,
             route=route.name,
@@ -52,7 +51,7 @@ def route_intervals(
             unknown=tally.unknown,
             undeliverable=tally.dead_lettered.total(),
             depth=sum(depths.values()),
-            consumers=0 if cause == "no_consumers" else CONSUMERS,
+            consumers=0 if cause == "no_consumers" else consumers,
             queues=dict(depths),
             publish_us=buckets(tally.publish, pools),
         )
@@ -62,9 +61,10 @@ def advice(fleet: Fleet, life: Life, at: int) -> Iterator[records.Record]:
     """Yield what a process advises once a minute: consumers wanted, retention near, what a shadow would have held."""
     for route in ROUTES:
         congested = [one for one in fleet.flow.episodes[route.name] if one.start_ms <= at < one.end_ms]
+        consumers, drain = fleet.flow.capacity(route.name, at)
         yield records.Scaling(
-            route=route.name, queue=None, wanted=CONSUMERS * (2 if congested else 1), consumers=CONSUMERS,
-            drain_rate=DRAIN, demand_rate=DRAIN * (1.6 if congested else 0.7), why="more comes than goes",
+            route=route.name, queue=None, wanted=consumers * (2 if congested else 1), consumers=consumers,
+            drain_rate=drain, demand_rate=drain * (1.6 if congested else 0.7), why="more comes than goes",
         )  # fmt: skip
     kind = fleet.kinds[0]
     yield records.Retention(

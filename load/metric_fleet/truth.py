@@ -6,7 +6,7 @@ from typing import Any
 
 from load.metric_fleet.files import Written
 from load.metric_fleet.fleet import Fleet
-from load.metric_fleet.flow import CUT, Episode
+from load.metric_fleet.flow import CUT, SCALED, USUAL, Episode
 from load.metric_fleet.group import Ending
 from load.metric_fleet.kinds import CLASSES, ROUTES
 from load.metric_fleet.outcomes import fates
@@ -54,6 +54,11 @@ def truth(fleet: Fleet, written: Sequence[Written], proofs: dict[str, dict[str, 
         "blind": [
             {"route": one.route, "from_ms": START_MS + one.start_ms, "to_ms": START_MS + one.end_ms}
             for one in fleet.flow.blindness
+        ],
+        "scaled": []
+        if fleet.flow.scaled_ms is None
+        else [
+            {"route": "main", "at_ms": START_MS + fleet.flow.scaled_ms, "before": list(USUAL), "after": list(SCALED)}
         ],
         "oldest_s": _oldest_s(fleet),
         "stuck": [

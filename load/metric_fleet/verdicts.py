@@ -7,14 +7,12 @@ docs/metric-log.md); under `per_type` one per `ROUTE_MS`, whatever it says.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from load.metric_fleet.flow import CUT, Blindness, Episode, Flow
+from load.metric_fleet.flow import CUT, USUAL, Blindness, Episode, Flow
 from load.metric_fleet.group import Life
 from load.metric_fleet.kinds import CLASSES, ROUTES, Route
 from load.metric_fleet.plan import ROUTE_MS, TICK_MS
 from proxy.records import Verdict
 
-DRAIN = 400.0
-"""Events a second that the consumers of a route take, when they take any."""
 QUIET_MS = 5_000
 """Behind an episode; from then on a verdict may say nothing for want of samples."""
 GROWTH = 1.05
@@ -72,6 +70,7 @@ def _is_blind(blindness: list[Blindness], route: str, at: int) -> bool:
 
 def _budget(flow: Flow, route: Route, at: int, cuts: int, replicas: int) -> Verdict:
     episode = flow.episode_at(route.name, at)
+    drain = flow.capacity(route.name, at).drain
     said = Verdict(
         route=route.name,
         congested=False,
@@ -81,8 +80,8 @@ def _budget(flow: Flow, route: Route, at: int, cuts: int, replicas: int) -> Verd
         samples=20,
         cuts=0,
         hot=[],
-        drain_rate=DRAIN,
-        rates={name: round(DRAIN / replicas * share(episode, name, at), 3) for name in CLASSES[1:]},
+        drain_rate=drain,
+        rates={name: round(USUAL.drain / replicas * share(episode, name, at), 3) for name in CLASSES[1:]},
     )
     if _is_blind(flow.blindness, route.name, at):
         return replace(said, congested=None, cause="blind")
@@ -91,7 +90,7 @@ def _budget(flow: Flow, route: Route, at: int, cuts: int, replicas: int) -> Verd
         return replace(
             said,
             queue_delay_us=delay,
-            depth=round(DRAIN * delay / 1e6),
+            depth=round(drain * delay / 1e6),
             ruled_by=_ruling(route, None, delay),
             queues=_queues(route, None, delay),
         )
@@ -104,8 +103,8 @@ def _budget(flow: Flow, route: Route, at: int, cuts: int, replicas: int) -> Verd
         cuts=cuts,
         hot=[name for name in CLASSES if name in episode.hot_at(at)],
         queue_delay_us=seen,
-        drain_rate=0.0 if episode.cause == "no_consumers" else DRAIN,
-        depth=None if seen is None else round(DRAIN * seen / 1e6),
+        drain_rate=0.0 if episode.cause == "no_consumers" else drain,
+        depth=None if seen is None else round(drain * seen / 1e6),
         ruled_by=_ruling(route, episode, seen or 0),
         queues=_queues(route, episode, seen or 0),
         unbound={route.queues[0]: "absent"} if episode.cause == "no_consumers" else None,

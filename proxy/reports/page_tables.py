@@ -208,6 +208,25 @@ TABLES = (
         "the rate was used up, and the queue was empty.",
     ),
     PageTable(
+        "Consumers added and removed",
+        "scaling",
+        [
+            *_texts("run", "route"),
+            ("at_s", "at", seconds),
+            ("consumers_before", "consumers|before", count),
+            ("consumers_after", "consumers|after", count),
+            ("drain_before", "drain rate|before", plain),
+            ("drain_after", "drain rate|after", plain),
+            ("confirmed_before", "confirmed a second|before", plain),
+            ("confirmed_after", "confirmed a second|after", plain),
+            ("busy_before", "queue not empty|before", plain),
+            ("busy_after", "queue not empty|after", plain),
+            *_texts("gain"),
+        ],
+        "Half a minute before and after. Gain: what each brought (or took) beside each of those before: 1 as much, "
+        "0 nothing. Not known where the queue was mostly empty: then nobody sees what consumers could do.",
+    ),
+    PageTable(
         "Fairness",
         "fairness",
         [

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
-from proxy.reports import backlog, decisions, replicas, spectra
+from proxy.reports import backlog, decisions, replicas, scaling, spectra
 from proxy.reports.records import Records
 from proxy.reports.traffic import troubles
 
@@ -37,6 +37,7 @@ def answers(records: Records, kinds: set[str], seen: DataFrame | None) -> list[A
         (kinds & {"class"}, Answer("replicas", lambda: replicas.replicas(classes), ["run", "class", "instance"])),
         (kinds & {"verdict"}, Answer("clocks", lambda: replicas.clocks(verdicts), ["run", "instance"])),
         (kinds & {"verdict"}, Answer("decisions", decided, ["run", "route"])),
+        (kinds & {"route"}, Answer("scaling", lambda: scaling.scaling(routes, verdicts), ["run", "route", "at_s"])),
         (kinds & {"type"}, Answer("fairness", lambda: backlog.fairness(types), ["run", "class"])),
         (kinds & {"type"}, Answer("waiting", lambda: backlog.waiting(types), by_type)),
         (kinds & {"type"}, Answer("troubles", lambda: troubles(types), [*by_type, "route", "what"])),

@@ -10,6 +10,7 @@ from proxy.reports.backlog import fairness, waiting
 from proxy.reports.decisions import decisions
 from proxy.reports.proof import events
 from proxy.reports.replicas import clocks, replicas, stuck
+from proxy.reports.scaling import scaling
 from proxy.reports.traffic import troubles
 
 Make = Callable[..., Any]
@@ -327,3 +328,39 @@ def test_troubles_are_what_happened_and_nothing_else(record: Make, read: Make, r
         ("order", "dead letter: unroutable"): (2, 2.0),
         ("dead", "dead letter: expired"): (5, None),
     }
+
+
+def test_added_consumers_helped_as_much_as_the_drain_rate_rose(record: Make, read: Make, rows: Make) -> None:
+    def route(name: str, second: int, consumers: int | None, drain: float, depth: int = 5) -> list[Any]:
+        return [
+            record("route", 1_000 * second, route=name, consumers=consumers, depth=depth, confirmed=int(drain / 2)),
+            record("route", 1_000 * second, route=name, confirmed=int(drain / 2), instance="two"),
+            record("verdict", 1_000 * second, route=name, depth=depth, drain_rate=drain),
+        ]
+
+    lines = [
+        *(line for second in range(1, 41) for line in route("helped", second, 4, 400.0 if second > 10 else 100.0)),
+        *(line for second in range(41, 44) for line in route("helped", second, 6, 410.0)),  # settling
+        *(line for second in range(44, 60) for line in route("helped", second, 6, 500.0)),
+        *(line for second in range(60, 70) for line in route("helped", second, None, 900.0)),
+        *(line for second in range(70, 90) for line in route("helped", second, 3, 250.0)),
+        *(line for second in range(1, 21) for line in route("empty", second, 1, 100.0, depth=0)),
+        *(line for second in range(21, 41) for line in route("empty", second, 2, 200.0)),
+        *(line for second in range(41, 61) for line in route("empty", second, 0, 0.0)),
+        *(line for second in range(61, 81) for line in route("empty", second, 2, 200.0)),
+        *(line for second in range(1, 21) for line in route("same", second, 2, 200.0)),
+    ]
+    records = read(lines)
+    found = sorted(
+        rows(scaling(records.of("route"), records.of("verdict"))), key=lambda row: (row["route"], row["at_s"])
+    )  # fmt: skip
+    told = ("route", "at_s", "consumers_before", "consumers_after", "drain_before", "drain_after", "gain")
+    assert [tuple(row[name] for name in told) for row in found] == [
+        ("empty", 21.0, 1, 2, 100.0, 200.0, None),
+        ("empty", 41.0, 2, 0, 200.0, 0.0, 1.0),
+        ("empty", 61.0, 0, 2, 0.0, 200.0, None),
+        ("helped", 41.0, 4, 6, 400.0, 500.0, 0.5),
+        ("helped", 70.0, 6, 3, pytest.approx(485.789, abs=0.001), 250.0, pytest.approx(0.971, abs=0.001)),
+    ]
+    assert (found[0]["busy_before"], found[0]["busy_after"]) == (0.0, 1.0)
+    assert (found[3]["confirmed_before"], found[3]["confirmed_after"]) == (400.0, 500.0)

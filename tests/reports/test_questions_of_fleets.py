@@ -8,12 +8,12 @@ import pytest
 
 from load.metric_fleet import Plan, faults, make
 from load.metric_fleet.plan import ROUTE_MS, TICK_MS, TYPE_MS
-from proxy.reports import backlog, decisions, replicas, spectra
+from proxy.reports import backlog, decisions, replicas, scaling, spectra
 from proxy.reports.files import log_files
 from proxy.reports.records import Records, read_lines, with_records
 from proxy.reports.traffic import TROUBLES, troubles
 
-NAMES = ("crash", "congestion", "saw", "nacks", "letters", "clock", "skew", "stuck", "unfinished")
+NAMES = ("crash", "congestion", "saw", "nacks", "letters", "clock", "skew", "stuck", "unfinished", "scaled")
 BUCKET = 1 / 128
 
 
@@ -145,3 +145,15 @@ def test_what_waited_is_as_old_as_it_was(of: Any, rows: Any, truth: dict[str, An
             assert abs(row["left"] - left[name]) <= 2
     assert max(row["worst_age_s"] for row in found.values()) > 30
     assert any(row["left"] > 5 for row in found.values())
+
+
+def test_added_consumers_brought_what_they_did(of: Any, rows: Any, truth: dict[str, Any]) -> None:
+    (wanted,) = truth["scaled"]
+    (row,) = [one for one in rows(scaling.scaling(of("route"), of("verdict"))) if one["consumers_before"]]
+    (before, drain), (after, more) = wanted["before"], wanted["after"]
+    assert row["route"] == wanted["route"]
+    assert abs(1000 * row["at_s"] + truth["start_ms"] - wanted["at_ms"]) <= 2_500  # clocks are off by up to 1.5 s
+    assert (row["consumers_before"], row["consumers_after"]) == (before, after)
+    assert row["drain_before"] == pytest.approx(drain, rel=0.02)
+    assert row["drain_after"] == pytest.approx(more, rel=0.02)
+    assert row["gain"] == pytest.approx(((more - drain) / (after - before)) / (drain / before), abs=0.05)
