@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -49,7 +48,7 @@ class Analysis:
 
 
 def analyse(
-    spark: SparkSession, runs: Mapping[str, Sequence[str]], folder: Path, say: Callable[[str], None]
+    spark: SparkSession, runs: Mapping[str, Sequence[str]], folder: str, say: Callable[[str], None]
 ) -> Analysis:
     """Read every run's files and make all tables under `folder`.
 

@@ -2,15 +2,18 @@
 
 import argparse
 import json
+import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proxy.reports.files import ReportError, is_readable, log_files, text_bytes
-from proxy.reports.session import check_installed, raise_interrupt, said_by_spark, spark_session
+from proxy.reports.files import ReportError, SparkError, log_files, text_bytes
+from proxy.reports.places import Places, is_address, join, looked_up
+from proxy.reports.session import SUBMITTED, check_installed, raise_interrupt, said_by_spark, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="tidegate report",
         description="Analyses metric logs: traffic, latency, congestion, and what became of every event.",
     )
-    parser.add_argument("logs", nargs="*", metavar="LOGS", help="folders or files of one run's metric logs")
+    parser.add_argument("logs", nargs="*", metavar="LOGS", help="folders, files or addresses of one run's metric logs")
     parser.add_argument(
         "--run",
         action="append",
@@ -49,9 +52,24 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=LOGS",
         help="a named run; give several to see them side by side, the same name again to add files to it",
     )
-    parser.add_argument("--out", required=True, metavar="DIR", type=Path, help="where the report goes")
     parser.add_argument(
-        "--master", default="local[*]", metavar="URL", help="a Spark cluster; it must see LOGS and DIR (default: here)"
+        "--out",
+        required=True,
+        metavar="DIR",
+        help="where the report goes: a folder or an address (s3a://bucket/report)",
+    )
+    parser.add_argument(
+        "--master",
+        default="local[*]",
+        metavar="URL",
+        help="a Spark cluster; LOGS and DIR must be addresses, or folders that it shares (default: here)",
+    )
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of Spark's, such as spark.hadoop.fs.s3a.endpoint; under spark-submit it takes these",
     )
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures to this file as well")
     return parser
@@ -74,13 +92,19 @@ def _runs(options: argparse.Namespace) -> dict[str, list[str]]:
 
 def _report(runs: Mapping[str, Sequence[str]], options: argparse.Namespace) -> None:
     files = {run: log_files(paths) for run, paths in runs.items()}
+    settings = _settings(options.conf)
+    out = options.out if is_address(options.out) else str(Path(options.out).absolute())
     try:
-        options.out.mkdir(parents=True, exist_ok=True)
-        _say(f"starting Spark ({options.master})")
-        noise = options.out / "spark.log"
+        noise = _noise(out)
+        _say("Spark was started by spark-submit" if SUBMITTED in os.environ else f"starting Spark ({options.master})")
         size = sum(text_bytes(path) for paths in files.values() for path in paths)
-        with spark_session(options.master, noise, size) as spark:
-            write_report(spark, files, options.out.absolute(), options.json, _say)
+        with spark_session(options.master, noise, size, settings) as spark:
+            places = Places(spark)
+            found = {run: looked_up(paths, places) for run, paths in files.items()}
+            try:
+                write_report(spark, found, out, options.json, _say)
+            except SparkError as error:
+                raise ReportError(f"{error} (more in {noise})") from error
         noise.unlink(missing_ok=True)
     except OSError as error:
         raise ReportError(str(error)) from error
@@ -88,9 +112,9 @@ def _report(runs: Mapping[str, Sequence[str]], options: argparse.Namespace) -> N
 
 
 def write_report(
-    spark: "SparkSession", files: Mapping[str, Sequence[str]], out: Path, copy: Path | None, say: Say
+    spark: "SparkSession", files: Mapping[str, Sequence[str]], out: str, copy: Path | None, say: Say
 ) -> None:
-    """Write everything into the folder `out`, the figures to `copy` too, and print the result table.
+    """Write everything to the place `out`, the figures to `copy` too, and print the result table.
 
     Raises `ReportError` if there is nothing to report or Spark fails.
     """
@@ -99,20 +123,23 @@ def write_report(
     from proxy.reports.page import page
     from proxy.reports.terminal import result_table
 
-    analysis, unreadable = _analysis(spark, files, out / "tables", say)
+    analysis, unreadable = _analysis(spark, files, join(out, "tables"), say)
     found = findings(analysis, unreadable, datetime.now(UTC))
     say("page and picture")
     document = json.dumps(found.as_document(), indent=1)
-    for path in filter(None, (out / "report.json", copy)):
-        path.write_text(document + "\n")
-    charts = Charts(found)
-    (out / "report.html").write_text(page(found, charts))
-    charts.write_png(out / "report.png")
+    places, charts = Places(spark), Charts(found)
+    if copy is not None:
+        copy.write_text(document + "\n")
+    places.write_text(join(out, "report.json"), document + "\n")
+    places.write_text(join(out, "report.html"), page(found, charts))
+    with tempfile.TemporaryDirectory(prefix="tidegate-report-") as folder:
+        charts.write_png(Path(folder, "report.png"))
+        places.upload(Path(folder, "report.png"), join(out, "report.png"))
     print(result_table(found))  # noqa: T201 - the command's answer
 
 
 def _analysis(
-    spark: "SparkSession", files: Mapping[str, Sequence[str]], tables: Path, say: Say
+    spark: "SparkSession", files: Mapping[str, Sequence[str]], tables: str, say: Say
 ) -> "tuple[Analysis, dict[str, list[str]]]":
     """Analyse; if Spark stumbles over files cut short or removed meanwhile, once more without them."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -125,10 +152,11 @@ def _analysis(
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
         failure = error
-    unreadable = {run: [path for path in paths if not is_readable(path)] for run, paths in files.items()}
+    whole = Places(spark).is_readable
+    unreadable = {run: [path for path in paths if not whole(path)] for run, paths in files.items()}
     left = {run: [path for path in paths if path not in unreadable[run]] for run, paths in files.items()}
     if not any(unreadable.values()):
-        raise ReportError(_of_spark(failure)) from failure
+        raise SparkError(said_by_spark(failure)) from failure
     if empty := [run for run, paths in left.items() if not paths]:
         raise ReportError(f"no file can be read to its end: {', '.join(unreadable[empty[0]])}")
     say("once more without files that can't be read to their end")
@@ -136,11 +164,27 @@ def _analysis(
         return analyse(spark, left, tables, say), unreadable
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
-        raise ReportError(_of_spark(error)) from error
+        raise SparkError(said_by_spark(error)) from error
 
 
-def _of_spark(error: Exception) -> str:
-    return f"{said_by_spark(error)} (more in spark.log beside the report)"
+def _noise(out: str) -> Path:
+    """Return the file for what Java says: in the folder of the report, which is made, or else a temporary one."""
+    if is_address(out):
+        return Path(tempfile.gettempdir(), f"tidegate-report-{os.getpid()}.log")
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / "spark.log"
+
+
+def _settings(told: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the settings of `--conf` as pairs. Raises `ReportError`."""
+    settings = []
+    for one in told:
+        name, equals, value = one.partition("=")
+        if not (name.startswith("spark.") and equals):
+            raise ReportError(f"--conf {one}: write spark.NAME=VALUE")
+        settings.append((name, value))
+    return settings
 
 
 def _say(text: str) -> None:

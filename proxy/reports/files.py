@@ -3,7 +3,8 @@
 import gzip
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from proxy.errors import TidegateError
@@ -13,17 +14,24 @@ PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.jsonl.open")
 
 COMPRESSION = 7
 """A metric log shrinks to about a seventh."""
+UNKNOWN_BYTES = 1024**3
+"""What only Spark can reach counts as large."""
 
 
 class ReportError(TidegateError):
     """The report can't be made; the message says what to change. Exit code 2."""
 
 
-def log_files(paths: Sequence[str]) -> list[str]:
-    """Return the files to read for the paths, each a file, a folder or an address that Spark knows (`hdfs://...`).
+class SparkError(ReportError):
+    """Spark failed at something that is not known; its own log says more."""
 
-    An open file whose finished copy exists as well was left by a crash between the two; it is passed over. Raises
-    `ReportError` for a path that does not exist, and if no file is found at all.
+
+def log_files(paths: Sequence[str]) -> list[str]:
+    """Return the files to read for the paths, each a file, a folder or an address that Spark knows (`s3a://...`).
+
+    An open file whose finished copy exists as well was left by a crash between the two; it is passed over. Addresses
+    are left to `places.looked_up`, which needs Spark. Raises `ReportError` for a path that does not exist, and if no
+    file is found at all.
     """
     found: set[str] = set()
     for path in paths:
@@ -36,23 +44,31 @@ def log_files(paths: Sequence[str]) -> list[str]:
             found.add(str(Path(path).absolute()))
         else:
             raise ReportError(f"{path}: no such file or folder")
-    found -= {name for name in found if name.removesuffix(".open") + ".gz" in found}
-    if not found:
+    return finished(found, paths)
+
+
+def is_log(place: str) -> bool:
+    """Return whether a file is called as a metric log is."""
+    return any(fnmatchcase(place.rpartition("/")[2], pattern) for pattern in PATTERNS)
+
+
+def finished(found: set[str], paths: Iterable[str]) -> list[str]:
+    """Return files in order, without open ones whose finished copy is there. Raises `ReportError` if none is left."""
+    left = {name for name in found if name.removesuffix(".open") + ".gz" not in found}
+    if not left:
         raise ReportError(f"{', '.join(paths)}: no metric log here ({', '.join(PATTERNS)})")
-    return sorted(found)
+    return sorted(left)
 
 
 def text_bytes(path: str) -> int:
-    """Return about how many bytes of text a file holds; 0 for what only Spark can reach."""
+    """Return about how many bytes of text a file holds; of an address, that it may be many."""
     if "://" in path:
-        return 0
+        return UNKNOWN_BYTES
     return Path(path).stat().st_size * (COMPRESSION if path.endswith(".gz") else 1)
 
 
 def is_readable(path: str) -> bool:
     """Return whether a local file can be read to its end: it still exists, and what is compressed is whole."""
-    if "://" in path:
-        return True
     try:
         with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
             while file.read(1024 * 1024):
@@ -63,5 +79,5 @@ def is_readable(path: str) -> bool:
 
 
 def as_spark_path(path: str) -> str:
-    """Return a local path as a cluster too must take it: a file, and no wildcards in its name."""
-    return path if "://" in path else "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
+    """Return a path as a cluster too must take it: a file, and no wildcards in its name."""
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", path if "://" in path else f"file://{path}")

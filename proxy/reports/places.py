@@ -1,7 +1,8 @@
 """Files and folders wherever Spark can reach them: a disk, HDFS, an object store. Written once, by Hadoop's own client.
 
-A *place* is a path of the driver's disk (`/var/report`) or an address (`s3a://bucket/report`), taken literally: no
-wildcards. What comes back is spelled alike: absolute paths without `file:`, addresses with their scheme.
+A *place* is a path of the driver's disk (`/var/report`) or an address (`s3a://bucket/report`), taken literally;
+only `matching` knows wildcards. What comes back is spelled alike: absolute paths without `file:`, addresses with their
+scheme.
 
 What layers of files may build on:
 
@@ -16,11 +17,11 @@ the scheme.
 """
 
 import os.path
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from proxy.reports.files import ReportError
+from proxy.reports.files import ReportError, as_spark_path, finished, is_log, is_readable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +48,11 @@ def is_address(place: str) -> bool:
     return "://" in place
 
 
+def written_to(place: str) -> str:
+    """Return a place as Spark's writers take it; its readers also want wildcards escaped (`files.as_spark_path`)."""
+    return place if is_address(place) else f"file://{os.path.abspath(place)}"  # noqa: PTH100 - Java runs elsewhere
+
+
 def join(place: str, *names: str) -> str:
     """Return the place of a name, or of names one in the other, in a folder."""
     return "/".join((place.rstrip("/"), *names))
@@ -56,6 +62,7 @@ class Places:
     """The file systems of a session, with its access (`spark.hadoop.fs.s3a.*`). Threads may share it."""
 
     def __init__(self, spark: "SparkSession") -> None:
+        self._spark = spark
         context: Any = spark.sparkContext
         self._hadoop = context._jvm.org.apache.hadoop.fs  # noqa: SLF001 - PySpark has no other way to it
         self._settings = context._jsc.hadoopConfiguration()  # noqa: SLF001 - likewise
@@ -80,6 +87,23 @@ class Places:
             return _sorted(found)
 
         return self._ask(place, listed)
+
+    def matching(self, pattern: str) -> list[str]:
+        """Return the files and folders whose places match a pattern of Hadoop's: `*`, `?`, `[a-c]`, `{a,b}`."""
+        return self._ask(pattern, lambda system, path: [one.place for one in _sorted(system.globStatus(path) or ())])
+
+    def is_readable(self, place: str) -> bool:
+        """Return whether a file can be read to its end: it still exists, and what is compressed is whole."""
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+        from pyspark.errors import PySparkException
+
+        if not is_address(place):
+            return is_readable(place)
+        try:
+            self._spark.read.text(as_spark_path(place)).count()
+        except (PySparkException, Py4JError):
+            return False
+        return True
 
     def delete(self, place: str) -> None:
         """Delete a file, or a folder with all that is in it; nothing happens if there is none."""
@@ -136,7 +160,8 @@ class Places:
 
     def _ask(self, place: str, question: Callable[[Any, Any], Answer]) -> Answer:
         """Ask the file system of a place; it and the place as a path of it are handed over."""
-        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
 
         try:
             path = self._path(place)
@@ -146,6 +171,29 @@ class Places:
             return question(self._hadoop.FileSystem.getLocal(self._settings).getRaw(), path)
         except Py4JJavaError as error:
             raise ReportError(f"{place}: {_said(error.java_exception)}") from error
+        except PySparkException as error:  # PySpark's own word for some of Java's
+            raise ReportError(f"{place}: {str(error).strip().splitlines()[0]}") from error
+
+
+def looked_up(files: Sequence[str], places: Places) -> list[str]:
+    """Return the files with those that are found at the addresses among them instead, chosen as `files.log_files` does.
+
+    An address may hold wildcards, which no shell resolves there (`s3a://bucket/logs/2026-11-*`). Raises `ReportError`
+    as that does, and whatever the store says.
+    """
+    found: set[str] = set()
+    for name in files:
+        if not is_address(name):
+            found.add(name)
+            continue
+        roots = [name] if places.exists(name) else places.matching(name)
+        if not roots:
+            raise ReportError(f"{name}: no such file or folder")
+        for root in roots:
+            every = [entry.place for entry in places.files(root)]
+            itself = root.removeprefix("file://").rstrip("/")  # a file that was named is taken, whatever its name
+            found.update(place for place in every if place == itself or is_log(place))
+    return finished(found, files)
 
 
 def _write(system: Any, path: Any, content: bytes) -> None:

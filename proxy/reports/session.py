@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +25,9 @@ JAVA_ANSWER_DEADLINE = 30.0
 _SMALL_BYTES = 128 * 1024**2
 """Below this, compiling Spark's code thoroughly costs more than it gives: 66 s of processor time instead of 42 s for
 66 MB of text, but 85 s instead of 104 s for 272 MB."""
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Environment variable: `spark-submit` started this program, and Java before it."""
+_UTC = ("spark.sql.session.timeZone", "UTC")
 _REMEDY = f"a report needs JDK {JAVA} or newer (Debian: openjdk-17-jre-headless), by JAVA_HOME or on the PATH"
 
 
@@ -49,10 +52,13 @@ def check_installed() -> None:
 
 
 @contextlib.contextmanager
-def spark_session(master: str, noise: Path, text_size: int = 0) -> Iterator["SparkSession"]:
+def spark_session(
+    master: str, noise: Path, text_size: int = 0, settings: Sequence[tuple[str, str]] = ()
+) -> Iterator["SparkSession"]:
     """Give a session that reads and shows times in UTC; Java's output goes to the file `noise`.
 
-    `text_size`, the bytes of text that will be read, decides how a local Spark is tuned.
+    `text_size`, the bytes of text that will be read, decides how a local Spark is tuned; `settings` are Spark's own and
+    go before ours. Under `spark-submit` Java runs already: its master and its settings count, and its output is there.
     Raises `ReportError` if Spark does not start.
     """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -61,13 +67,18 @@ def spark_session(master: str, noise: Path, text_size: int = 0) -> Iterator["Spa
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    conf = SparkConf().setAll(_settings(master, text_size))
     on_interrupt = signal.getsignal(signal.SIGINT)
     with tempfile.TemporaryDirectory(prefix="tidegate-report-") as scratch, noise.open("wb") as output, _silence():
+        conf = SparkConf().setAll(_settings(master, text_size)).setAll(list(settings))
         conf.set("spark.sql.warehouse.dir", scratch)
         try:
             pipes = {"stdout": output, "stderr": output, "cwd": scratch}
             gateway = launch_gateway(conf, pipes)  # type: ignore[no-untyped-call]
+            if SUBMITTED in os.environ:
+                conf = SparkConf(_jvm=gateway.jvm)
+                for name, value in _settings(conf.get("spark.master") or master, text_size):
+                    conf.setIfMissing(name, value)
+                conf.set(*_UTC)
             context = SparkContext(conf=conf, gateway=gateway)
         except (PySparkException, Py4JError) as error:
             raise ReportError(f"Spark does not start at {master}: see {noise}") from error
@@ -113,7 +124,7 @@ def _settings(master: str, text_size: int) -> list[tuple[str, str]]:
         ("spark.app.name", "tidegate report"),
         ("spark.ui.enabled", "false"),
         ("spark.ui.showConsoleProgress", "false"),
-        ("spark.sql.session.timeZone", "UTC"),
+        _UTC,
         # Else every column asks where it was made, which is slow and, on Python 3.11, an import that can race with a
         # garbage collection.
         ("spark.python.sql.dataFrameDebugging.enabled", "false"),

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from proxy.congestion import laws
 from proxy.errors import SettingsError
-from proxy.reports.files import ReportError, is_readable, log_files, text_bytes
+from proxy.reports.files import ReportError, log_files, text_bytes
+from proxy.reports.places import Places, looked_up
 from proxy.reports.session import check_installed, raise_interrupt, said_by_spark, spark_session
 from proxy.settings.parts import Part, Seconds
 from proxy.tuning.findings import Findings, rank_lines, replay_lines
@@ -138,12 +139,14 @@ def _by_spark(files: Sequence[str], told: argparse.Namespace) -> Findings:
         _say(f"starting Spark ({told.master})")
         noise = Path(folder, "spark.log")
         with spark_session(told.master, noise, sum(text_bytes(path) for path in files)) as spark:
+            places = Places(spark)
+            files = looked_up(files, places)
             try:
                 recording = read(spark, files, told.since, told.until)
                 return tuned(recording, told, _spreading(spark.sparkContext))
             except (PySparkException, Py4JError) as error:
                 raise_interrupt(error)
-                if cut := [path for path in files if not is_readable(path)]:
+                if cut := [path for path in files if not places.is_readable(path)]:
                     raise ReportError(f"can't be read to the end: {', '.join(cut)}; leave them out") from error
                 raise ReportError(said_by_spark(error)) from error
 

@@ -16,6 +16,7 @@ import pytest
 from proxy.reports import session
 from proxy.reports.command import main, write_report
 from proxy.reports.files import ReportError, log_files
+from proxy.reports.places import Places, looked_up
 
 Make = Callable[..., Any]
 
@@ -79,7 +80,7 @@ def report(spark: Any, tmp_path: Path) -> Make:
         out = tmp_path / "out"
         out.mkdir()
         files = {run: log_files([str(path)]) for run, path in runs.items()}
-        write_report(spark, files, out, tmp_path / "copy.json", quiet)
+        write_report(spark, files, str(out), tmp_path / "copy.json", quiet)
         document: dict[str, Any] = json.loads((out / "report.json").read_text())
         assert json.loads((tmp_path / "copy.json").read_text()) == document
         return document
@@ -213,6 +214,8 @@ def test_the_message_says_so_when_no_line_is_a_record(report: Make, write: Make,
         (["/no/such/folder"], "/no/such/folder: no such file or folder"),
         (["--run", "name"], "--run name: write NAME=LOGS"),
         (["--run", "a=/no/such/file"], "/no/such/file: no such file or folder"),
+        ([__file__, "--conf", "fs.s3a.endpoint=here"], "--conf fs.s3a.endpoint=here: write spark.NAME=VALUE"),
+        ([__file__, "--conf", "spark.ui.enabled"], "--conf spark.ui.enabled: write spark.NAME=VALUE"),
     ],
 )
 def test_one_message_and_exit_code_2_when_the_arguments_lead_nowhere(
@@ -287,3 +290,20 @@ def test_the_terminal_shows_progress_and_result_only_when_the_command_runs_on_it
     assert result.startswith("class  run")
     assert sorted(path.name for path in out.iterdir()) == ["report.html", "report.json", "report.png", "tables"]
     assert set(tmp_path.iterdir()) == before | {tmp_path / "deep"}
+
+
+def test_the_report_is_the_same_when_logs_and_report_are_named_by_addresses(
+    run_of: Make, write: Make, spark: Any, tmp_path: Path
+) -> None:
+    write("logs/one.jsonl", run_of(3))
+    out = f"file://{tmp_path}/deep/out"
+    write_report(spark, {"run": looked_up([f"file://{tmp_path}/logs"], Places(spark))}, out, None, quiet)
+    write_report(spark, {"run": log_files([str(tmp_path / "logs")])}, str(tmp_path / "here"), None, quiet)
+    documents = [
+        json.loads(Path(folder, "report.json").read_text()) for folder in (tmp_path / "deep/out", tmp_path / "here")
+    ]
+    assert documents[0].pop("made_at") <= documents[1].pop("made_at")
+    assert documents[0] == documents[1]
+    for folder in (tmp_path / "deep" / "out", tmp_path / "here"):
+        assert sorted(path.name for path in folder.iterdir()) == ["report.html", "report.json", "report.png", "tables"]
+        assert {path.name for path in (folder / "tables").iterdir()} == set(documents[0]["tables"])

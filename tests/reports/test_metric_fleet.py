@@ -33,7 +33,7 @@ def tables(
 ) -> dict[str, Rows]:
     """The tables of one report on all fleets."""
     files = {run: log_files([str(folder)]) for run, (folder, _) in fleets.items()}
-    return analyse(spark, files, tmp_path_factory.mktemp("tables"), lambda _: None).tables.rows
+    return analyse(spark, files, str(tmp_path_factory.mktemp("tables")), lambda _: None).tables.rows
 
 
 @pytest.fixture(params=PLANS)

@@ -13,6 +13,7 @@ import pytest
 from proxy import records as declared
 from proxy.reports.files import ReportError, is_readable, log_files
 from proxy.reports.overview import rejected_lines
+from proxy.reports.places import Places, looked_up
 from proxy.reports.records import read_lines, with_records
 from proxy.reports.schema import KINDS, MOST
 from proxy.reports.traffic import traffic
@@ -180,7 +181,64 @@ def test_the_path_is_named_when_there_is_nothing_to_read(tmp_path: Path) -> None
         log_files([str(tmp_path)])
 
 
-def test_a_compressed_file_is_unreadable_when_it_is_cut_or_mixed_up(tmp_path: Path) -> None:
+@pytest.fixture
+def days(write: Callable[..., Path]) -> str:
+    """The address of a folder of logs."""
+    for name in (
+        "01/a.jsonl",
+        "01/b.jsonl.open",
+        "02/deep/c.jsonl",
+        "03/d.jsonl",
+        "03/e.txt",
+        "03/f{1}.jsonl.open",
+        "04/e.txt",
+    ):
+        logs = write(f"logs/day-{name}", ["{}"]).parents[1]
+    (logs / "day-03" / "f{1}.jsonl.gz").write_bytes(gzip.compress(b"{}\n"))
+    return f"file://{logs}"
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("", ["01/a.jsonl", "01/b.jsonl.open", "02/deep/c.jsonl", "03/d.jsonl", "03/f{1}.jsonl.gz"]),
+        ("/day-0[23]", ["02/deep/c.jsonl", "03/d.jsonl", "03/f{1}.jsonl.gz"]),
+        ("/day-*/{a,e}.*", ["01/a.jsonl", "03/e.txt", "04/e.txt"]),
+        ("/day-03/e.txt", ["03/e.txt"]),
+        ("/day-03/f{1}.jsonl.open", ["03/f{1}.jsonl.open"]),
+    ],
+)
+def test_an_address_is_searched_as_a_path_is_when_it_names_a_folder_a_file_or_several(
+    asked: str, found: list[str], days: str, spark: Any
+) -> None:
+    files = looked_up([days + asked], Places(spark))
+    assert files == [f"{days.removeprefix('file://')}/day-{name}" for name in found]
+    assert read_lines(spark, {"run": files}).count() == len(found)
+
+
+def test_paths_and_addresses_are_one_log_when_both_are_given(days: str, spark: Any) -> None:
+    here = f"{days.removeprefix('file://')}/day-03/"
+    assert looked_up([f"{here}f{{1}}.jsonl.open", f"{days}/day-03"], Places(spark)) == [
+        f"{here}d.jsonl",
+        f"{here}f{{1}}.jsonl.gz",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("/gone", "/gone: no such file or folder"),
+        ("/day-9*", r"/day-9\*: no such file or folder"),
+        ("/day-{01", "/day-{01: "),
+        ("/day-04", "no metric log here"),
+    ],
+)
+def test_the_address_is_named_when_there_is_nothing_to_read(asked: str, message: str, days: str, spark: Any) -> None:
+    with pytest.raises(ReportError, match=message):
+        looked_up([days + asked], Places(spark))
+
+
+def test_a_compressed_file_is_unreadable_when_it_is_cut_or_mixed_up(tmp_path: Path, spark: Any) -> None:
     whole = gzip.compress(b'{"v":1}\n' * 10_000)
     for name, content in (
         ("whole", whole),
@@ -190,3 +248,5 @@ def test_a_compressed_file_is_unreadable_when_it_is_cut_or_mixed_up(tmp_path: Pa
     ):
         (tmp_path / f"{name}.gz").write_bytes(content)
     assert [name for name in ("whole", "cut", "mixed", "not") if is_readable(str(tmp_path / f"{name}.gz"))] == ["whole"]
+    addresses = {name: f"file://{tmp_path}/{name}.gz" for name in ("whole", "cut", "mixed", "not", "gone")}
+    assert [name for name, address in addresses.items() if Places(spark).is_readable(address)] == ["whole"]
