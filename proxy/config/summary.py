@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from proxy.config.items import listing, printable
 from proxy.congestion import laws
-from proxy.settings import EventType, Route, Settings, TypePattern
+from proxy.settings import EventType, Route, Settings, Slo, TypePattern
 from proxy.settings.parts import duration_text, size_text
 from proxy.settings.route import DEFAULT_LAW
 
@@ -49,7 +49,9 @@ def describe(settings: Settings) -> str:
         delay = f", queue delay {_delay(settings.queue_delays[rank])}" if _has_budgets(settings) else ""
         costs = _costs([stream.cost for stream in every if stream.priority == name])
         behind = _catch_up(settings, name) if _has_budgets(settings) else ""
-        lines.append(f"class    {rank + 1}. {name}: {rule}{delay}{behind}{costs}, {by_class[name]} types")
+        lines.append(
+            f"class    {rank + 1}. {name}: {rule}{delay}{behind}{costs}{_slo(priority.slo)}, {by_class[name]} types"
+        )
     limits = settings.limits
     inbox = f"{limits.inbox_events} events / {size_text(limits.inbox_bytes)}"
     confirm = duration_text(limits.confirm_deadline)
@@ -234,6 +236,12 @@ def _catch_up(settings: Settings, priority: str) -> str:
         return ""
     behind = "everything" if tier.place == "last" else "what is live"
     return f", older than {duration_text(tier.after)} behind {behind}"
+
+
+def _slo(slo: Slo | None) -> str:
+    if slo is None:
+        return ""
+    return f", slo {slo.share * 100:.6g} % within {duration_text(slo.within)} of {slo.judges} time"
 
 
 def _has_budgets(settings: Settings) -> bool:

@@ -22,7 +22,7 @@ from proxy.recording.steering_settings import steering_settings
 from proxy.recording.tally import Tallies, Tally
 from proxy.recording.verdicts import Verdicts
 from proxy.recording.writer import Writer
-from proxy.records import BatchSizes, Buckets, ClassInterval, Layout, RouteInterval, RoutePlan, TypeInterval
+from proxy.records import BatchSizes, Buckets, ClassInterval, Layout, RouteInterval, RoutePlan, Slo, TypeInterval
 from proxy.settings import EventType, Settings
 
 DepthOf = Callable[[str], QueueState | None]
@@ -90,6 +90,12 @@ class Recorder:
                     for name, route in self._settings.routes.items()
                 },
                 settings=steering_settings(self._settings),
+                slos={
+                    name: Slo(within_s=one.slo.within, share=one.slo.share, judges=one.slo.judges)
+                    for name, one in self._settings.classes.items()
+                    if one.slo is not None
+                }
+                or None,
             )
         )
 

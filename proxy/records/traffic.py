@@ -21,6 +21,14 @@ class RoutePlan(Part):
     queues: Annotated[list[str], "that it is judged by"]
 
 
+class Slo(Part):
+    """What was promised of a class."""
+
+    within_s: Annotated[float, "seconds; a later event missed its target"]
+    share: Annotated[float, "of the events judged that must be in time, above 0 and below 1"]
+    judges: Annotated[str, "`bridge` (time: event timestamp → confirm) or `consumed` (→ first consumption)"]
+
+
 class Start(Record):
     """Once, first."""
 
@@ -35,6 +43,7 @@ class Start(Record):
         "what steers and is set otherwise than by default: JSON, in the form of the settings file; no host, no secret",
         ADDED,
     ] = None
+    slos: Annotated[dict[str, Slo] | None, "of each class that something is promised of", ADDED] = None
 
 
 class RouteInterval(Record):

@@ -12,6 +12,7 @@ from proxy.settings.control import (
     ClassBudget,
     Detector,
     PriorityClass,
+    Slo,
     Statistics,
     Throttling,
 )
@@ -98,6 +99,7 @@ __all__ = [
     "Scaling",
     "Secret",
     "Settings",
+    "Slo",
     "Statistics",
     "Throttling",
     "Token",

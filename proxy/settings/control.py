@@ -7,6 +7,17 @@ from pydantic import BeforeValidator, Field, model_validator
 from proxy.settings.parts import Allowed, Count, Number, Part, Seconds, ShortText, Switch, Whole
 
 
+class Slo(Part):
+    """What is promised of a class: which share of its events is there in time, and which time that is."""
+
+    within: Annotated[Seconds, Field(ge=0.001, le=1_800)]
+    """An event later than this has missed its target; half of the longest time that buckets tell apart at most."""
+    share: Annotated[Number, Field(ge=0.01, le=0.99999)]
+    """Of all events that are judged, so many must be in time; the others are the error budget, so it is never 1."""
+    judges: Literal["bridge", "consumed"]
+    """Bridge time (event timestamp to confirm), or consumed time (to the consumer), which only consumers' logs tell."""
+
+
 class PriorityClass(Part):
     """One class of importance; the file lists classes from the most to the least important.
 
@@ -32,6 +43,8 @@ class PriorityClass(Part):
 
     The most important class never does that.
     """
+    slo: Slo | None = None
+    """What the report holds the class to; nothing is steered by it. None: nothing is promised."""
 
     @model_validator(mode="after")
     def _floor_is_below_ceiling(self) -> Self:

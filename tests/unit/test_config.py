@@ -266,6 +266,20 @@ def test_the_summary_shows_a_routes_cap_and_a_classes_own_threshold_when_there_a
     assert "from 1 to 5000, queue delay 2s, 0 types" in told
 
 
+def test_the_summary_says_what_is_promised_of_a_class_when_something_is(files: Files) -> None:
+    first = "P1: {slo: {within: 2s, share: 0.999, judges: bridge}}"
+    second = "P2: {slo: {within: 1m, share: 0.99999, judges: consumed}}"
+    loaded = files.load(HEAD + ONE_TYPE + f"classes: {{{first}, {second}, P3: {{}}}}\n")
+    lines = [line for line in config.describe(loaded).splitlines() if line.startswith("class ")]
+    assert [line.partition("slo ")[2].partition(", ")[0] for line in lines] == [
+        "99.9 % within 2s of bridge time",
+        "99.999 % within 1m of consumed time",
+        "",
+    ]
+    assert json.loads(config.as_json(loaded))["classes"]["P1"]["slo"]["within"] == 2
+    assert config.warnings(loaded) == ["routes.pushes: no event type takes it"]
+
+
 def test_the_summary_shows_a_route_s_law_when_it_is_not_the_usual_one(files: Files) -> None:
     text = HEAD.replace("queues: [mail]", "queues: [mail], law: cubic")
     assert "class_budget by cubic, in flight" in config.describe(files.load(text + ONE_TYPE))

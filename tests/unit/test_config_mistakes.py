@@ -82,6 +82,42 @@ def files(tmp_path: Path) -> Files:
         ("classes: {P2: {increase: nan}}", "classes.P2.increase: is out of range; allowed: a number, 0.001 to 1000000"),
         ("classes: {P2: {}, vip: {increase: 3}}", "classes.vip.decrease: is missing; allowed: a number, 0.01 to 0.99"),
         (
+            "classes: {P2: {slo: 2s}}",
+            "classes.P2.slo: is a text of another form; allowed: a mapping with within, share",
+        ),
+        (
+            "classes: {P2: {slo: true}}",
+            "classes.P2.slo: is true or false (quote a text); allowed: a mapping with within",
+        ),
+        (
+            "classes: {P2: {slo: {within: 2s, share: 0.9}}}",
+            "classes.P2.slo.judges: is missing; allowed: bridge, consumed",
+        ),
+        (
+            "classes: {P2: {slo: {within: 2s, share: 0.9, judges: queue}}}",
+            'classes.P2.slo.judges: "queue" is unknown; allowed: bridge, consumed',
+        ),
+        (
+            "classes: {P2: {slo: {within: 31m, share: 0.9, judges: bridge}}}",
+            "classes.P2.slo.within: is out of range; allowed: a duration, 1ms to 30m",
+        ),
+        *(
+            (
+                f"classes: {{P2: {{slo: {{within: 2s, share: {share}, judges: bridge}}}}}}",
+                f"classes.P2.slo.share: {wrong}; allowed: a number, 0.01 to 0.99999",
+            )
+            for share, wrong in (
+                ("1", "is out of range"),
+                ("99.9", "is out of range"),
+                ("99.9 %", "is a text of another form"),
+                ("true", "true and false are no numbers"),
+            )
+        ),
+        (
+            "classes: {P2: {slo: {within: 2s, share: 0.9, judges: bridge, per: day}}}",
+            "classes.P2.slo.per: no such setting; allowed: within, share, judges",
+        ),
+        (
             "classes: {P2: {events: {class: P2}}}",
             "classes.P2.events.class: no such setting; allowed: route, routing_key",
         ),
@@ -348,6 +384,19 @@ def test_all_mistakes_are_named_in_the_order_of_lines_when_there_are_several(fil
         ["tidegate.yaml:7", "event_types.a.order"],
         ["tidegate.yaml:8", "now"],
     ]
+
+
+def test_every_mistake_of_a_target_is_named_at_once_when_it_has_several(files: Files) -> None:
+    slo = "  P2:\n    slo:\n      within: soon\n      share: 2\n      judge: bridge\n"
+    found = files.mistakes(HEAD + ONE_TYPE + "classes:\n" + slo)
+    places = [mistake.removeprefix("tidegate.yaml:").split(";")[0] for mistake in found]
+    assert places == [
+        f"{HEAD_LINES + 4}: classes.P2.slo.judges: is missing",
+        f"{HEAD_LINES + 5}: classes.P2.slo.within: is no duration",
+        f"{HEAD_LINES + 6}: classes.P2.slo.share: is out of range",
+        f"{HEAD_LINES + 7}: classes.P2.slo.judge: no such setting",
+    ]
+    assert 'did you mean "judges"?' in found[-1]
 
 
 def test_an_inherited_mistake_is_named_once_where_it_was_made_when_many_types_inherit_it(files: Files) -> None:

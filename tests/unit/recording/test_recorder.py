@@ -17,7 +17,16 @@ from proxy.congestion.reading import QueueReading, Reading
 from proxy.errors import LogError
 from proxy.model import Outcome, Partition, Reason
 from proxy.recording.recorder import Recorder
-from proxy.settings import BrokerSettings, ClassBudget, LogSettings, MetricLogSettings, Route, Settings
+from proxy.settings import (
+    DEFAULT_CLASSES,
+    BrokerSettings,
+    ClassBudget,
+    LogSettings,
+    MetricLogSettings,
+    Route,
+    Settings,
+    Slo,
+)
 from proxy.steering.depths import Depths
 from tests.support.bridge_fakes import ScriptedMonitor
 from tests.support.events import PARTITION, event, events
@@ -293,6 +302,23 @@ def test_start_tells_what_steers_and_neither_hosts_nor_secrets() -> None:
         assert plain.records[0]["settings"] == "{}"
         told = json.loads(steered.records[0]["settings"])
         assert told == {"class_budget": {"growth": 0.2}, "routes": {"r": {"law": "cubic"}}}
+
+    lived(story)
+
+
+def test_start_tells_what_is_promised_of_a_class_when_something_is() -> None:
+    slo = Slo(within=2, share=0.999, judges="bridge")
+    classes = {
+        name: one.model_copy(update={"slo": slo if name == "P1" else None}) for name, one in DEFAULT_CLASSES.items()
+    }
+
+    async def story(world: World) -> None:
+        plain, promised = Recorded(world), Recorded(world, SETTINGS.model_copy(update={"classes": classes}))
+        for one in (plain, promised):
+            one.recorder.on_start("1.2.3")
+        assert plain.records[0]["slos"] is None
+        assert promised.records[0]["slos"] == {"P1": {"within_s": 2.0, "share": 0.999, "judges": "bridge"}}
+        assert promised.records[0]["settings"] == "{}"
 
     lived(story)
 
