@@ -17,6 +17,9 @@ consumers. A plan makes the same bytes each time; `--help` tells all options and
 - `by_class`, `by_type`, `by_route`: the sums of what is recorded each second, of types every ten; `publish`, `bridge`
   are exact percentiles of the raw latencies, by nearest rank, null for types from the 33rd on. What a kill or a lossy
   log took is not in it, as no report can know it.
+- `slos`: of each class what is promised of it, the routes that serve it, and `minutes` of `[begin, judged, missed]`, by
+  raw times; bridge times count in the minute in which their record ends, consumed times in that of the consumption, an
+  event that never came in its own. Those of the consumed time are empty without `Plan.events`.
 - `episodes`: from, to, cause, ruling queue and its delay, the `stretches` in which the route was said to be congested
   (several under steady control: one episode), cuts as recorded by all replicas, how often these decided to slow down
   (`slowed`; `is_empty`: in front of an empty queue), how many stretches they judged, whether a rate grew when it began

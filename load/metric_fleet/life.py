@@ -12,6 +12,7 @@ from load.metric_fleet.kinds import CLASSES, ROUTES
 from load.metric_fleet.plan import FILE_MS, TYPE_MS, Fault
 from load.metric_fleet.routes import advice, route_intervals, start_record
 from load.metric_fleet.samples import Pools
+from load.metric_fleet.slo import Late, bridge_lateness
 from load.metric_fleet.tally import Sums, Tally
 from load.metric_fleet.verdicts import verdicts
 from proxy import records
@@ -40,6 +41,8 @@ class Known:
     """Written, by kind."""
     lost: int = 0
     """Records that a lossy log lost."""
+    late: Late = field(default_factory=Counter)
+    """By bridge time."""
     untold: Counter[str] = field(default_factory=Counter)
     """Dead letters by type whose positions no record tells: beyond `MOST_TOLD`."""
 
@@ -121,6 +124,8 @@ class Part:
             for priority in CLASSES:
                 tally = _sum([cells[priority, route.name] for route in ROUTES])
                 self._count(self.known.by_class, priority, at, tally, is_raw=True)
+                if not self.life.loses(at):
+                    self.known.late.update(bridge_lateness(priority, at, tally.bridge))
                 yield (
                     at,
                     ClassInterval(

@@ -13,6 +13,7 @@ from load.metric_fleet.group import Ending
 from load.metric_fleet.logs import Log, Topic
 from load.metric_fleet.plan import ROUTE_MS, START_MS, Fault, FleetError, Plan
 from load.metric_fleet.samples import percentiles
+from load.metric_fleet.slo import Late, consumed_lateness
 from proxy.records import Consumed, Produced, Record, enveloped
 
 MOST_EVENTS = 2_000_000
@@ -53,6 +54,16 @@ class Proof:
         }
 
 
+@dataclass
+class Proofs:
+    """Of all classes and types."""
+
+    by_class: dict[str, Proof] = field(default_factory=dict)
+    by_type: dict[str, Proof] = field(default_factory=dict)
+    late: Late = field(default_factory=Counter)
+    """By consumed time."""
+
+
 def check_size(plan: Plan, rate: float) -> None:
     """Raise `FleetError` if a fleet with so many events a second has too many to tell of each."""
     events = rate * plan.end_ms / 1000
@@ -60,19 +71,15 @@ def check_size(plan: Plan, rate: float) -> None:
         raise FleetError(f"--events: {events:,.0f} events are more than {MOST_EVENTS:,}; fewer --minutes or --active")
 
 
-def write(out: Path, fleet: Fleet) -> dict[str, dict[str, Proof]]:
-    """Write who produced and who consumed what into `logs`; return what is true by class and by type."""
-    found: dict[str, dict[str, Proof]] = {"by_class": {}, "by_type": {}}
+def write(out: Path, fleet: Fleet) -> Proofs:
+    """Write who produced and who consumed what into `logs`; return what is true of it."""
+    found = Proofs()
     with _packed(out, "producers") as produced, _packed(out, "consumers") as consumed:
         for log, epochs in fleet.partitions():
             if not log.kind.rate:
                 continue
-            proofs = (
-                found["by_class"].setdefault(log.kind.priority, Proof()),
-                found["by_type"].setdefault(log.kind.name, Proof()),
-            )
             for topic in log.topics:
-                _tell(fleet, log, topic, [one for one in epochs if one.topic is topic], proofs, produced, consumed)
+                _tell(fleet, log, topic, [one for one in epochs if one.topic is topic], found, produced, consumed)
     return found
 
 
@@ -85,11 +92,12 @@ def _tell(
     log: Log,
     topic: Topic,
     epochs: list[Epoch],
-    proofs: tuple[Proof, ...],
+    found: Proofs,
     produced: gzip.GzipFile,
     consumed: gzip.GzipFile,
 ) -> None:
     kind = log.kind
+    proofs = (found.by_class.setdefault(kind.priority, Proof()), found.by_type.setdefault(kind.name, Proof()))
     taken = _taken(fleet, log, topic, epochs)
     first = min(one.first for one in epochs)
     end = log.end(fleet.plan.end_ms) if topic is log.topics[-1] else epochs[-1].last
@@ -102,8 +110,10 @@ def _tell(
         _line(produced, Produced(type=kind.name, class_=kind.priority, id=key), due)
         for at in times:
             _line(consumed, Consumed(type=kind.name, class_=kind.priority, id=key, event_ms=START_MS + due), at)
+        after = [at - due for at in times]
         for proof in proofs:
-            proof.count([at - due for at in times])
+            proof.count(after)
+        found.late.update(consumed_lateness(kind.priority, due, after, fleet.plan.end_ms))
 
 
 def _taken(fleet: Fleet, log: Log, topic: Topic, epochs: list[Epoch]) -> dict[int, list[int]]:

@@ -8,6 +8,7 @@ from load.metric_fleet.group import Life
 from load.metric_fleet.happenings import BY
 from load.metric_fleet.kinds import CLASSES, ROUTES
 from load.metric_fleet.samples import Pools
+from load.metric_fleet.slo import PROMISES
 from load.metric_fleet.tally import Tally, buckets
 from proxy import records
 from proxy.congestion.buckets import DIGITS, HIGHEST_US, LOWEST_US
@@ -25,6 +26,7 @@ def start_record() -> Start:
         layout=Layout(unit="us", lowest=LOWEST_US, highest=HIGHEST_US, digits=DIGITS),
         classes=list(CLASSES),
         routes={route.name: RoutePlan(policy=route.policy, queues=list(route.queues)) for route in ROUTES},
+        slos=PROMISES,
     )
 
 

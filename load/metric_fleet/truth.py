@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from load.metric_fleet import slo
 from load.metric_fleet.files import Written
 from load.metric_fleet.fleet import Fleet
 from load.metric_fleet.flow import CUT, SCALED, USUAL, Episode
@@ -11,15 +12,16 @@ from load.metric_fleet.group import Ending
 from load.metric_fleet.kinds import CLASSES, ROUTES
 from load.metric_fleet.outcomes import fates
 from load.metric_fleet.plan import ROUTE_MS, START_MS, TICK_MS
-from load.metric_fleet.proof import Proof
+from load.metric_fleet.proof import Proofs
 from load.metric_fleet.samples import percentiles
+from load.metric_fleet.slo import Late
 from load.metric_fleet.tally import COUNTS, Sums
 from load.metric_fleet.verdicts import next_tick, share
 
 VERSION = 1
 
 
-def truth(fleet: Fleet, written: Sequence[Written], proofs: dict[str, dict[str, Proof]] | None) -> dict[str, Any]:
+def truth(fleet: Fleet, written: Sequence[Written], proofs: Proofs | None) -> dict[str, Any]:
     """Return everything that is known of a fleet, as plain JSON; instants in ms since 1970 by the true clock."""
     plan = fleet.plan
     by_class: dict[str, Sums] = {}
@@ -27,6 +29,7 @@ def truth(fleet: Fleet, written: Sequence[Written], proofs: dict[str, dict[str, 
     by_route: dict[str, Sums] = {}
     kinds: Counter[str] = Counter()
     untold: Counter[str] = Counter()
+    late = Late() if proofs is None else Late(proofs.late)
     for one in written:
         known = one.known
         for mine, theirs in ((by_class, known.by_class), (by_type, known.by_type), (by_route, known.by_route)):
@@ -34,6 +37,7 @@ def truth(fleet: Fleet, written: Sequence[Written], proofs: dict[str, dict[str, 
                 mine.setdefault(name, Sums.like(sums)).merge(sums)
         kinds.update(one.known.records)
         untold.update(one.known.untold)
+        late.update(one.known.late)
     return {
         "v": VERSION,
         "seed": plan.seed,
@@ -50,6 +54,7 @@ def truth(fleet: Fleet, written: Sequence[Written], proofs: dict[str, dict[str, 
         "by_class": {name: _sums(by_class[name]) for name in CLASSES if name in by_class},
         "by_type": {name: _sums(sums) for name, sums in sorted(by_type.items())},
         "by_route": {name: _sums(sums) for name, sums in sorted(by_route.items())},
+        "slos": slo.as_json(fleet, late),
         "episodes": [_episode(fleet, one) for route in ROUTES for one in fleet.flow.episodes[route.name]],
         "blind": [
             {"route": one.route, "from_ms": START_MS + one.start_ms, "to_ms": START_MS + one.end_ms}
@@ -72,7 +77,10 @@ def truth(fleet: Fleet, written: Sequence[Written], proofs: dict[str, dict[str, 
         "letters_untold": {name: count for name, count in sorted(untold.items()) if count},
         "proof": None
         if proofs is None
-        else {keys: {name: one.as_json() for name, one in sorted(some.items())} for keys, some in proofs.items()},
+        else {
+            keys: {name: one.as_json() for name, one in sorted(some.items())}
+            for keys, some in (("by_class", proofs.by_class), ("by_type", proofs.by_type))
+        },
     }
 
 

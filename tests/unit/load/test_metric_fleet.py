@@ -23,6 +23,7 @@ from load.metric_fleet.outcomes import Claim, fates, strongest
 from load.metric_fleet.plan import START_MS
 from load.metric_fleet.samples import Pools, percentiles
 from load.metric_fleet.truth import truth
+from proxy.congestion.buckets import highest_of
 from proxy.records import KINDS, Buckets, Envelope, enveloped, fields_of
 from proxy.records import Part as Fields
 
@@ -365,6 +366,61 @@ def test_producers_and_consumers_tell_of_each_event_when_they_are_asked(tmp_path
     assert sum(one["delivered"] for one in proof) == len(consumed)
     assert sum(one["duplicated"] for one in proof) == consumed.total() - len(consumed) > 0
     assert sum(one["missing"] for one in proof) == len(produced - set(consumed)) > 20
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> "tuple[dict[str, Any], list[dict[str, Any]]]":
+    """A fleet that tells of each event and has late ones: what is true of its targets, and its records."""
+    out = tmp_path_factory.mktemp("fleet") / "out"
+    faults = ("congestion", "crash", "letters", "truncated", "discard", "skip", "rewind", "unfinished")
+    found = make(out, plan(*faults, events=True), 1)
+    return found["slos"], [json.loads(line) for _, line in lines(out) if line.endswith("}")]
+
+
+def test_every_process_tells_what_is_promised(lived: "tuple[dict[str, Any], list[dict[str, Any]]]") -> None:
+    slos, records = lived
+    told = [record["slos"] for record in records if record["kind"] == "start"]
+    assert len(told) > 3
+    for promised in told:
+        assert promised == {name: {key: one[key] for key in promised[name]} for name, one in slos.items()}
+
+
+@pytest.mark.parametrize("priority", ["P1", "P3"])
+def test_late_bridge_times_are_those_of_the_buckets_minute_by_minute(
+    lived: "tuple[dict[str, Any], list[dict[str, Any]]]", priority: str
+) -> None:
+    slo, records = lived[0][priority], lived[1]
+    judged, at_most = Counter[int](), Counter[int]()
+    for record in records:
+        if record["kind"] == "class" and record["class"] == priority:
+            minute = (record["at_ms"] - 1) // 60_000
+            for index, number in record["bridge_us"].items():
+                judged[minute] += number
+                at_most[minute] += number * (highest_of(int(index)) > slo["within_s"] * 1e6)
+    assert {begin // 60_000: number for begin, number, _ in slo["minutes"]} == judged
+    assert sum(missed for *_, missed in slo["minutes"]) > 20
+    for begin, _, missed in slo["minutes"]:
+        assert 0 <= at_most[begin // 60_000] - missed <= 3  # what a bucket can't tell
+
+
+def test_late_consumed_times_are_those_of_the_lines_minute_by_minute(
+    lived: "tuple[dict[str, Any], list[dict[str, Any]]]",
+) -> None:
+    slo, records = lived[0]["P2"], [record for record in lived[1] if record.get("class") == "P2"]
+    due = {record["id"]: record["at_ms"] for record in records if record["kind"] == "produced"}
+    taken: dict[str, int] = {}
+    for record in records:
+        if record["kind"] == "consumed":
+            taken[record["id"]] = min(record["at_ms"], taken.get(record["id"], record["at_ms"]))
+    end_ms = START_MS + 300_000
+    expected: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    for key, at in due.items():
+        if key in taken or at + 1_000 < end_ms:
+            of_minute = expected[taken.get(key, at) // 60_000]
+            of_minute[0] += 1
+            of_minute[1] += key not in taken or taken[key] - at > 1_000
+    assert slo["minutes"] == [[minute * 60_000, *expected[minute]] for minute in sorted(expected)]
+    assert len(due.keys() - taken.keys()) > 20
 
 
 # -- what is asked for ------------------------------------------------------------------------------------------------
