@@ -9,7 +9,7 @@ from pyspark.sql import functions as fn
 from pyspark.storagelevel import StorageLevel
 
 from proxy.reports import cross_checks as checks
-from proxy.reports import ledger, overview, timeline
+from proxy.reports import ledger, overview, slo, timeline
 from proxy.reports.episodes import blind_time, episodes
 from proxy.reports.files import ReportError
 from proxy.reports.incidents import incidents
@@ -125,8 +125,24 @@ def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: in
         all_checks.append(checks.bridge_against_proof(by_class, proven))
     else:
         tables.remove("proof_by_class", "proof_by_type")
+    if any(kind["slos"] for kind in kinds):
+        _add_slo(tables, records, kinds, seen)
+    else:
+        tables.remove("slo")
     tables.add("cross_checks", checks.cross_checks(all_checks), ["run", "check", "subject"])
     seen.unpersist()
+
+
+def _add_slo(tables: Tables, records: Records, kinds: list[Row], seen: DataFrame) -> None:
+    """Add whether what is promised of a class held; `seen` are the events of producers and consumers."""
+    promised = slo.targets(records.of("start"))
+    serving = records.of("type").select("run", "class", "route").distinct()
+    touched = slo.inside(tables.frames["episodes"], serving, records.start_ms)
+    ends_ms = {
+        run: max(kind["last_ms"] for kind in kinds if kind["run"] == run and kind["kind"]) for run in records.start_ms
+    }
+    measured = slo.bridge_times(records.of("class"), promised).unionByName(slo.consumed_times(seen, promised, ends_ms))
+    tables.add("slo", slo.slo(measured, promised, touched), [*BY_CLASS, "scope"])
 
 
 def _add_ledger(tables: Tables, records: Records, kinds: set[str]) -> None:

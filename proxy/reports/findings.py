@@ -8,6 +8,7 @@ from typing import Any
 from proxy.reports.analysis import Analysis
 from proxy.reports.ledger import sentence
 from proxy.reports.records import UNKNOWN
+from proxy.reports.sentences import of_targets
 from proxy.reports.tables import Row
 
 VERSION = 1
@@ -26,6 +27,8 @@ class Findings:
     """One row for each class and run: counts, bridge time and, where known, consumed time; in order of class."""
     tables: Mapping[str, Sequence[Row]]
     totals: Mapping[str, int]
+    sentences: Sequence[str]
+    """One for each class and run that something is promised of."""
     notices: Sequence[str]
     width_s: int
 
@@ -46,6 +49,7 @@ class Findings:
             "runs": self.runs,
             "classes": self.classes,
             "per_class": self.per_class,
+            "sentences": self.sentences,
             "notices": self.notices,
             "seconds_per_point": self.width_s,
             "tables": {name: {"total": self.totals[name], "rows": rows} for name, rows in self.tables.items()},
@@ -60,13 +64,15 @@ def findings(analysis: Analysis, unreadable: Mapping[str, Sequence[str]], made_a
     for table in rows.values():
         if table and "class" in table[0]:
             table.sort(key=lambda row: (rank.get(row["class"], len(rank)), order.index(row["run"])))
+    runs = [_run(analysis, run) for run in analysis.spans]
     return Findings(
         made_at=made_at.astimezone(UTC).isoformat(timespec="seconds"),
-        runs=[_run(analysis, run) for run in analysis.spans],
+        runs=runs,
         classes=analysis.classes,
         per_class=[_of_class(rows, run, name) for name in analysis.classes for run in analysis.spans],
         tables=rows,
         totals=analysis.tables.totals,
+        sentences=of_targets(rows.get("slo", []), runs),
         notices=[text for run in analysis.spans for text in _notices(analysis, run, unreadable.get(run, ()))],
         width_s=analysis.width_s,
     )

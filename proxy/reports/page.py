@@ -33,6 +33,7 @@ def page(found: Findings, charts: Charts) -> str:
     runs = " · ".join(run["name"] for run in found.runs)
     parts = [
         f"<header><h1>Tidegate report</h1><p class=runs>{escape(runs)}</p>{_runs(found)}</header>",
+        _sentences(found),
         _notices(found),
         _section(
             "Per class",
@@ -71,6 +72,12 @@ def _runs(found: Findings) -> str:
         lines = "".join(f"<li>{escape(fact)}</li>" for fact in facts if fact)
         cards.append(f"<div class=card><h3>{escape(run['name'])}</h3><ul>{lines}</ul></div>")
     return f"<div class=cards>{''.join(cards)}</div>"
+
+
+def _sentences(found: Findings) -> str:
+    if not found.sentences:
+        return ""
+    return _section("Targets", f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in found.sentences)}</ul>")
 
 
 def _notices(found: Findings) -> str:

@@ -11,15 +11,20 @@ from proxy.reports.buckets import summed_values, with_percentiles
 def events(produced: DataFrame, consumed: DataFrame) -> DataFrame:
     """Return each event once: run, class, type, whether it was produced, its deliveries, consumed_ms of the first one.
 
-    Consumed time is event timestamp to first consumption. An event is known by its id, whoever tells of it.
+    `due_ms` is its timestamp if it was produced, `read_ms` the instant of its first consumption. Consumed time is event
+    timestamp to first consumption. An event is known by its id, whoever tells of it.
     """
     written = produced.groupBy("run", "id").agg(
-        fn.min("class").alias("class"), fn.min("type").alias("type"), fn.lit(1).alias("produced")
+        fn.min("class").alias("class"),
+        fn.min("type").alias("type"),
+        fn.lit(1).alias("produced"),
+        fn.min("at_ms").alias("due_ms"),
     )
     read = consumed.groupBy("run", "id").agg(
         fn.min("class").alias("read_class"),
         fn.min("type").alias("read_type"),
         fn.count(fn.lit(1)).alias("deliveries"),
+        fn.min("at_ms").alias("read_ms"),
         (fn.min("at_ms") - fn.min("event_ms")).alias("consumed_ms"),
     )
     return written.join(read, ["run", "id"], "full_outer").select(
@@ -29,6 +34,8 @@ def events(produced: DataFrame, consumed: DataFrame) -> DataFrame:
         fn.coalesce("produced", fn.lit(0)).alias("produced"),
         fn.coalesce("deliveries", fn.lit(0)).alias("deliveries"),
         "consumed_ms",
+        "due_ms",
+        "read_ms",
     )
 
 

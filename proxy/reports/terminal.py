@@ -7,7 +7,7 @@ from proxy.reports.findings import Findings
 
 
 def result_table(found: Findings) -> str:
-    """Return the counts and times of each class and run as text."""
+    """Return a sentence for each target, then the counts and times of each class and run, as text."""
     names: tuple[str, ...]
     times: tuple[str, ...]
     if found.has_proof:
@@ -31,7 +31,9 @@ def result_table(found: Findings) -> str:
     lines += ["", "bridge = bridge time (event timestamp → confirm)"]
     if found.has_proof:
         lines.append("consumed = consumed time (event timestamp → first consumption, by the consumers' own records)")
-    return "\n".join([*lines, *(f"note: {notice}" for notice in found.notices)])
+    return "\n".join(
+        [*found.sentences, *([""] if found.sentences else []), *lines, *(f"note: {notice}" for notice in found.notices)]
+    )
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

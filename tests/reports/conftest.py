@@ -50,6 +50,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "layout": {"unit": "us", "lowest": 1, "highest": 3_600_000_000, "digits": 2},
         "classes": ["P1", "P2", "P3"],
         "routes": {"main": {"policy": "per_type", "queues": ["work"]}},
+        "slos": None,
     },
     "route": {
         "interval_s": 1.0,

@@ -78,7 +78,7 @@ def report(spark: Any, tmp_path: Path) -> Make:
 
     def make(**runs: Path) -> dict[str, Any]:
         out = tmp_path / "out"
-        out.mkdir()
+        out.mkdir(exist_ok=True)
         files = {run: log_files([str(path)]) for run, path in runs.items()}
         write_report(spark, files, str(out), tmp_path / "copy.json", quiet)
         document: dict[str, Any] = json.loads((out / "report.json").read_text())
@@ -130,6 +130,47 @@ def test_two_runs_stand_side_by_side_in_every_output(
     assert "bridge time (event timestamp → confirm)" in table
     for name, content in document["tables"].items():
         assert spark.read.parquet(str(tmp_path / "out" / "tables" / name)).count() == content["total"]
+
+
+def test_a_target_is_told_in_every_output_when_there_is_one(
+    report: Make, run_of: Make, record: Make, write: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slos = {
+        "P1": {"within_s": 0.2, "share": 0.9, "judges": "bridge"},
+        "P3": {"within_s": 0.3, "share": 0.9, "judges": "consumed"},
+    }
+    promised = [record("start", at_ms=1_000_000, slos=slos), *run_of(20)[1:]]
+    write("promised/one.jsonl", promised)
+    write("silent/one.jsonl", run_of(20))
+    document = report(promised=tmp_path / "promised", silent=tmp_path / "silent")
+    rows = {(row["run"], row["class"], row["scope"]): row for row in document["tables"]["slo"]["rows"]}
+    # The episode, 00:16:46 to 00:16:50, touches the only minute there is.
+    assert [(*key, row["judged"], row["missed"], row["burn"]) for key, row in rows.items()] == [
+        ("promised", "P1", "all", 20, 0, 0.0),
+        ("promised", "P1", "inside", 20, 0, 0.0),
+        ("promised", "P3", "all", 20, 20, 10.0),
+        ("promised", "P3", "inside", 20, 20, 10.0),
+    ]
+    first, second = document["sentences"]
+    assert first.startswith("promised: P1 held its 200 ms of bridge time: 100 % of 20 events (target 90 %")
+    assert second.startswith("promised: P3 did not hold its 300 ms of consumed time: only 0.00 % of 20 events")
+    page, said = (tmp_path / "out" / "report.html").read_text(), capsys.readouterr().out
+    for sentence in document["sentences"]:
+        assert sentence in said
+        assert f"<li>{sentence}</li>" in page
+
+
+def test_nothing_is_said_of_targets_when_nothing_is_promised(
+    report: Make, run_of: Make, write: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out" / "tables" / "slo").mkdir(parents=True)  # an earlier report's
+    write("silent/one.jsonl", run_of(5))
+    document = report(run=tmp_path / "silent")
+    assert document["sentences"] == []
+    assert "slo" not in document["tables"]
+    assert not (tmp_path / "out" / "tables" / "slo").exists()
+    assert "Targets" not in (tmp_path / "out" / "report.html").read_text()
+    assert capsys.readouterr().out.startswith("class ")
 
 
 def test_the_ledger_stands_in_every_output_when_positions_are_told(

@@ -17,6 +17,7 @@ PLANS = {
     "wild": Plan(**SHAPE, seed=2, events=True, faults=frozenset(Fault) - {Fault.SKEW, Fault.TWICE}),
 }
 BUCKET = 1 / 128
+MINUTE_MS = 60_000
 Rows = list[dict[str, Any]]
 
 
@@ -127,6 +128,47 @@ def test_every_episode_is_found_with_its_edges_within_a_tick(of: Any, truth: dic
     for row in rows:
         cuts[row["route"]] += row["cuts"] or 0
     assert cuts == sum((Counter({one["route"]: one["cuts"]}) for one in truth["episodes"]), Counter())
+
+
+def minutes_inside(truth: dict[str, Any], routes: list[str], late_ms: float) -> set[int]:
+    """The minutes that an episode touches of one of the routes, if it is told of so late; a share of what it may be."""
+    spans = [
+        tuple(one[name] + late_ms * one["within_ms"] for name in ("from_ms", "to_ms"))
+        for one in truth["episodes"]
+        if one["route"] in routes
+    ]
+    return {minute for begin, end in spans for minute in range(int(begin // MINUTE_MS), int(-(-end // MINUTE_MS)))}
+
+
+def test_targets_are_held_and_missed_as_they_were_inside_and_outside_of_congestion(
+    of: Any, truth: dict[str, Any], run: str
+) -> None:
+    found = {(row["class"], row["scope"]): row for row in of("slo")}
+    scopes = 0
+    for name, one in truth["slos"].items():
+        inside = minutes_inside(truth, one["routes"], 0.0)
+        assert inside == minutes_inside(truth, one["routes"], 1.0)
+        minutes = {begin // MINUTE_MS: (judged, missed) for begin, judged, missed in one["minutes"]}
+        for scope, some in {
+            "all": set(minutes),
+            "inside": minutes.keys() & inside,
+            "outside": minutes.keys() - inside,
+        }.items():
+            assert ((name, scope) in found) == bool(some)
+            if not some:
+                continue
+            row = found[name, scope]
+            judged, missed = (sum(minutes[minute][place] for minute in some) for place in (0, 1))
+            assert [row[field] for field in ("judges", "within_s", "share")] == [
+                one[field] for field in ("judges", "within_s", "share")
+            ]
+            assert (row["judged"], row["minutes"]) == (judged, len(some))
+            assert row["missed"] - row["unsure"] <= missed <= row["missed"]
+            assert row["burn"] == pytest.approx(row["missed"] / judged / (1 - one["share"]), abs=1e-4)
+            worst = max((missed / judged, missed) for judged, missed in (minutes[minute] for minute in some))
+            assert row["unsure"] or (row["worst_minute_missed"] or 0) == worst[1]
+            scopes += 1
+    assert scopes == (6 if run == "calm" else 9)
 
 
 def test_blind_time_is_as_long_as_it_was(of: Any, truth: dict[str, Any]) -> None:
