@@ -88,6 +88,13 @@ def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: in
     def add(name: str, make: Callable[[], DataFrame], order: Sequence[str]) -> Callable[[], object]:
         return lambda: tables.add(name, make(), order)
 
+    processes = [row["run"] for row in tables.rows["processes"]]
+    asked = answers(
+        records,
+        {kind["kind"] for kind in kinds},
+        seen if proven_runs else None,
+        are_several=len(processes) > len(set(processes)),
+    )
     by_type = [*BY_TYPE, "measure"]
     proofs = [add("proof_by_type", lambda: proof(seen, BY_TYPE), BY_TYPE)] if proven_runs else []
     together(
@@ -109,7 +116,7 @@ def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: in
                 "rates_over_time", lambda: timeline.rates_over_time(verdicts, width_s), ["run", "route", "class", "t_s"]
             ),
             add("lag_over_time", lambda: timeline.lag_over_time(classes, width_s), [*BY_CLASS, "t_s"]),
-            *[add(*one) for one in answers(records, {kind["kind"] for kind in kinds}, seen if proven_runs else None)],
+            *[add(*one) for one in asked],
         ]
     )
     by_class = tables.frames["traffic_by_class"]

@@ -18,8 +18,11 @@ class Answer(NamedTuple):
     order: Sequence[str]
 
 
-def answers(records: Records, kinds: set[str], seen: DataFrame | None) -> list[Answer]:
-    """Return the tables for which there are records of some kind; `seen`: what producers and consumers tell, if any."""
+def answers(records: Records, kinds: set[str], seen: DataFrame | None, *, are_several: bool) -> list[Answer]:
+    """Return the tables for which there are records of some kind.
+
+    `seen`: what producers and consumers tell, if any; `are_several`: whether some run is of more than one process.
+    """
     classes, types, routes = records.of("class"), records.of("type"), records.of("route")
     starts, verdicts = records.of("start"), records.of("verdict")
 
@@ -35,7 +38,7 @@ def answers(records: Records, kinds: set[str], seen: DataFrame | None) -> list[A
     found = [
         (kinds & {"class", "type", "route"}, Answer("spectra", distributions, [*spectra.PLACE, "percentile"])),
         (kinds & {"class"}, Answer("replicas", lambda: replicas.replicas(classes), ["run", "class", "instance"])),
-        (kinds & {"verdict"}, Answer("clocks", lambda: replicas.clocks(verdicts), ["run", "instance"])),
+        (are_several and kinds & {"verdict"}, Answer("clocks", lambda: replicas.clocks(verdicts), ["run", "instance"])),
         (kinds & {"verdict"}, Answer("decisions", decided, ["run", "route"])),
         (kinds & {"route"}, Answer("scaling", lambda: scaling.scaling(routes, verdicts), ["run", "route", "at_s"])),
         (kinds & {"type"}, Answer("fairness", lambda: backlog.fairness(types), ["run", "class"])),

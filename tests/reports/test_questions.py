@@ -9,6 +9,7 @@ from proxy.reports import spectra
 from proxy.reports.backlog import fairness, waiting
 from proxy.reports.decisions import decisions
 from proxy.reports.proof import events
+from proxy.reports.questions import answers
 from proxy.reports.replicas import clocks, replicas, stuck
 from proxy.reports.scaling import scaling
 from proxy.reports.traffic import troubles
@@ -364,3 +365,15 @@ def test_added_consumers_helped_as_much_as_the_drain_rate_rose(record: Make, rea
     ]
     assert (found[0]["busy_before"], found[0]["busy_after"]) == (0.0, 1.0)
     assert (found[3]["confirmed_before"], found[3]["confirmed_after"]) == (400.0, 500.0)
+
+
+def test_only_what_records_can_answer_is_asked(record: Make, read: Make) -> None:
+    records = read([record("class")])
+
+    def names(*kinds: str, are_several: bool) -> set[str]:
+        return {one.name for one in answers(records, set(kinds), None, are_several=are_several)}
+
+    assert names("start", "stop", are_several=True) == set()
+    assert names("class", are_several=True) == {"spectra", "replicas"}
+    assert names("verdict", are_several=True) - names("verdict", are_several=False) == {"clocks"}
+    assert names("type", are_several=False) == {"spectra", "fairness", "waiting", "troubles", "stuck"}
