@@ -15,7 +15,7 @@ from proxy.reports.files import ReportError
 from proxy.reports.incidents import incidents
 from proxy.reports.latency import latency
 from proxy.reports.proof import events, proof, with_whereabouts
-from proxy.reports.questions import answers
+from proxy.reports.questions import NAMES, answers
 from proxy.reports.records import Records, read_lines, with_records
 from proxy.reports.tables import Row, Tables
 from proxy.reports.together import together
@@ -95,6 +95,7 @@ def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: in
         seen if proven_runs else None,
         are_several=len(processes) > len(set(processes)),
     )
+    tables.remove(*set(NAMES).difference(one.name for one in asked))
     by_type = [*BY_TYPE, "measure"]
     proofs = [add("proof_by_type", lambda: proof(seen, BY_TYPE), BY_TYPE)] if proven_runs else []
     together(

@@ -9,6 +9,9 @@ from proxy.reports import backlog, decisions, replicas, scaling, spectra
 from proxy.reports.records import Records
 from proxy.reports.traffic import troubles
 
+NAMES = ("spectra", "replicas", "clocks", "decisions", "scaling", "fairness", "waiting", "troubles", "stuck")
+"""Of all tables that may be made."""
+
 
 class Answer(NamedTuple):
     """A table to be made."""

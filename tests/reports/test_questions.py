@@ -9,7 +9,7 @@ from proxy.reports import spectra
 from proxy.reports.backlog import fairness, waiting
 from proxy.reports.decisions import decisions
 from proxy.reports.proof import events
-from proxy.reports.questions import answers
+from proxy.reports.questions import NAMES, answers
 from proxy.reports.replicas import clocks, replicas, stuck
 from proxy.reports.scaling import scaling
 from proxy.reports.traffic import troubles
@@ -374,6 +374,7 @@ def test_only_what_records_can_answer_is_asked(record: Make, read: Make) -> None
         return {one.name for one in answers(records, set(kinds), None, are_several=are_several)}
 
     assert names("start", "stop", are_several=True) == set()
+    assert names("class", "type", "route", "verdict", are_several=True) == set(NAMES)
     assert names("class", are_several=True) == {"spectra", "replicas"}
     assert names("verdict", are_several=True) - names("verdict", are_several=False) == {"clocks"}
     assert names("type", are_several=False) == {"spectra", "fairness", "waiting", "troubles", "stuck"}
