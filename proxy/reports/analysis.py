@@ -8,8 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.storagelevel import StorageLevel
 
+from proxy.reports import activity, ledger, overview, slo, timeline
 from proxy.reports import cross_checks as checks
-from proxy.reports import ledger, overview, slo, timeline
+from proxy.reports.episode_verdicts import episode_verdicts
 from proxy.reports.episodes import blind_time, episodes
 from proxy.reports.files import ReportError
 from proxy.reports.incidents import incidents
@@ -69,7 +70,10 @@ def analyse(
             overview.processes(records.of("start"), records.of("stop"), records.of("drops")),
             ["run", "started_s", "instance"],
         )
-        _add_reports(tables, records, kinds, width_s)
+        heat_s = activity.heat_width(
+            longest, width_s, max((kind["type_interval_s"] or 0.0 for kind in kinds), default=0.0)
+        )
+        _add_reports(tables, records, kinds, width_s, heat_s)
         starts = records.of("start").select("classes").distinct().limit(100).collect()
         lines = {run: {k["kind"]: k["lines"] for k in kinds if k["run"] == run and k["kind"]} for run in runs}
         return Analysis(tables, spans, _classes([row[0] for row in starts], tables), lines, width_s)
@@ -77,7 +81,7 @@ def analyse(
         parsed.unpersist()
 
 
-def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: int) -> None:
+def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: int, heat_s: int) -> None:
     classes, types, routes = records.of("class"), records.of("type"), records.of("route")
     verdicts = records.of("verdict")
     told = {name: {kind["run"] for kind in kinds if kind["kind"] == name} for name in ("produced", "consumed")}
@@ -97,7 +101,15 @@ def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: in
     )
     tables.remove(*set(NAMES).difference(one.name for one in asked))
     by_type = [*BY_TYPE, "measure"]
-    proofs = [add("proof_by_type", lambda: proof(seen, BY_TYPE), BY_TYPE)] if proven_runs else []
+    over_time = [*BY_CLASS, "t_s"]
+    proofs = (
+        [
+            add("proof_by_type", lambda: proof(seen, BY_TYPE), BY_TYPE),
+            add("consumed_time_over_time", lambda: activity.consumed_time_over_time(consumed, width_s), over_time),
+        ]
+        if proven_runs
+        else []
+    )
     together(
         [
             lambda: _add_ledger(tables, records, {kind["kind"] for kind in kinds}),
@@ -116,10 +128,15 @@ def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: in
             add(
                 "rates_over_time", lambda: timeline.rates_over_time(verdicts, width_s), ["run", "route", "class", "t_s"]
             ),
-            add("lag_over_time", lambda: timeline.lag_over_time(classes, width_s), [*BY_CLASS, "t_s"]),
+            add("lag_over_time", lambda: timeline.lag_over_time(classes, width_s), over_time),
+            add("traffic_over_time", lambda: activity.traffic_over_time(classes, width_s), over_time),
+            add("routes_over_time", lambda: activity.routes_over_time(routes, width_s), ["run", "route", "t_s"]),
+            add("types_over_time", lambda: activity.types_over_time(types, heat_s), ["class", "rank", "run", "from_s"]),
             *[add(*one) for one in asked],
         ]
     )
+    by_episode = episode_verdicts(verdicts, tables.frames["episodes"])
+    tables.add("episode_verdicts", by_episode, ["run", "from_s", "route", "number"])
     by_class = tables.frames["traffic_by_class"]
     all_checks = [
         checks.classes_against_types(by_class, tables.frames["traffic_by_type"]),
@@ -132,7 +149,7 @@ def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: in
         proven = tables.add("proof_by_class", whereabouts, BY_CLASS)
         all_checks.append(checks.bridge_against_proof(by_class, proven))
     else:
-        tables.remove("proof_by_class", "proof_by_type")
+        tables.remove("proof_by_class", "proof_by_type", "consumed_time_over_time")
     if any(kind["slos"] for kind in kinds):
         _add_slo(tables, records, kinds, seen)
     else:

@@ -5,12 +5,13 @@ from pyspark.sql import functions as fn
 
 
 def lines_by_kind(parsed: DataFrame) -> DataFrame:
-    """Return run, kind (null: no records), lines, first and last at_ms, longest interval_s, `slos` with targets."""
+    """Return run, kind (null: none), lines, first and last at_ms, longest interval_s, of types, `slos` with targets."""
     return parsed.groupBy("run", "kind").agg(
         fn.count(fn.lit(1)).alias("lines"),
         fn.min("at_ms").alias("first_ms"),
         fn.max("at_ms").alias("last_ms"),
         fn.max(fn.coalesce("route.interval_s", "class.interval_s")).alias("interval_s"),
+        fn.max("type.interval_s").alias("type_interval_s"),
         fn.count("start.slos").alias("slos"),
     )
 

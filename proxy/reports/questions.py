@@ -39,7 +39,7 @@ def answers(records: Records, kinds: set[str], seen: DataFrame | None, *, are_se
         return decisions.decisions(starts, verdicts, routes, types)
 
     found = [
-        (kinds & {"class", "type", "route"}, Answer("spectra", distributions, [*spectra.PLACE, "percentile"])),
+        (kinds & {"class", "type", "route"}, Answer("spectra", distributions, ["level", *spectra.PLACE, "percentile"])),
         (kinds & {"class"}, Answer("replicas", lambda: replicas.replicas(classes), ["run", "class", "instance"])),
         (are_several and kinds & {"verdict"}, Answer("clocks", lambda: replicas.clocks(verdicts), ["run", "instance"])),
         (kinds & {"verdict"}, Answer("decisions", decided, ["run", "route"])),

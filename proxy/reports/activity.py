@@ -1,0 +1,88 @@
+"""What the page draws beside timeline.py's graphs: consumed time, throughput and routes over time, and event types."""
+
+from math import ceil
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from proxy.reports.buckets import summed_buckets, summed_values, with_percentiles
+
+TYPES_OF_CLASS = 20
+"""So many event types of a class, those with the longest bridge time P99, are told of over time."""
+COLUMNS = 60
+"""A run is about so many columns wide in the heat map of event types."""
+
+
+def consumed_time_over_time(consumed: DataFrame, width_s: int) -> DataFrame:
+    """Return run, class, t_s, samples and the percentiles of the consumed time of what was consumed in each stretch.
+
+    Each delivery counts, so that what was delivered twice does twice.
+    """
+    keys = ["run", "class", "stretch"]
+    took = consumed.withColumn("took_ms", fn.col("at_ms") - fn.col("event_ms")).withColumn("stretch", _of(width_s))
+    times = with_percentiles(summed_values(took, "took_ms", keys), keys, unit_ms=1.0)
+    return times.withColumn("t_s", _middle(width_s)).drop("stretch")
+
+
+def traffic_over_time(classes: DataFrame, width_s: int) -> DataFrame:
+    """Return run, class, t_s and the events a second that were received and confirmed in each stretch."""
+    keys = ["run", "class", "stretch"]
+    counts = classes.groupBy("run", "class", _of(width_s).alias("stretch")).agg(
+        *[fn.round(fn.sum(name) / width_s, 3).alias(f"{name}_rate") for name in ("received", "confirmed")]
+    )
+    return counts.select(*keys, "received_rate", "confirmed_rate").withColumn("t_s", _middle(width_s)).drop("stretch")
+
+
+def routes_over_time(routes: DataFrame, width_s: int) -> DataFrame:
+    """Return run, route, t_s, what was in flight in each stretch and the queues' consumers.
+
+    In flight is what each replica last said, summed; of consumers, which all replicas see, the fewest count.
+    """
+    keys = ["run", "route", "stretch"]
+    last = routes.groupBy("run", "route", "instance", _of(width_s).alias("stretch")).agg(
+        fn.max_by("in_flight", "at_ms").alias("in_flight"), fn.min("consumers").alias("consumers")
+    )
+    told = last.groupBy(*keys).agg(fn.sum("in_flight").alias("in_flight"), fn.min("consumers").alias("consumers"))
+    return told.withColumn("t_s", _middle(width_s)).drop("stretch")
+
+
+def heat_width(longest_s: float, width_s: int, interval_s: float) -> int:
+    """Return how many seconds a column of the heat map stands for: whole points, no less than an interval of types."""
+    return width_s * ceil(max(longest_s / COLUMNS, interval_s, width_s) / width_s)
+
+
+def types_over_time(types: DataFrame, width_s: int) -> DataFrame:
+    """Return run, class, type, from_s, seconds, confirmed and bridge time P99 of the slowest types of each class.
+
+    The same types in every run: those that were slowest in any.
+    """
+    of_type = ["class", "type"]
+    keys = ["run", *of_type, "stretch"]
+    counts = summed_buckets(types.withColumn("stretch", _of(width_s)), "bridge_us", keys)
+    cells = with_percentiles(counts, keys, unit_ms=0.001)
+    whole = counts.groupBy("run", *of_type, "value").agg(fn.sum("count").alias("count"))
+    slow = (
+        with_percentiles(whole, ["run", *of_type], unit_ms=0.001)
+        .groupBy(*of_type)
+        .agg(fn.max("p99_ms").alias("p99_ms"))
+    )
+    rank = fn.row_number().over(Window.partitionBy("class").orderBy(fn.desc("p99_ms"), "type"))
+    slowest = slow.withColumn("rank", rank).where(fn.col("rank") <= TYPES_OF_CLASS).select(*of_type, "rank")
+    return cells.join(fn.broadcast(slowest), of_type).select(
+        "run",
+        *of_type,
+        "rank",
+        (fn.col("stretch") * width_s).alias("from_s"),
+        fn.lit(width_s).alias("seconds"),
+        fn.col("samples").alias("confirmed"),
+        "p99_ms",
+    )
+
+
+def _of(width_s: int) -> Column:
+    """Return the number of the stretch that a record belongs to; an interval's tells of the time before it."""
+    return fn.ceil(fn.col("at_s") / width_s) - 1
+
+
+def _middle(width_s: int) -> Column:
+    return (fn.col("stretch") + 0.5) * width_s
