@@ -26,7 +26,7 @@ export COVERAGE_FILE := $(CURDIR)/.build/coverage
 export TIDEGATE_TEST_WHEEL := 1
 
 QUICK := $(wildcard tests/unit tests/properties tests/simulation tests/histories tests/wire)
-# Tests that share a stack, a Spark or a container engine go to one worker (tests/conftest.py), the others to any.
+# Tests that share a stack, a Spark, a browser or a container engine go to one worker (tests/conftest.py), the others to any.
 PYTEST := $(BIN)/python -m pytest -q --numprocesses logical --dist loadgroup --cov --cov-report=
 
 # What an event's safety and speed depend on; all tests together must run through so much of it, in percent of lines and branches.
@@ -83,6 +83,7 @@ test-all: lint software ## test, and the long series: clusters, rotations, a day
 .PHONY: software
 software: setup
 	@$(STEP) rabbitmq-4 600 "A RabbitMQ 4 beside the system's" -- $(BIN)/python -m load.stack rabbitmq-4
+	@$(STEP) browser 900 "A browser for the report's page" -- $(BIN)/python -m load.browser
 	@$(STEP) stack 900 "A Kafka and a RabbitMQ start" -- $(BIN)/python -m load.stack run -- true
 	@$(STEP) base-image 900 "A base for the image" -- $(BIN)/python -m load.container --base-only
 

@@ -58,7 +58,7 @@ def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort by folder, keeping the chance order within and all tests on one RabbitMQ together.
 
-    Where tests run side by side, those that share a stack, a Spark or a container engine go to one worker.
+    Where tests run side by side, those that share a stack, a Spark, a browser or a container engine go to one worker.
     """
 
     def place(item: pytest.Item) -> tuple[int, str, int]:
@@ -76,7 +76,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("no_cover")
         if call and "stack" in call.params:
             item.add_marker(pytest.mark.xdist_group(f"stack-{call.params['stack']}"))
-        elif folder in {"reports", "container", "integration"}:
+        elif folder in {"reports", "page", "container", "integration"}:
             item.add_marker(pytest.mark.xdist_group(folder))
 
 

@@ -1,10 +1,9 @@
-"""The seed's four graphs: queue depth, bridge time of the first and the last class, log backlog per class.
+"""report.png. The seed's four graphs: queue depth, bridge time of the first and the last class, log backlog per class.
 
 Where a route was under `class_budget`, two more: queue delay, and the rates found with the drain rate they follow.
 Runs stand side by side with the same axes; the time a route was congested is shaded.
 """
 
-import io
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -42,7 +41,6 @@ _STYLE: Any = {
     "text.color": _INK,
     "xtick.color": _INK,
     "ytick.color": _INK,
-    "svg.hashsalt": "tidegate",
     "text.parse_math": False,
 }
 _SHADE = 0.15
@@ -83,15 +81,6 @@ class Charts:
         longest_delay = sorted(found.of("control_over_time"), key=lambda row: -(row["delay_ms"] or 0.0))
         self._controlled = list(dict.fromkeys(row["route"] for row in longest_delay))[: len(_ROUTE_COLOURS)]
         self.graphs = self._make_graphs()
-
-    def svg(self, graph: Graph) -> bytes:
-        """Return one graph for all runs as SVG, without its title."""
-        with _drawing():
-            figure = Figure(figsize=(11, 3.2))
-            self._fill(figure, graph, left=0.075, right=0.995, bottom=0.15, top=0.85)
-            picture = io.BytesIO()
-            figure.savefig(picture, format="svg", metadata={"Date": None})
-        return picture.getvalue()
 
     def write_png(self, path: Path) -> None:
         """Write all graphs as one picture: a row for each, or two by two if there is one run."""

@@ -127,13 +127,13 @@ def write_report(
     found = findings(analysis, unreadable, datetime.now(UTC))
     say("page and picture")
     document = json.dumps(found.as_document(), indent=1)
-    places, charts = Places(spark), Charts(found)
+    places = Places(spark)
     if copy is not None:
         copy.write_text(document + "\n")
     places.write_text(join(out, "report.json"), document + "\n")
-    places.write_text(join(out, "report.html"), page(found, charts))
+    places.write_text(join(out, "report.html"), page(found))
     with tempfile.TemporaryDirectory(prefix="tidegate-report-") as folder:
-        charts.write_png(Path(folder, "report.png"))
+        Charts(found).write_png(Path(folder, "report.png"))
         places.upload(Path(folder, "report.png"), join(out, "report.png"))
     print(result_table(found))  # noqa: T201 - the command's answer
 

@@ -1,22 +1,25 @@
-"""report.html: one page that needs nothing else, no network either."""
+"""report.html: one page that needs nothing else, no network either.
+
+What is found stands in it as JSON; assets/*.js draw it, with uPlot (assets/uplot) for the pictures. The policy in its
+head lets the browser run and style just these and load nothing, whatever a log holds.
+"""
 
 import base64
+import hashlib
 import json
-from collections.abc import Iterable, Sequence
 from html import escape
-from itertools import groupby
-from typing import Any
+from importlib.resources import files
 
-from proxy.reports.charts import Charts, Graph
-from proxy.reports.figures import count, plain, seconds
+from proxy.reports.figures import count, seconds
 from proxy.reports.findings import Findings
-from proxy.reports.page_style import STYLE
-from proxy.reports.page_tables import PROVEN, TABLES, UNPROVEN, Column
+from proxy.reports.page_document import document
+from proxy.reports.summary import summary
 from proxy.reports.tables import Row
 
-ROWS_SHOWN = 100
-"""So many rows of a table stand on the page; report.json and the Parquet files have more."""
-
+PAGE_BYTES = 2_000_000
+"""The page is not larger: rows of tables are left out first."""
+_STYLES = ("uplot/uPlot.min.css", "page.css")
+_SCRIPTS = ("figures.js", "dom.js", "pictures.js", "spectra.js", "heat.js", "tables.js", "episodes.js", "page.js")
 _TERMS = (
     ("Bridge time", "event timestamp → confirm by RabbitMQ. Recorded by Tidegate."),
     ("Publish latency", "write → confirm. Recorded by Tidegate; blind to what waits behind the broker."),
@@ -28,121 +31,91 @@ _TERMS = (
 )
 
 
-def page(found: Findings, charts: Charts) -> str:
+def page(found: Findings) -> str:
     """Return the whole page as HTML."""
-    runs = " · ".join(run["name"] for run in found.runs)
-    parts = [
-        f"<header><h1>Tidegate report</h1><p class=runs>{escape(runs)}</p>{_runs(found)}</header>",
-        _sentences(found),
-        _notices(found),
-        _section(
-            "Per class",
-            _table(PROVEN if found.has_proof else UNPROVEN, found.per_class, groups="class"),
-            "Each class side by side in every run.",
-        ),
-        _section("Over time", "".join(_graph(charts, graph) for graph in charts.graphs), _graph_note(found)),
-        _section("What the times mean", _terms()),
-        *_tables(found),
-        f"<footer>Made {escape(found.made_at)} by <code>tidegate report</code>. All instants are UTC.</footer>",
-    ]
-    body = "\n".join(parts)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Tidegate report: {escape(runs)}</title><style>{STYLE}</style></head>\n<body><main>\n{body}\n"
-        "</main></body></html>\n"
+    style = "\n".join(_asset(name) for name in _STYLES)
+    library, script = (
+        _asset("uplot/uPlot.iife.min.js"),
+        "'use strict';\n" + "\n".join(_asset(name) for name in _SCRIPTS),
     )
+    names = " · ".join(run["name"] for run in found.runs)
+    policy = f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(library)} {_hash(script)}"
+    head = (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
+        f"<title>Tidegate report: {escape(names)}</title><style>{style}</style></head>\n"
+    )
+    body = (
+        f"<body><main><header><h1>Tidegate report</h1>{_targets(found)}{_runs(found)}</header>\n{_notices(found)}"
+        '<nav id="contents" aria-label="Contents"></nav><noscript><p>Pictures and tables take JavaScript; '
+        "the same figures are in report.json, report.png and tables/.</p></noscript>\n"
+        f'<div id="report"></div>\n{_terms()}'
+        f"<footer>Made {escape(found.made_at)} by <code>tidegate report</code>. All instants are UTC.</footer></main>\n"
+    )
+    code = f"<script>{library}</script>\n<script>{script}</script></body></html>\n"
+    left = PAGE_BYTES - len((head + body + code).encode()) - 100
+    data = f'<script type="application/json" id="data">{document(found, left)}</script>\n'
+    return head + body + data + code
 
 
-def _section(title: str, content: str, note: str = "") -> str:
-    lead = f"<p class=note>{escape(note)}</p>" if note else ""
-    return f"<section><h2>{escape(title)}</h2>{lead}{content}</section>"
+def _asset(name: str) -> str:
+    return files("proxy.reports").joinpath("assets", *name.split("/")).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _targets(found: Findings) -> str:
+    """Return whether each class kept what is promised of it, where something is."""
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in found.sentences)
+    return f'<section id="targets"><h2>Targets</h2><ul>{items}</ul></section>' if items else ""
 
 
 def _runs(found: Findings) -> str:
+    """Return a card for each run: what it was, and what there is to say first."""
     cards = []
     for run in found.runs:
-        policies = {route: told["policy"] for route, told in json.loads(run["routes"] or "{}").items()}
-        facts = [
-            f"{run['started_at'][:19].replace('T', ' ')} UTC, {seconds(run['seconds'])}",
-            f"{count(sum(run['records'].values()))} records of {run['processes']} process(es)"
-            + (f", Tidegate {', '.join(run['versions'])}" if run["versions"] else ""),
-            ", ".join(f"route {route}: {policy}" for route, policy in policies.items()),
-        ]
-        lines = "".join(f"<li>{escape(fact)}</li>" for fact in facts if fact)
-        cards.append(f"<div class=card><h3>{escape(run['name'])}</h3><ul>{lines}</ul></div>")
-    return f"<div class=cards>{''.join(cards)}</div>"
+        said = "".join(f"<li>{_named(name)}{escape(text)}</li>" for name, text in summary(found, run["name"]))
+        facts = " · ".join(_facts(run))
+        cards.append(
+            f'<article class="run"><h2>{escape(run["name"])}</h2><p class="note">{escape(facts)}</p><ul>{said}</ul>'
+            "</article>"
+        )
+    return f'<div class="runs">{"".join(cards)}</div>'
 
 
-def _sentences(found: Findings) -> str:
-    if not found.sentences:
-        return ""
-    return _section("Targets", f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in found.sentences)}</ul>")
+def _named(name: str) -> str:
+    return f"<b>{escape(name)}</b>: " if name else ""
+
+
+def _facts(run: Row) -> list[str]:
+    routes = {route: told["policy"] for route, told in json.loads(run["routes"] or "{}").items()}
+    policies: dict[str, list[str]] = {}
+    for route, policy in routes.items():
+        policies.setdefault(policy, []).append(route)
+    processes = "1 process" if run["processes"] == 1 else f"{run['processes']} processes"
+    told = [
+        f"{run['started_at'][:19].replace('T', ' ')} UTC, {seconds(run['seconds'])}",
+        f"{count(sum(run['records'].values()))} records of {processes}",
+        f"Tidegate {', '.join(run['versions'])}" if run["versions"] else "",
+        *(f"{', '.join(of)} under {policy}" for policy, of in policies.items()),
+    ]
+    return [fact for fact in told if fact]
 
 
 def _notices(found: Findings) -> str:
-    if not found.notices:
+    said = {f"{run['name']}: {name}: {text}" for run in found.runs for name, text in summary(found, run["name"])}
+    told = [notice for notice in found.notices if notice not in said]
+    if len(found.runs) == 1:
+        told = [notice.removeprefix(f"{found.runs[0]['name']}: ") for notice in told]
+    items = "".join(f"<li>{escape(notice)}</li>" for notice in told)
+    if not items:
         return ""
-    items = "".join(f"<li>{escape(notice)}</li>" for notice in found.notices)
-    return f"<aside><strong>Before you believe the figures</strong><ul>{items}</ul></aside>"
-
-
-def _graph_note(found: Findings) -> str:
-    return (
-        f"One point stands for {found.width_s} s. Depth is the most seen in it, bridge time the percentiles of what "
-        "was confirmed in it, backlog the last known. Runs share their axes; shaded: the route was judged congested."
-    )
-
-
-def _graph(charts: Charts, graph: Graph) -> str:
-    picture = base64.b64encode(charts.svg(graph)).decode()
-    title = escape(graph.title)
-    image = f'<img alt="{title}" src="data:image/svg+xml;base64,{picture}">'
-    return f"<figure><figcaption>{title}</figcaption>{image}</figure>"
+    return f"<aside><strong>Before you believe the figures</strong><ul>{items}</ul></aside>\n"
 
 
 def _terms() -> str:
-    return "<dl>" + "".join(f"<dt>{name}</dt><dd>{escape(meaning)}</dd>" for name, meaning in _TERMS) + "</dl>"
-
-
-def _tables(found: Findings) -> Iterable[str]:
-    for table in TABLES:
-        if rows := found.tables.get(table.name):
-            more = found.totals[table.name] - ROWS_SHOWN
-            tail = f"<p class=note>{more:,} more rows in tables/{table.name}.</p>" if more > 0 else ""
-            yield _section(table.title, _table(table.columns, rows[:ROWS_SHOWN]) + tail, table.note)
-
-
-def _table(columns: Sequence[Column], rows: Sequence[Row], groups: str | None = None) -> str:
-    numeric = {field for field, _, write in columns if write is not plain}
-    head = "".join(
-        f"<th{_number(field in numeric)}>{escape(title.rpartition('|')[2])}</th>" for field, title, _ in columns
-    )
-    body = []
-    before = None
-    for row in rows:
-        first = groups and row[groups] != before
-        before = row[groups] if groups else None
-        cells = "".join(
-            f"<td{_number(field in numeric)}{_alarm(field, row[field])}>{escape(write(row[field]))}</td>"
-            for field, _, write in columns
-        )
-        body.append(f"<tr{' class=first' if first else ''}>{cells}</tr>")
-    header = f"<thead>{_groups(columns)}<tr>{head}</tr></thead>"
-    return f"<div class=scroll><table>{header}<tbody>{''.join(body)}</tbody></table></div>"
-
-
-def _groups(columns: Sequence[Column]) -> str:
-    """Return a row of common headings above those that have one."""
-    groups = [(group, len(list(same))) for group, same in groupby(title.rpartition("|")[0] for _, title, _ in columns)]
-    if not any(group for group, _ in groups):
-        return ""
-    return "<tr>" + "".join(f"<th class=g colspan={size}>{escape(group)}</th>" for group, size in groups) + "</tr>"
-
-
-def _number(numeric: bool) -> str:
-    return " class=n" if numeric else ""
-
-
-def _alarm(field: str, value: Any) -> str:
-    return ' data-alarm=""' if field in {"lost", "difference"} and value else ""
+    told = "".join(f"<dt>{name}</dt><dd>{escape(meaning)}</dd>" for name, meaning in _TERMS)
+    return f'<section id="terms"><h2>What the times mean</h2><dl>{told}</dl></section>\n'
