@@ -21,19 +21,15 @@ def start(home: Path, owner: Identity) -> Identity:
     return spawn(command, env={"PYTHONPATH": str(PROJECT), "PYTHONSAFEPATH": "1"}, output=Path(os.devnull))
 
 
-def await_owner(owner: Identity) -> None:
-    """Wait for the owner's end, however long that takes."""
+def watch(home: Path, owner: Identity) -> None:
+    """Wait for the owner's end, then clear what it has left, if it is still the owner."""
     try:
         handle = os.pidfd_open(owner.pid)
     except ProcessLookupError:
-        return
-    if is_running(owner):
-        select.select([handle], [], [])
-
-
-def watch(home: Path, owner: Identity) -> None:
-    """Wait for the owner's end, then clear what it has left, if it is still the owner."""
-    await_owner(owner)
+        pass
+    else:
+        if is_running(owner):
+            select.select([handle], [], [])
     if not home.exists():
         return
     with locked(home):

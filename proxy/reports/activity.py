@@ -5,7 +5,8 @@ from math import ceil
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from proxy.reports.buckets import summed_buckets, summed_values, with_percentiles
+from proxy.reports.buckets import with_percentiles
+from proxy.reports.latency import BRIDGE
 
 TYPES_OF_CLASS = 20
 """So many event types of a class, those with the longest bridge time P99, are told of over time."""
@@ -20,12 +21,16 @@ def consumed_time_over_time(consumed: DataFrame, width_s: int) -> DataFrame:
     """
     keys = ["run", "class", "stretch"]
     took = consumed.withColumn("took_ms", fn.col("at_ms") - fn.col("event_ms")).withColumn("stretch", _of(width_s))
-    times = with_percentiles(summed_values(took, "took_ms", keys), keys, unit_ms=1.0)
+    counts = took.groupBy(*keys, fn.col("took_ms").alias("value")).agg(fn.count(fn.lit(1)).alias("count"))
+    times = with_percentiles(counts, keys, unit_ms=1.0)
     return times.withColumn("t_s", _middle(width_s)).drop("stretch")
 
 
 def traffic_over_time(classes: DataFrame, width_s: int) -> DataFrame:
-    """Return run, class, t_s and the events a second that were received and confirmed in each stretch."""
+    """Return run, class, t_s and the events a second that were received and confirmed in each stretch.
+
+    `classes`: class records, or what `traffic.counted` makes of them.
+    """
     keys = ["run", "class", "stretch"]
     counts = classes.groupBy("run", "class", _of(width_s).alias("stretch")).agg(
         *[fn.round(fn.sum(name) / width_s, 3).alias(f"{name}_rate") for name in ("received", "confirmed")]
@@ -33,14 +38,21 @@ def traffic_over_time(classes: DataFrame, width_s: int) -> DataFrame:
     return counts.select(*keys, "received_rate", "confirmed_rate").withColumn("t_s", _middle(width_s)).drop("stretch")
 
 
-def routes_over_time(routes: DataFrame, width_s: int) -> DataFrame:
+def in_flight(routes: DataFrame) -> DataFrame:
+    """Return run, at_ms, route, instance, in_flight (with its instant) and consumers of route records."""
+    last = fn.struct("at_ms", "in_flight").alias("in_flight")
+    return routes.select("run", "at_ms", "route", "instance", last, "consumers")
+
+
+def routes_over_time(rows: DataFrame, width_s: int) -> DataFrame:
     """Return run, route, t_s, what was in flight in each stretch and the queues' consumers.
 
-    In flight is what each replica last said, summed; of consumers, which all replicas see, the fewest count.
+    In flight is what each replica last said, summed; of consumers, which all replicas see, the fewest count. `rows`: as
+    `in_flight` gives them.
     """
     keys = ["run", "route", "stretch"]
-    last = routes.groupBy("run", "route", "instance", _of(width_s).alias("stretch")).agg(
-        fn.max_by("in_flight", "at_ms").alias("in_flight"), fn.min("consumers").alias("consumers")
+    last = rows.groupBy("run", "route", "instance", _of(width_s).alias("stretch")).agg(
+        fn.max("in_flight")["in_flight"].alias("in_flight"), fn.min("consumers").alias("consumers")
     )
     told = last.groupBy(*keys).agg(fn.sum("in_flight").alias("in_flight"), fn.min("consumers").alias("consumers"))
     return told.withColumn("t_s", _middle(width_s)).drop("stretch")
@@ -51,14 +63,15 @@ def heat_width(longest_s: float, width_s: int, interval_s: float) -> int:
     return width_s * ceil(max(longest_s / COLUMNS, interval_s, width_s) / width_s)
 
 
-def types_over_time(types: DataFrame, width_s: int) -> DataFrame:
+def types_over_time(latencies: DataFrame, width_s: int) -> DataFrame:
     """Return run, class, type, from_s, seconds, confirmed and bridge time P99 of the slowest types of each class.
 
-    The same types in every run: those that were slowest in any.
+    The same types in every run: those that were slowest in any. `latencies`: as `latency.measured` gives them.
     """
     of_type = ["class", "type"]
     keys = ["run", *of_type, "stretch"]
-    counts = summed_buckets(types.withColumn("stretch", _of(width_s)), "bridge_us", keys)
+    own = latencies.where((fn.col("source") == "type") & (fn.col("measure") == BRIDGE))
+    counts = own.groupBy("run", *of_type, _of(width_s).alias("stretch"), "value").agg(fn.sum("count").alias("count"))
     cells = with_percentiles(counts, keys, unit_ms=0.001)
     whole = counts.groupBy("run", *of_type, "value").agg(fn.sum("count").alias("count"))
     slow = (

@@ -10,28 +10,37 @@ from pyspark.storagelevel import StorageLevel
 
 from proxy.reports import activity, ledger, overview, slo, timeline
 from proxy.reports import cross_checks as checks
+from proxy.reports import layers as layered
 from proxy.reports.episode_verdicts import episode_verdicts
 from proxy.reports.episodes import blind_time, episodes
-from proxy.reports.files import ReportError
+from proxy.reports.facts import BY_MINUTE, Facts, facts_of
 from proxy.reports.incidents import incidents
-from proxy.reports.latency import latency
-from proxy.reports.proof import events, proof, with_whereabouts
+from proxy.reports.latency import percentiles
+from proxy.reports.layers import Layers, Span
+from proxy.reports.places import Places, join
+from proxy.reports.proof import alike, events, proof_by_level, with_whereabouts
 from proxy.reports.questions import NAMES, answers
-from proxy.reports.records import Records, read_lines, with_records
-from proxy.reports.tables import Row, Tables
+from proxy.reports.records import Records
+from proxy.reports.tables import Part, Tables
 from proxy.reports.together import together
-from proxy.reports.traffic import dead_letters, traffic
+from proxy.reports.traffic import SUMMED, dead_letters, traffic_by_level
 
 BY_CLASS = ("run", "class")
 BY_TYPE = ("run", "class", "type")
+_FIGURES = ("measure", "samples", "p50_ms", "p99_ms", "p999_ms", "max_ms")
+_PROVEN = ("produced", "delivered", "missing", "duplicated", "unexpected")
+_CONSUMED = ("consumed_p50_ms", "consumed_p99_ms", "consumed_p999_ms", "consumed_max_ms")
+EPISODE = "run string, route string, from_s double, to_s double, seconds double"
+CHECKED = {"run": "string", "check": "string", "subject": "string", "left": "int64", "right": "int64"}
+SOMETIMES = (
+    *("ledger", "ledger_by_topic", "ledger_findings", "proof_by_class", "proof_by_type", "consumed_time_over_time"),
+    "slo",
+)
+"""Tables that a report has where there are records of positions, of producers and consumers, or targets."""
+_SCRATCH = "_layers"
+"""Beside the tables; what begins so is no table for Spark."""
 
-
-@dataclass(frozen=True)
-class Span:
-    """One run's first and last instant, in milliseconds since 1970."""
-
-    start_ms: int
-    end_ms: int
+Task = Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -51,162 +60,227 @@ class Analysis:
 def analyse(
     spark: SparkSession, runs: Mapping[str, Sequence[str]], folder: str, say: Callable[[str], None]
 ) -> Analysis:
-    """Read every run's files and make all tables under `folder`.
+    """Read every run's files and make all tables under `folder`, which keeps their records meanwhile.
 
     Raises `ReportError` if no line is a record, whatever Spark raises if a file can't be read to its end.
     """
-    tables = Tables(spark, folder, say)
-    parsed = with_records(read_lines(spark, runs)).persist(StorageLevel.MEMORY_AND_DISK)
+    scratch = join(folder, _SCRATCH)
     try:
-        say("records")
-        kinds = [row.asDict() for row in overview.lines_by_kind(parsed).collect()]
-        spans = _spans(kinds, runs)
-        records = Records(parsed, {run: span.start_ms for run, span in spans.items()})
-        longest = max((span.end_ms - span.start_ms) / 1000 for span in spans.values())
-        width_s = timeline.width_for(longest, max((kind["interval_s"] or 0.0 for kind in kinds), default=0.0))
-        tables.add("rejected_lines", overview.rejected_lines(parsed), ["run", "file", "reason"])
-        tables.add(
-            "processes",
-            overview.processes(records.of("start"), records.of("stop"), records.of("drops")),
-            ["run", "started_s", "instance"],
-        )
-        heat_s = activity.heat_width(
-            longest, width_s, max((kind["type_interval_s"] or 0.0 for kind in kinds), default=0.0)
-        )
-        _add_reports(tables, records, kinds, width_s, heat_s)
-        starts = records.of("start").select("classes").distinct().limit(100).collect()
-        lines = {run: {k["kind"]: k["lines"] for k in kinds if k["run"] == run and k["kind"]} for run in runs}
-        return Analysis(tables, spans, _classes([row[0] for row in starts], tables), lines, width_s)
+        return tabled(layered.read(spark, runs, scratch, say), folder, say)
     finally:
-        parsed.unpersist()
+        Places(spark).delete(scratch)
 
 
-def _add_reports(tables: Tables, records: Records, kinds: list[Row], width_s: int, heat_s: int) -> None:
-    classes, types, routes = records.of("class"), records.of("type"), records.of("route")
-    verdicts = records.of("verdict")
-    told = {name: {kind["run"] for kind in kinds if kind["kind"] == name} for name in ("produced", "consumed")}
-    proven_runs = sorted(told["produced"] & told["consumed"])
-    produced, consumed = (records.of(name).where(fn.col("run").isin(*proven_runs)) for name in told)
-    seen = events(produced, consumed).persist(StorageLevel.MEMORY_AND_DISK)
-
-    def add(name: str, make: Callable[[], DataFrame], order: Sequence[str]) -> Callable[[], object]:
-        return lambda: tables.add(name, make(), order)
-
-    processes = [row["run"] for row in tables.rows["processes"]]
-    asked = answers(
-        records,
-        {kind["kind"] for kind in kinds},
-        seen if proven_runs else None,
-        are_several=len(processes) > len(set(processes)),
-    )
-    tables.remove(*set(NAMES).difference(one.name for one in asked))
-    by_type = [*BY_TYPE, "measure"]
-    over_time = [*BY_CLASS, "t_s"]
-    proofs = (
-        [
-            add("proof_by_type", lambda: proof(seen, BY_TYPE), BY_TYPE),
-            add("consumed_time_over_time", lambda: activity.consumed_time_over_time(consumed, width_s), over_time),
-        ]
-        if proven_runs
-        else []
-    )
+def tabled(layers: Layers, folder: str, say: Callable[[str], None]) -> Analysis:
+    """Make all tables of the layers under `folder`."""
+    spark, told = next(iter(layers.records.values())).sparkSession, layers.taken.kinds
+    tables = Tables(spark, folder, say)
+    start_ms = {run: span.start_ms for run, span in layers.spans.items()}
+    facts = Facts(spark, facts_of(layers.records) if layers.facts is None else layers.facts, start_ms)
+    records = Records(layers.records, start_ms)
+    rejected = dict.fromkeys(("run", "file", "reason"), "string") | {"lines": "int64", "sample": "string"}
+    tables.put_rows("rejected_lines", layers.taken.rejected, rejected)
+    tables.remove(*SOMETIMES)
+    kinds = {kind["kind"] for kind in told} & set(layers.records)
+    runs_of = {name: {row["run"] for row in told if row["kind"] == name} for name in ("produced", "consumed")}
+    proven = sorted(set.intersection(*runs_of.values())) if kinds >= runs_of.keys() else []
+    seen = _seen(records, proven)
     together(
         [
-            lambda: _add_ledger(tables, records, {kind["kind"] for kind in kinds}),
-            add("traffic_by_class", lambda: traffic(classes, BY_CLASS), BY_CLASS),
-            add("traffic_by_type", lambda: traffic(types, BY_TYPE), BY_TYPE),
-            *proofs,
-            add("latency_by_type", lambda: latency(types, BY_TYPE), by_type),
-            add("latency_by_class", lambda: latency(classes, BY_CLASS), [*BY_CLASS, "measure"]),
-            add("dead_letters", lambda: dead_letters(classes, BY_CLASS), [*BY_CLASS, "reason"]),
-            add("episodes", lambda: episodes(verdicts), ["run", "route", "from_s"]),
-            add("blind_time", lambda: blind_time(verdicts), ["run", "route"]),
-            add("incidents", lambda: incidents(records.of("incident")), ["run", "first_s", "name", "place"]),
-            add("depth_over_time", lambda: timeline.depth_over_time(routes, width_s), ["run", "route", "t_s"]),
-            add("bridge_time_over_time", lambda: timeline.bridge_time_over_time(classes, width_s), [*BY_CLASS, "t_s"]),
-            add("control_over_time", lambda: timeline.control_over_time(verdicts, width_s), ["run", "route", "t_s"]),
-            add(
-                "rates_over_time", lambda: timeline.rates_over_time(verdicts, width_s), ["run", "route", "class", "t_s"]
-            ),
-            add("lag_over_time", lambda: timeline.lag_over_time(classes, width_s), over_time),
-            add("traffic_over_time", lambda: activity.traffic_over_time(classes, width_s), over_time),
-            add("routes_over_time", lambda: activity.routes_over_time(routes, width_s), ["run", "route", "t_s"]),
-            add("types_over_time", lambda: activity.types_over_time(types, heat_s), ["class", "rank", "run", "from_s"]),
-            *[add(*one) for one in asked],
+            *([lambda: _add_ledger(tables, records)] if kinds & {"assigned", "committed"} else []),
+            *(_of_proof(tables, records, seen, proven, layers.width_s) if seen is not None else []),
+            *_of_records(tables, layers, records, kinds, seen),
+            *_of_facts(tables, facts, layers),
         ]
     )
-    by_episode = episode_verdicts(verdicts, tables.frames["episodes"])
-    tables.add("episode_verdicts", by_episode, ["run", "from_s", "route", "number"])
-    by_class = tables.frames["traffic_by_class"]
-    all_checks = [
-        checks.classes_against_types(by_class, tables.frames["traffic_by_type"]),
-        checks.counts_against_buckets(classes, by_class),
-        checks.routes_against_classes(routes, by_class),
-        checks.stops_against_classes(records.of("stop"), classes),
+    _add_checks(tables)
+    verdicts = episode_verdicts(records.of("verdict"), tables.frame("episodes", EPISODE))
+    tables.add("episode_verdicts", verdicts, ["run", "from_s", "route", "number"])
+    if any(row["slos"] for row in tables.rows["processes"]):
+        _add_slo(tables, layers, records, facts, seen)
+    if seen is not None:
+        seen.unpersist()
+    lines = {run: {k["kind"]: k["lines"] for k in told if k["run"] == run} for run in layers.spans}
+    return Analysis(tables, layers.spans, _classes(tables), lines, layers.width_s)
+
+
+def _seen(records: Records, runs: Sequence[str]) -> DataFrame | None:
+    if not runs:
+        return None
+    produced, consumed = (records.of(name).where(fn.col("run").isin(*runs)) for name in ("produced", "consumed"))
+    return events(produced, consumed).persist(StorageLevel.MEMORY_AND_DISK)
+
+
+def _of_records(
+    tables: Tables, layers: Layers, records: Records, kinds: set[str], seen: DataFrame | None
+) -> list[Task]:
+    """Return what makes the tables that facts do not hold."""
+
+    def lives() -> None:
+        told = overview.processes(records.of("start"), records.of("stop"), records.of("drops"))
+        tables.add("processes", told, ["run", "started_s", "instance"])
+
+    are_several = any(row["kind"] == "start" and row["lines"] > 1 for row in layers.taken.kinds)
+    asked = answers(records, kinds, seen, are_several=are_several)
+    tables.remove(*set(NAMES).difference(one.name for one in asked))
+    return [lives, *[lambda one=one: tables.add(one[0], one[1](), one[2]) for one in asked]]
+
+
+def _of_facts(tables: Tables, facts: Facts, layers: Layers) -> list[Task]:
+    """Return what makes the tables of facts; where nobody told of one, its tables are empty."""
+    width_s = layers.width_s
+
+    def alone(name: str, make: Callable[[DataFrame], DataFrame], fact: str, *order: str) -> Task:
+        return lambda: tables.add(name, make(facts.of(fact)), order)
+
+    def bridge_time(rows: DataFrame) -> DataFrame:
+        return timeline.bridge_time_over_time(rows, width_s)
+
+    def rates(rows: DataFrame) -> DataFrame:
+        return activity.traffic_over_time(rows.where("source = 'class'"), width_s)
+
+    def in_flight(rows: DataFrame) -> DataFrame:
+        return activity.routes_over_time(rows, width_s)
+
+    def heat(rows: DataFrame) -> DataFrame:
+        return activity.types_over_time(rows, layers.heat_s)
+
+    makers: list[Task] = [
+        lambda: _add_traffic(tables, facts),
+        lambda: _add_latency(tables, facts),
+        alone("bridge_time_over_time", bridge_time, "latencies", *BY_CLASS, "t_s"),
+        alone("types_over_time", heat, "latencies", "class", "rank", "run", "from_s"),
+        alone("traffic_over_time", rates, "traffic", *BY_CLASS, "t_s"),
+        alone("routes_over_time", in_flight, "in flight", "run", "route", "t_s"),
+        lambda: _add_last(tables, facts, width_s),
+        lambda: _add_routes(tables, facts, width_s),
+        alone("episodes", episodes, "pieces", "run", "route", "from_s"),
+        alone("blind_time", blind_time, "pieces", "run", "route"),
+        alone("dead_letters", lambda rows: dead_letters(rows, BY_CLASS), "letters", *BY_CLASS, "reason"),
+        alone("incidents", incidents, "incidents", "run", "first_s", "name", "place"),
     ]
-    if proven_runs:
-        whereabouts = with_whereabouts(proof(seen, BY_CLASS), by_class, timeline.left_in_log(classes, width_s))
-        proven = tables.add("proof_by_class", whereabouts, BY_CLASS)
-        all_checks.append(checks.bridge_against_proof(by_class, proven))
-    else:
-        tables.remove("proof_by_class", "proof_by_type", "consumed_time_over_time")
-    if any(kind["slos"] for kind in kinds):
-        _add_slo(tables, records, kinds, seen)
-    else:
-        tables.remove("slo")
-    tables.add("cross_checks", checks.cross_checks(all_checks), ["run", "check", "subject"])
-    seen.unpersist()
+    return makers
 
 
-def _add_slo(tables: Tables, records: Records, kinds: list[Row], seen: DataFrame) -> None:
-    """Add whether what is promised of a class held; `seen` are the events of producers and consumers."""
+def _add_traffic(tables: Tables, facts: Facts) -> None:
+    sums = {name: name for name in SUMMED}
+    parts = [
+        Part("traffic_by_class", ("level", "class"), _same(*BY_CLASS) | sums, BY_CLASS),
+        Part("traffic_by_type", ("level", "type"), _same(*BY_TYPE) | sums, BY_TYPE),
+        Part("_types_of_class", ("level", "types of class"), _same(*BY_CLASS) | sums, BY_CLASS),
+        Part("_instances", ("level", "instance"), _same("run", "instance", "confirmed"), ["run", "instance"]),
+        Part("_routes", ("level", "route"), _same("run", "confirmed"), ["run"]),
+    ]
+    tables.add_parts(traffic_by_level(facts.of("traffic")), parts)
+
+
+def _add_latency(tables: Tables, facts: Facts) -> None:
+    by_source = percentiles(facts.of("latencies").where("source != 'route'"), ["run", "source", "class", "type"])
+    figures = _same(*_FIGURES)
+    parts = [
+        Part("latency_by_class", ("source", "class"), _same(*BY_CLASS) | figures, [*BY_CLASS, "measure"]),
+        Part("latency_by_type", ("source", "type"), _same(*BY_TYPE) | figures, [*BY_TYPE, "measure"]),
+    ]
+    tables.add_parts(by_source, parts)
+
+
+def _add_routes(tables: Tables, facts: Facts, width_s: int) -> None:
+    place = _same("run", "route", "t_s")
+    parts = [
+        Part("depth_over_time", ("depth", None), place | _same("depth"), list(place)),
+        Part("control_over_time", ("drain_rate", None), place | _same("delay_ms", "drain_rate"), list(place)),
+    ]
+    tables.add_parts(timeline.routes_over_time(facts.of("routes"), width_s), parts)
+
+
+def _add_last(tables: Tables, facts: Facts, width_s: int) -> None:
+    place = _same(*BY_CLASS, "t_s")
+    rate = _same("run", "route", "class", "t_s")
+    parts = [
+        Part("lag_over_time", ("measure", timeline.LAG), place | {"lag": "whole"}, list(place)),
+        Part("_left_over_time", ("measure", timeline.LEFT), place | {"left": "whole"}, list(place)),
+        Part("rates_over_time", ("measure", timeline.RATE), rate | {"rate": "value"}, list(rate)),
+    ]
+    tables.add_parts(timeline.last_over_time(facts.of("last"), width_s), parts)
+
+
+def _of_proof(tables: Tables, records: Records, seen: DataFrame, runs: Sequence[str], width_s: int) -> list[Task]:
+    """Return what makes the tables of what producers and consumers told."""
+    consumed = records.of("consumed").where(fn.col("run").isin(*runs))
+
+    def over_time() -> None:
+        told = activity.consumed_time_over_time(consumed, width_s)
+        tables.add("consumed_time_over_time", told, [*BY_CLASS, "t_s"])
+
+    return [lambda: _add_proof(tables, seen), over_time]
+
+
+def _add_proof(tables: Tables, seen: DataFrame) -> None:
+    figures = _same(*_PROVEN, *_CONSUMED)
+    parts = [
+        Part("proof_by_type", ("level", "type"), _same(*BY_CLASS) | {"type": "of"} | figures, BY_TYPE),
+        Part("proof_by_class", ("level", "class"), _same(*BY_CLASS) | figures, BY_CLASS),
+    ]
+    tables.add_parts(proof_by_level(alike(seen)), parts)
+
+
+def _add_checks(tables: Tables) -> None:
+    """Add the sums that must agree, and what became of the missing, from tables that are there."""
+    rows = tables.rows
+    by_class = rows.get("traffic_by_class", [])
+    found = [
+        checks.classes_against_types(by_class, tables.taken("_types_of_class")),
+        checks.counts_against_buckets(by_class, rows.get("latency_by_class", [])),
+        checks.routes_against_classes(tables.taken("_routes"), by_class),
+        checks.stops_against_classes(rows["processes"], tables.taken("_instances")),
+    ]
+    left = tables.taken("_left_over_time")
+    if "proof_by_class" in rows:
+        told = with_whereabouts(rows["proof_by_class"], by_class, left)
+        columns = (
+            dict.fromkeys(BY_CLASS, "string") | dict.fromkeys(_PROVEN, "int64") | dict.fromkeys(_CONSUMED, "double")
+        )
+        tables.put_rows(
+            "proof_by_class", told, columns | dict.fromkeys(("dead_lettered", "left_in_log", "lost"), "int64")
+        )
+        found.append(checks.bridge_against_proof(by_class, told))
+    rows_of_checks = checks.cross_checks(check for some in found for check in some)
+    tables.put_rows("cross_checks", rows_of_checks, CHECKED | {"difference": "int64"})
+
+
+def _add_slo(tables: Tables, layers: Layers, records: Records, facts: Facts, seen: DataFrame | None) -> None:
+    """Add whether what is promised of a class held; `seen` are the events of producers and consumers, if any."""
     promised = slo.targets(records.of("start"))
-    serving = records.of("type").select("run", "class", "route").distinct()
-    touched = slo.inside(tables.frames["episodes"], serving, records.start_ms)
-    ends_ms = {
-        run: max(kind["last_ms"] for kind in kinds if kind["run"] == run and kind["kind"]) for run in records.start_ms
-    }
-    measured = slo.bridge_times(records.of("class"), promised).unionByName(slo.consumed_times(seen, promised, ends_ms))
+    by_minute = facts.of(BY_MINUTE)
+    serving = by_minute.where("source = 'type'").select("run", "class", "route").distinct()
+    touched = slo.inside(tables.frame("episodes", EPISODE), serving, records.start_ms)
+    measured = slo.bridge_times(by_minute, promised)
+    if seen is not None:
+        ends_ms = {run: span.end_ms for run, span in layers.spans.items()}
+        measured = measured.unionByName(slo.consumed_times(seen, promised, ends_ms))
     tables.add("slo", slo.slo(measured, promised, touched), [*BY_CLASS, "scope"])
 
 
-def _add_ledger(tables: Tables, records: Records, kinds: set[str]) -> None:
-    """Add what became of every position, where there are records of positions."""
-    names = ("ledger", "ledger_by_topic", "ledger_findings")
-    if not kinds & {"assigned", "committed"}:
-        tables.remove(*names)
-        return
+def _same(*names: str) -> dict[str, str]:
+    return {name: name for name in names}
+
+
+def _add_ledger(tables: Tables, records: Records) -> None:
+    """Add what became of every position."""
     told = ledger.Told(**{name: records.of(name) for name in ledger.Told.__dataclass_fields__})
     found = ledger.accounts(told).persist(StorageLevel.MEMORY_AND_DISK)
     place = ["run", "group", "topic", "topic_id", "partition", "first", "end"]
-    for name, table, order in zip(
-        names,
-        (ledger.ledger_rows(found), ledger.by_topic(found), ledger.finding_rows(found)),
-        ([*place, "outcome"], ["run", "group", "topic", "outcome", "reason"], [*place, "finding"]),
-        strict=True,
-    ):
-        tables.add(name, table, order)
+    tables.add("ledger", ledger.ledger_rows(found), [*place, "outcome"])
+    tables.add("ledger_by_topic", ledger.by_topic(found), ["run", "group", "topic", "outcome", "reason"])
+    tables.add("ledger_findings", ledger.finding_rows(found), [*place, "finding"])
     found.unpersist()
 
 
-def _spans(kinds: list[Row], runs: Mapping[str, Sequence[str]]) -> dict[str, Span]:
-    """Return the span of each run: it starts with the first event due, where that is known, else the first record."""
-    spans = {}
-    for run in runs:
-        found = [kind for kind in kinds if kind["run"] == run and kind["kind"]]
-        if not found:
-            rejected = sum(kind["lines"] for kind in kinds if kind["run"] == run)
-            raise ReportError(f"{', '.join(runs[run])}: no metric records ({rejected} lines are none)")
-        due = [kind["first_ms"] for kind in found if kind["kind"] == "produced"]
-        start = due[0] if due else min(kind["first_ms"] for kind in found)
-        spans[run] = Span(start, max(kind["last_ms"] for kind in found))
-    return spans
-
-
-def _classes(told: list[list[str]], tables: Tables) -> list[str]:
+def _classes(tables: Tables) -> list[str]:
     """Return the classes in the bridge's order, those it did not tell of behind them by name."""
     rows = [row for name in ("traffic_by_class", "proof_by_class") for row in tables.rows.get(name, [])]
     present = {row["class"] for row in rows}
+    told = [json.loads(classes) for classes in {row["classes"] for row in tables.rows["processes"] if row["classes"]}]
     ordered = dict.fromkeys(
         name for classes in sorted(told, key=lambda c: (-len(c), json.dumps(c))) for name in classes
     )

@@ -13,22 +13,6 @@ PERCENTILES = {"p50": 500, "p99": 990, "p999": 999}
 """Name and thousandths of the samples that lie at or below."""
 
 
-def summed_buckets(records: DataFrame, distribution: str, keys: Sequence[str]) -> DataFrame:
-    """Return keys, value (highest of the bucket, in µs) and count, summed over the records."""
-    return (
-        records.select(*keys, fn.explode(distribution).alias("index", "count"))
-        .where(fn.col("count") > 0)
-        .groupBy(*keys, fn.col("index").cast("int").alias("index"))
-        .agg(fn.sum("count").alias("count"))
-        .select(*keys, highest_of(fn.col("index")).alias("value"), "count")
-    )
-
-
-def summed_values(samples: DataFrame, value: str, keys: Sequence[str]) -> DataFrame:
-    """Return keys, value and count of single samples, so that they take the same way as buckets."""
-    return samples.groupBy(*keys, fn.col(value).alias("value")).agg(fn.count(fn.lit(1)).alias("count"))
-
-
 def highest_of(index: Column) -> Column:
     """Return the highest value in µs that falls into a bucket."""
     half = 128

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from proxy.reports.analysis import Analysis
+    from proxy.reports.stored import Stored
+
+    Make = Callable[[Mapping[str, Sequence[str]], str], Analysis]
 
 Say = Callable[[str], None]
 
@@ -29,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         runs = _runs(options)
         check_installed()
-        _report(runs, options)
+        _report(runs, _stored(options), options)
     except ReportError as error:
         print(f"tidegate report: {error}", file=sys.stderr)  # noqa: T201 - the command's answer
         return 2
@@ -71,8 +75,49 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="a setting of Spark's, such as spark.hadoop.fs.s3a.endpoint; under spark-submit it takes these",
     )
+    parser.add_argument(
+        "--store",
+        metavar="DIR",
+        help="a folder or an address that keeps what was read: the next report from it reads only files that are new",
+    )
+    parser.add_argument("--rebuild", action="store_true", help="with --store: forget what it has, read everything anew")
+    parser.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="LAYER=TIME",
+        help="with --store: remove what is so much older than the newest record: records=7d, facts=1y (h, d, w, y)",
+    )
+    for name, what in (("since", "what came after"), ("until", "what came up to")):
+        parser.add_argument(
+            f"--{name}",
+            type=_instant,
+            metavar="TIME",
+            help=f"with --store: only {what} this instant, as 2026-11-22T14:00 (UTC unless it says otherwise)",
+        )
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures to this file as well")
     return parser
+
+
+def _instant(text: str) -> int:
+    """Return an instant in milliseconds since 1970."""
+    try:
+        told = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text}: write an instant as 2026-11-22T14:00") from error
+    return round((told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _stored(options: argparse.Namespace) -> "Stored | None":
+    """Return what is to be done with a store; null without one. Raises `ReportError` for what needs one."""
+    from proxy.reports.stored import Stored
+
+    told = Stored.of(options.store or "", options.keep, options.since, options.until, rebuild=options.rebuild)
+    if options.store is None:
+        if told != Stored(""):
+            raise ReportError("--rebuild, --keep, --since and --until are of a store: give --store DIR")
+        return None
+    return told
 
 
 def _runs(options: argparse.Namespace) -> dict[str, list[str]]:
@@ -90,7 +135,7 @@ def _runs(options: argparse.Namespace) -> dict[str, list[str]]:
     return runs
 
 
-def _report(runs: Mapping[str, Sequence[str]], options: argparse.Namespace) -> None:
+def _report(runs: Mapping[str, Sequence[str]], stored: "Stored | None", options: argparse.Namespace) -> None:
     files = {run: log_files(paths) for run, paths in runs.items()}
     settings = _settings(options.conf)
     out = options.out if is_address(options.out) else str(Path(options.out).absolute())
@@ -102,7 +147,8 @@ def _report(runs: Mapping[str, Sequence[str]], options: argparse.Namespace) -> N
             places = Places(spark)
             found = {run: looked_up(paths, places) for run, paths in files.items()}
             try:
-                write_report(spark, found, out, options.json, _say)
+                make = None if stored is None else partial(stored.analyse, spark, runs, say=_say)
+                write_report(spark, found, out, options.json, _say, make)
             except SparkError as error:
                 raise ReportError(f"{error} (more in {noise})") from error
         noise.unlink(missing_ok=True)
@@ -112,18 +158,26 @@ def _report(runs: Mapping[str, Sequence[str]], options: argparse.Namespace) -> N
 
 
 def write_report(
-    spark: "SparkSession", files: Mapping[str, Sequence[str]], out: str, copy: Path | None, say: Say
+    spark: "SparkSession",
+    files: Mapping[str, Sequence[str]],
+    out: str,
+    copy: Path | None,
+    say: Say,
+    make: "Make | None" = None,
 ) -> None:
     """Write everything to the place `out`, the figures to `copy` too, and print the result table.
 
+    `make` analyses files and leaves the tables in a folder; without it everything is read anew.
     Raises `ReportError` if there is nothing to report or Spark fails.
     """
+    from proxy.reports.analysis import analyse
     from proxy.reports.charts import Charts
     from proxy.reports.findings import findings
     from proxy.reports.page import page
     from proxy.reports.terminal import result_table
 
-    analysis, unreadable = _analysis(spark, files, join(out, "tables"), say)
+    make = make or partial(analyse, spark, say=say)
+    analysis, unreadable = _analysis(spark, make, files, join(out, "tables"), say)
     found = findings(analysis, unreadable, datetime.now(UTC))
     say("page and picture")
     document = json.dumps(found.as_document(), indent=1)
@@ -139,16 +193,14 @@ def write_report(
 
 
 def _analysis(
-    spark: "SparkSession", files: Mapping[str, Sequence[str]], tables: str, say: Say
+    spark: "SparkSession", make: "Make", files: Mapping[str, Sequence[str]], tables: str, say: Say
 ) -> "tuple[Analysis, dict[str, list[str]]]":
     """Analyse; if Spark stumbles over files cut short or removed meanwhile, once more without them."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    from proxy.reports.analysis import analyse
-
     try:
-        return analyse(spark, files, tables, say), {}
+        return make(files, tables), {}
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
         failure = error
@@ -161,7 +213,7 @@ def _analysis(
         raise ReportError(f"no file can be read to its end: {', '.join(unreadable[empty[0]])}")
     say("once more without files that can't be read to their end")
     try:
-        return analyse(spark, left, tables, say), unreadable
+        return make(left, tables), unreadable
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
         raise SparkError(said_by_spark(error)) from error

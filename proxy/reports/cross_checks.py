@@ -1,103 +1,84 @@
 """Sums that must agree because two kinds of records tell of the same events; each is shown, agreeing or not."""
 
-from functools import reduce
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as fn
+from proxy.reports.latency import PUBLISH
 
-from proxy.reports.buckets import summed_buckets
+Row = dict[str, Any]
+Rows = Sequence[Mapping[str, Any]]
 
 _FIELDS = ("received", "confirmed", "nacked", "unknown", "dead_lettered", "possible_duplicates")
 
 
-def cross_checks(checks: list[DataFrame]) -> DataFrame:
-    """Return all checks as rows: run, check, subject, left, right, difference."""
-    return reduce(DataFrame.unionByName, checks).withColumn("difference", fn.col("left") - fn.col("right"))
+def cross_checks(checks: Iterator[Row]) -> list[Row]:
+    """Return all checks as rows in order: run, check, subject, left, right, difference."""
+    rows = [one | {"difference": one["left"] - one["right"]} for one in checks]
+    return sorted(rows, key=lambda row: (row["run"], row["check"], row["subject"]))
 
 
-def classes_against_types(by_class: DataFrame, by_type: DataFrame) -> DataFrame:
+def classes_against_types(by_class: Rows, types_of_class: Rows) -> Iterator[Row]:
     """Compare each count of a class with the sum over its event types; runs without type records are left out."""
-    sums = by_type.groupBy("run", "class").agg(*[fn.sum(name).alias(f"types_{name}") for name in _FIELDS])
-    told = by_type.select("run").distinct()
-    both = by_class.join(told, "run").join(sums, ["run", "class"], "left")
-    pairs = fn.explode(fn.array(*[_pair(name, fn.col(name), fn.col(f"types_{name}")) for name in _FIELDS]))
-    return both.select("run", "class", pairs.alias("pair")).select(
-        "run",
-        fn.lit("class records = sum of type records").alias("check"),
-        fn.concat_ws(" ", "class", "pair.name").alias("subject"),
-        "pair.left",
-        "pair.right",
-    )
+    sums = {(row["run"], row["class"]): row for row in types_of_class}
+    told = {run for run, _ in sums}
+    for row in by_class:
+        for name in _FIELDS if row["run"] in told else ():
+            right = sums.get((row["run"], row["class"]), {}).get(name, 0)
+            subject = f"{row['class']} {name.replace('_', ' ')}"
+            yield _check(row["run"], "class records = sum of type records", subject, row[name], right)
 
 
-def counts_against_buckets(classes: DataFrame, by_class: DataFrame) -> DataFrame:
+def counts_against_buckets(by_class: Rows, latency_by_class: Rows) -> Iterator[Row]:
     """Compare the events confirmed with the samples in the buckets of publish latency."""
-    keys = ["run", "class"]
-    samples = summed_buckets(classes, "publish_us", keys).groupBy(*keys).agg(fn.sum("count").alias("samples"))
-    return by_class.join(samples, keys, "left").select(
-        "run",
-        fn.lit("confirmed = samples of publish latency").alias("check"),
-        fn.col("class").alias("subject"),
-        fn.col("confirmed").alias("left"),
-        _or_zero("samples").alias("right"),
-    )
+    samples = {(row["run"], row["class"]): row["samples"] for row in latency_by_class if row["measure"] == PUBLISH}
+    for row in by_class:
+        right = samples.get((row["run"], row["class"]), 0)
+        yield _check(row["run"], "confirmed = samples of publish latency", row["class"], row["confirmed"], right)
 
 
-def routes_against_classes(routes: DataFrame, by_class: DataFrame) -> DataFrame:
+def routes_against_classes(routes: Rows, by_class: Rows) -> Iterator[Row]:
     """Compare what all routes confirmed with what all classes confirmed."""
-    left = routes.groupBy("run").agg(fn.sum("confirmed").alias("left"))
-    right = by_class.groupBy("run").agg(fn.sum("confirmed").alias("right"))
-    return left.join(right, "run").select(
-        "run",
-        fn.lit("route records = class records").alias("check"),
-        fn.lit("confirmed").alias("subject"),
-        "left",
-        "right",
-    )
+    sums = _sums(by_class, "run")
+    for row in routes:
+        if (row["run"],) in sums:
+            yield _check(row["run"], "route records = class records", "confirmed", row["confirmed"], sums[row["run"],])
 
 
-def stops_against_classes(stops: DataFrame, classes: DataFrame) -> DataFrame:
+def stops_against_classes(processes: Rows, by_instance: Rows) -> Iterator[Row]:
     """Compare what a process that ended in order says it confirmed with the sum of its intervals."""
-    keys = ["run", "instance"]
-    left = stops.groupBy(*keys).agg(fn.sum("confirmed").alias("left"))
-    right = classes.groupBy(*keys).agg(fn.sum("confirmed").alias("confirmed"))
-    return left.join(right, keys, "left").select(
-        "run",
-        fn.lit("stop record = sum of class records").alias("check"),
-        fn.concat(fn.lit("confirmed, "), "instance").alias("subject"),
-        "left",
-        _or_zero("confirmed").alias("right"),
-    )
+    sums = _sums(by_instance, "run", "instance")
+    for row in processes:
+        if row["confirmed"] is not None:
+            right = sums.get((row["run"], row["instance"]), 0)
+            subject = f"confirmed, {row['instance']}"
+            yield _check(row["run"], "stop record = sum of class records", subject, row["confirmed"], right)
 
 
-def bridge_against_proof(by_class: DataFrame, proven: DataFrame) -> DataFrame:
+def bridge_against_proof(by_class: Rows, proven: Rows) -> Iterator[Row]:
     """Compare what the bridge did with what was produced and consumed, where that is known.
 
     What is produced is done with by the bridge or still in the log; what it received and did not finish is in the log,
     too. Each event consumed counts once here. What was sent again after a restart, or waits in a queue, makes a
     difference.
     """
-    both = proven.join(by_class.select("run", "class", "confirmed"), ["run", "class"], "left")
-    settled = fn.coalesce("confirmed", fn.lit(0)) + fn.col("dead_lettered") + fn.col("left_in_log")
-    pairs = fn.explode(
-        fn.array(
-            _pair("confirmed + dead-lettered + still in the log = produced", settled, fn.col("produced")),
-            _pair("events confirmed = consumed", fn.col("confirmed"), fn.col("delivered") + fn.col("unexpected")),
-        )
-    )
-    return both.select("run", "class", pairs.alias("pair")).select(
-        "run", fn.col("pair.name").alias("check"), fn.col("class").alias("subject"), "pair.left", "pair.right"
-    )
+    sums = _sums(by_class, "run", "class")
+    for row in proven:
+        confirmed = sums.get((row["run"], row["class"]), 0)
+        settled = confirmed + row["dead_lettered"] + row["left_in_log"]
+        name = "confirmed + dead-lettered + still in the log = produced"
+        yield _check(row["run"], name, row["class"], settled, row["produced"])
+        seen = row["delivered"] + row["unexpected"]
+        yield _check(row["run"], "events confirmed = consumed", row["class"], confirmed, seen)
 
 
-def _pair(name: str, left: Column, right: Column) -> Column:
-    zero = fn.lit(0)
-    return fn.struct(
-        fn.lit(name.replace("_", " ")).alias("name"),
-        fn.coalesce(left, zero).cast("long").alias("left"),
-        fn.coalesce(right, zero).cast("long").alias("right"),
-    )
+def _sums(rows: Rows, *keys: str) -> dict[tuple[str, ...], int]:
+    """Return what was confirmed, by keys."""
+    sums: dict[tuple[str, ...], int] = defaultdict(int)
+    for row in rows:
+        sums[tuple(row[key] for key in keys)] += row["confirmed"]
+    return sums
 
 
-def _or_zero(name: str) -> Column:
-    return fn.coalesce(name, fn.lit(0))
+def _check(run: str, check: str, subject: str, left: int, right: int) -> Row:
+    return {"run": run, "check": check, "subject": subject, "left": left, "right": right}

@@ -1,30 +1,82 @@
 """When a route was congested or blind: from the verdict that said so first to the one that took it back."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 JOINED_S = 3.0
 """Stretches at most so many seconds apart are one episode: steady control finds a route congested every few ticks."""
+KEYS = ("route", "instance", "file")
+"""Whose verdicts follow one another."""
 
 
-def episodes(verdicts: DataFrame) -> DataFrame:
+def pieces(verdicts: DataFrame) -> DataFrame:
+    """Return verdicts as pieces of time, each with what one verdict says: so several can be merged, see `KEYS`.
+
+    run, at_ms, `KEYS`, from_ms and last_ms (of the first and the last verdict in it), verdicts, causes, queues, the
+    worst p50_us and queue_delay_us, errors, cuts. Cut by file, as only verdicts of one file surely have no others
+    between them.
+    """
+    return verdicts.select(
+        "run",
+        "at_ms",
+        "route",
+        "instance",
+        "file",
+        "congested",
+        fn.coalesce(fn.col("cause") == "blind", fn.lit(col=False)).alias("is_blind"),
+        fn.col("at_ms").alias("from_ms"),
+        fn.col("at_ms").alias("last_ms"),
+        fn.lit(1).cast("long").alias("verdicts"),
+        fn.array_compact(fn.array("cause")).alias("causes"),
+        fn.array_compact(fn.array("ruled_by")).alias("queues"),
+        "p50_us",
+        "queue_delay_us",
+        "errors",
+        "cuts",
+    )
+
+
+def merged_pieces(some: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Return neighbours that say the same as one piece, where they have equal `keys`."""
+    by_time = Window.partitionBy(*keys).orderBy("from_ms")
+    said = fn.struct("congested", "is_blind")
+    is_new = ~fn.lag(said).over(by_time).eqNullSafe(said)
+    return (
+        some.withColumn("is_new", is_new.cast("int"))
+        .withColumn("number", fn.sum("is_new").over(by_time))
+        .groupBy(*keys, "number", "congested", "is_blind")
+        .agg(
+            fn.min("from_ms").alias("from_ms"),
+            fn.max("last_ms").alias("last_ms"),
+            *[fn.sum(name).alias(name) for name in ("verdicts", "errors", "cuts")],
+            *[fn.array_distinct(fn.flatten(fn.collect_list(name))).alias(name) for name in ("causes", "queues")],
+            *[fn.max(name).alias(name) for name in ("p50_us", "queue_delay_us")],
+        )
+        .drop("number")
+    )
+
+
+def episodes(some: DataFrame) -> DataFrame:
     """Return run, route, from_s, to_s, how long what lasted, causes, ruling queues and the worst of each episode.
 
-    A verdict that says nothing changes nothing. Replicas judge for themselves: a route counts as congested while any of
-    them says so. Such `stretches` that are close make an episode; of its `seconds` the route was congested
-    for `congested_s`. `ended` is false where the log stops first; the episode then lasts to the last verdict.
+    `some`: pieces, with from_s and last_s. A verdict that says nothing changes nothing. Replicas judge for themselves:
+    a route counts as congested while any of them says so. Such `stretches` that are close make an episode; of its
+    `seconds` the route was congested for `congested_s`. `ended` is false where the log stops first; the episode then
+    lasts to the last verdict.
     """
-    spoken = verdicts.where(fn.col("congested").isNotNull())
+    spoken = some.where(fn.col("congested").isNotNull())
     united = _united(_per_replica(spoken, fn.col("congested")), apart_s=0.0)
     return _told(_united(_alone(united), apart_s=JOINED_S))
 
 
-def blind_time(verdicts: DataFrame) -> DataFrame:
+def blind_time(some: DataFrame) -> DataFrame:
     """Return run, route, how often and how many seconds in all any replica judged it without knowing its queues.
 
-    Such a verdict has the cause `blind`; it holds until the replica's next one.
+    `some`: pieces. Such a verdict has the cause `blind`; it holds until the replica's next one.
     """
-    stretches = _told(_united(_per_replica(verdicts, fn.col("cause") == "blind"), apart_s=0.0))
+    stretches = _told(_united(_per_replica(some, fn.col("is_blind")), apart_s=0.0))
     return stretches.groupBy("run", "route").agg(
         fn.count(fn.lit(1)).alias("times"),
         fn.round(fn.sum("seconds"), 3).alias("seconds"),
@@ -33,30 +85,26 @@ def blind_time(verdicts: DataFrame) -> DataFrame:
     )
 
 
-def _per_replica(verdicts: DataFrame, holds: Column) -> DataFrame:
-    """Return the unbroken runs of verdicts of each replica for which it holds, up to the verdict that ended them."""
+def _per_replica(some: DataFrame, holds: Column) -> DataFrame:
+    """Return the unbroken runs of pieces of each replica for which it holds, up to the verdict that ended them."""
     replica = ["run", "route", "instance"]
-    by_time = Window.partitionBy(*replica).orderBy("at_ms")
+    by_time = Window.partitionBy(*replica).orderBy("from_s")
     calm_before = fn.sum(fn.when(~fn.col("holds"), 1).otherwise(0)).over(
         by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
     return (
-        verdicts.withColumn("holds", holds)
+        some.withColumn("holds", holds)
         .withColumn("calm_before", calm_before)
-        .withColumn("next_s", fn.lead("at_s").over(by_time))
+        .withColumn("next_s", fn.lead("from_s").over(by_time))
         .where("holds")
         .groupBy(*replica, "calm_before")
         .agg(
-            fn.min("at_s").alias("from_s"),
-            fn.max("at_s").alias("last_s"),
-            fn.max_by("next_s", "at_s").alias("ended_s"),
-            fn.count(fn.lit(1)).alias("verdicts"),
-            fn.collect_set("cause").alias("causes"),
-            fn.collect_set("ruled_by").alias("queues"),
-            fn.max("p50_us").alias("p50_us"),
-            fn.sum("errors").alias("errors"),
-            fn.max("queue_delay_us").alias("queue_delay_us"),
-            fn.sum("cuts").alias("cuts"),
+            fn.min("from_s").alias("from_s"),
+            fn.max("last_s").alias("last_s"),
+            fn.max_by("next_s", "from_s").alias("ended_s"),
+            *[fn.sum(name).alias(name) for name in ("verdicts", "errors", "cuts")],
+            *[fn.array_distinct(fn.flatten(fn.collect_list(name))).alias(name) for name in ("causes", "queues")],
+            *[fn.max(name).alias(name) for name in ("p50_us", "queue_delay_us")],
         )
         .withColumn("to_s", fn.coalesce("ended_s", "last_s"))
         .withColumn("ended", fn.col("ended_s").isNotNull())

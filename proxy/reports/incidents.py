@@ -4,8 +4,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 
-def incidents(records: DataFrame) -> DataFrame:
-    """Return one row for each kind of incident and what it concerns: how often, from when to when, the last detail."""
+def placed(records: DataFrame) -> DataFrame:
+    """Return run, at_ms, name, place, times, count, first_ms, last_ms, last (instant and detail) of each incident."""
     place = fn.concat_ws(
         ", ",
         *[
@@ -13,14 +13,28 @@ def incidents(records: DataFrame) -> DataFrame:
             for name in ("route", "type", "topic", "partition")
         ],
     )
-    return (
-        records.withColumn("place", place)
-        .groupBy("run", "name", "place")
-        .agg(
-            fn.count(fn.lit(1)).alias("times"),
-            fn.sum("count").alias("count"),
-            fn.min("at_s").alias("first_s"),
-            fn.max("at_s").alias("last_s"),
-            fn.max_by("detail", "at_ms").alias("last_detail"),
-        )
+    return records.select(
+        "run",
+        "at_ms",
+        "name",
+        place.alias("place"),
+        fn.lit(1).cast("long").alias("times"),
+        "count",
+        fn.col("at_ms").alias("first_ms"),
+        fn.col("at_ms").alias("last_ms"),
+        fn.struct("at_ms", "detail").alias("last"),
+    )
+
+
+def incidents(rows: DataFrame) -> DataFrame:
+    """Return one row for each kind of incident and what it concerns: how often, from when to when, the last detail.
+
+    `rows`: as `placed` gives them, with first_s and last_s.
+    """
+    return rows.groupBy("run", "name", "place").agg(
+        fn.sum("times").alias("times"),
+        fn.sum("count").alias("count"),
+        fn.min("first_s").alias("first_s"),
+        fn.max("last_s").alias("last_s"),
+        fn.max("last")["detail"].alias("last_detail"),
     )

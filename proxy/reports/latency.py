@@ -1,19 +1,57 @@
 """How long publishing took and how long the bridge took, from merged buckets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from proxy.reports.buckets import summed_buckets, with_percentiles
+from proxy.reports.buckets import highest_of, with_percentiles
 
-MEASURES = {"publish latency": "publish_us", "bridge time": "bridge_us"}
+PUBLISH, BRIDGE = "publish latency", "bridge time"
+MEASURES = {PUBLISH: "publish_us", BRIDGE: "bridge_us"}
 """Publish latency is write to confirm; bridge time is event timestamp to confirm."""
+KEYS = ("source", "class", "type", "route", "measure", "value")
+_NAMED = {"class": ("class",), "type": ("class", "type", "route"), "route": ("route",)}
+"""What records of a kind name."""
+
+
+def measured(records: Mapping[str, DataFrame]) -> DataFrame:
+    """Return run, at_ms, `KEYS` and count: each bucket of class, type and route records, by its highest value in µs."""
+    return reduce(DataFrame.unionAll, [_measured(records[kind], kind) for kind in _NAMED if kind in records])
 
 
 def latency(records: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Return keys, measure, samples, p50_ms, p99_ms, p999_ms, max_ms of class or type records."""
-    measures = fn.create_map(*[part for name, column in MEASURES.items() for part in (fn.lit(name), fn.col(column))])
-    measured = records.select(*keys, fn.explode(measures).alias("measure", "distribution"))
+    kind = "type" if "type" in records.columns else "class"
+    return percentiles(measured({kind: records}), keys)
+
+
+def percentiles(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Return keys, measure, samples and percentiles; `rows` as `measured` gives them."""
     by_measure = [*keys, "measure"]
-    return with_percentiles(summed_buckets(measured, "distribution", by_measure), by_measure, unit_ms=0.001)
+    counts = rows.groupBy(*by_measure, "value").agg(fn.sum("count").alias("count"))
+    return with_percentiles(counts, by_measure, unit_ms=0.001)
+
+
+def _measured(records: DataFrame, kind: str) -> DataFrame:
+    measures = [(name, column) for name, column in MEASURES.items() if column in records.columns]
+    pairs = [part for name, column in measures for part in (fn.lit(name), fn.col(column))]
+    nothing = fn.lit(None).cast("string")
+    names = [(fn.col(name) if name in _NAMED[kind] else nothing).alias(name) for name in ("class", "type", "route")]
+    return (
+        records.select("run", "at_ms", *names, fn.explode(fn.create_map(*pairs)).alias("measure", "distribution"))
+        .select("*", fn.explode("distribution").alias("index", "count"))
+        .where(fn.col("count") > 0)
+        .select(
+            "run",
+            "at_ms",
+            fn.lit(kind).alias("source"),
+            "class",
+            "type",
+            "route",
+            "measure",
+            highest_of(fn.col("index").cast("int")).alias("value"),
+            "count",
+        )
+    )

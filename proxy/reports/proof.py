@@ -1,11 +1,15 @@
 """What producers and consumers saw: delivered, missing, duplicated, and the consumed time, event by event."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from proxy.reports.buckets import summed_values, with_percentiles
+from proxy.reports.buckets import with_percentiles
+
+KEYS = ("run", "class", "type")
 
 
 def events(produced: DataFrame, consumed: DataFrame) -> DataFrame:
@@ -39,32 +43,63 @@ def events(produced: DataFrame, consumed: DataFrame) -> DataFrame:
     )
 
 
-def proof(seen: DataFrame, keys: Sequence[str]) -> DataFrame:
+def alike(seen: DataFrame) -> DataFrame:
+    """Return how many events were alike: the columns of `events`, and `events`. So few rows that they pass twice."""
+    return seen.groupBy(*KEYS, "produced", "deliveries", "consumed_ms").agg(fn.count(fn.lit(1)).alias("events"))
+
+
+def proof_by_level(some: DataFrame) -> DataFrame:
+    """Return run, level (class or type), class, type (null of a class) and what became of the events; see `proof`."""
+    nothing = fn.lit(None).cast("string")
+    levels = fn.create_map(fn.lit("class"), nothing, fn.lit("type"), fn.col("type"))
+    return proof(
+        some.select("*", fn.explode(levels).alias("level", "of")).drop("type"), ["run", "level", "class", "of"]
+    )
+
+
+def proof(some: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Return for each key: produced, delivered (of those), missing, duplicated (extra deliveries), unexpected.
 
     `unexpected` were consumed and never produced, by these records. The consumed time's percentiles come with it.
+    `some`: events as `alike` gives them.
     """
-    produced, delivered = fn.col("produced") == 1, fn.col("deliveries") > 0
-    counts = seen.groupBy(*keys).agg(
-        fn.count_if(produced).alias("produced"),
-        fn.count_if(produced & delivered).alias("delivered"),
-        fn.count_if(produced & ~delivered).alias("missing"),
-        fn.sum(fn.greatest(fn.col("deliveries") - 1, fn.lit(0))).alias("duplicated"),
-        fn.count_if(~produced).alias("unexpected"),
+    produced, delivered, events = fn.col("produced") == 1, fn.col("deliveries") > 0, fn.col("events")
+
+    def number(where: Any) -> Any:
+        return fn.sum(fn.when(where, events).otherwise(0))
+
+    counts = some.groupBy(*keys).agg(
+        number(produced).alias("produced"),
+        number(produced & delivered).alias("delivered"),
+        number(produced & ~delivered).alias("missing"),
+        fn.sum(fn.greatest(fn.col("deliveries") - 1, fn.lit(0)) * events).alias("duplicated"),
+        number(~produced).alias("unexpected"),
     )
-    times = with_percentiles(
-        summed_values(seen.where(delivered), "consumed_ms", keys), keys, unit_ms=1.0, prefix="consumed_"
+    values = (
+        some.where(delivered).groupBy(*keys, fn.col("consumed_ms").alias("value")).agg(fn.sum("events").alias("count"))
     )
-    return counts.join(times.drop("consumed_samples"), [*keys], "left")
+    times = with_percentiles(values, keys, unit_ms=1.0, prefix="consumed_").drop("consumed_samples")
+    same = [counts[key].eqNullSafe(times[key]) for key in keys]
+    return counts.join(times, same, "left").select(
+        *[counts[name] for name in counts.columns], *times.columns[len(keys) :]
+    )
 
 
-def with_whereabouts(proven: DataFrame, traffic: DataFrame, left_in_log: DataFrame) -> DataFrame:
-    """Add what became of the missing: dead-lettered (the bridge's count), left in the log at the end, or lost."""
-    keys = ["run", "class"]
-    known = (
-        proven.join(traffic.select(*keys, "dead_lettered"), keys, "left")
-        .join(left_in_log, keys, "left")
-        .na.fill(0, ["dead_lettered", "left_in_log"])
-    )
-    rest = fn.col("missing") - fn.col("dead_lettered") - fn.col("left_in_log")
-    return known.withColumn("lost", fn.greatest(rest, fn.lit(0)))
+def with_whereabouts(
+    proven: Sequence[Mapping[str, Any]], traffic: Sequence[Mapping[str, Any]], lag: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Add what became of the missing of a class: dead-lettered (the bridge's count), left in the log at the end, lost.
+
+    `lag`: rows of `timeline.left_over_time`, of which the last of a class counts.
+    """
+    lettered = {(row["run"], row["class"]): row["dead_lettered"] for row in traffic}
+    left: dict[tuple[str, str], int] = defaultdict(int)
+    for row in sorted(lag, key=lambda row: row["t_s"]):
+        left[row["run"], row["class"]] = row["left"]
+    told = []
+    for row in proven:
+        key = row["run"], row["class"]
+        dead, in_log = lettered.get(key, 0), left[key]
+        lost = max(0, row["missing"] - dead - in_log)
+        told.append({**row, "dead_lettered": dead, "left_in_log": in_log, "lost": lost})
+    return told

@@ -1,4 +1,4 @@
-"""From lines to records: parsed once, kept, and the lines that are none counted with their reason."""
+"""From lines to records: each line is parsed once, by the schema of its kind; what is none gets a reason."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from proxy import records as declared
 from proxy.reports.files import as_spark_path
@@ -16,55 +16,113 @@ UNKNOWN = "unknown kind"
 """The reason of a line that a newer writer may have left: nothing is wrong with it, and nothing is made of it."""
 SAMPLE_CHARACTERS = 120
 """So much of a line that is no record is shown."""
+OTHER = "other"
+"""What is said to be the kind of a line of which none of `KINDS` can be told."""
+LINES = "run string, file string, value string"
+REJECTED, SAMPLE = "_reason", "_sample"
+"""Columns of what was parsed that say why a line is no record, and its beginning."""
+_BEGINNING = r'^\{\s*"v"\s*:\s*[0-9]+\s*,\s*"kind"\s*:\s*"([a-z_]+)"'
+"""How every writer of ours begins a line; of others the whole envelope is parsed."""
+_REJECTED = [StructField(REJECTED, StringType()), StructField(SAMPLE, StringType())]
 
 
 @dataclass(frozen=True)
 class Records:
     """The records of every run, with the instant that is 0 s in each."""
 
-    parsed: DataFrame
-    """run, file, kind (null: no record), reason and sample of what is none, at_ms, instance, a struct per kind read."""
+    frames: Mapping[str, DataFrame]
+    """Of each kind: run, file, instance, at_ms and its fields; kinds of which there is none may be absent."""
     start_ms: Mapping[str, int]
 
     def of(self, kind: str) -> DataFrame:
-        """Return the records of one kind: run, instance, at_ms, at_s (since the start of the run), and its fields."""
-        start_ms = fn.create_map(*[fn.lit(part) for item in self.start_ms.items() for part in item])
-        return (
-            self.parsed.where(fn.col("kind") == kind)
-            .withColumn("at_s", (fn.col("at_ms") - start_ms[fn.col("run")]) / 1000)
-            .select("run", "instance", "at_ms", "at_s", f"{kind}.*")
-            .drop(CORRUPT)
-        )
+        """Return the records of one kind: run, file, instance, at_ms, at_s (since the start of the run), its fields."""
+        frame = self.frames.get(kind)
+        if frame is None:
+            frame = no_records(next(iter(self.frames.values())).sparkSession, kind)
+        return with_at_s(frame, self.start_ms)
+
+
+def with_at_s(frame: DataFrame, start_ms: Mapping[str, int]) -> DataFrame:
+    """Add at_s, the seconds since the start of the run, for at_ms."""
+    starts = fn.create_map(*[fn.lit(part) for item in start_ms.items() for part in item])
+    return frame.withColumn("at_s", (fn.col("at_ms") - starts[fn.col("run")]) / 1000)
 
 
 def read_lines(spark: SparkSession, runs: Mapping[str, Sequence[str]]) -> DataFrame:
     """Return run, file, value: every line that is not blank of every run's files."""
     frames = [
-        spark.read.text([as_spark_path(path) for path in paths], lineSep="\n").select(
-            fn.lit(run).alias("run"), fn.col("_metadata.file_name").alias("file"), "value"
-        )
+        told_lines(spark.read.text([as_spark_path(path) for path in paths], lineSep="\n"), run).drop("path")
         for run, paths in runs.items()
     ]
-    return reduce(DataFrame.unionAll, frames).where(~fn.col("value").rlike(r"^\s*$"))
+    return reduce(DataFrame.unionAll, frames)
 
 
-def with_records(lines: DataFrame) -> DataFrame:
-    """Parse each line once by the schema of its kind; a line that is no record gets a reason and a sample instead."""
-    head = lines.withColumn("head", _parsed(ENVELOPE))
-    typed = head.select(
-        "*",
-        *[fn.when(fn.col("head.kind") == kind, _parsed(schema)).alias(kind) for kind, schema in KINDS.items()],
-    ).withColumn("reason", _reason())
-    is_record = fn.col("reason").isNull()
-    return typed.select(
+def told_lines(text: DataFrame, run: str) -> DataFrame:
+    """Return run, file, value, path of a text source's lines that are not blank."""
+    place = [fn.col(f"_metadata.file_{name}").alias(alias) for name, alias in (("name", "file"), ("path", "path"))]
+    named = text.select(fn.lit(run).alias("run"), *place, "value")
+    return named.where(~fn.col("value").rlike(r"^\s*$"))
+
+
+def with_kind(lines: DataFrame) -> DataFrame:
+    """Add the kind by which a line is to be parsed, one of `KINDS`, or `OTHER`."""
+    beginning = fn.regexp_extract("value", _BEGINNING, 1)
+    told = fn.when(beginning != "", beginning).otherwise(_parsed(ENVELOPE)["kind"])
+    return lines.withColumn("kind", fn.when(told.isin(*KINDS), told).otherwise(OTHER))
+
+
+def parsed(lines: DataFrame, kind: str) -> DataFrame:
+    """Parse lines of one kind: run, file, at_ms, instance, the fields; of what is no record `REJECTED`, `SAMPLE`."""
+    schema = StructType([*ENVELOPE.fields, *KINDS[kind].fields])
+    one, is_none = fn.col("one"), fn.col(REJECTED).isNotNull()
+    is_record = is_sound(schema, one) & one["v"].isin(list(declared.READABLE)) & (one["kind"] == kind)
+    judged = lines.select("run", "file", "value", _parsed(schema).alias("one")).withColumn(
+        REJECTED, fn.when(~is_record, fn.coalesce(_reason(), fn.lit("malformed")))
+    )
+    return judged.select(
         "run",
         "file",
-        fn.when(is_record, fn.col("head.kind")).alias("kind"),
-        "reason",
-        fn.when(~is_record, fn.substring("value", 1, SAMPLE_CHARACTERS)).alias("sample"),
-        fn.col("head.at_ms").alias("at_ms"),
-        fn.coalesce("head.instance", fn.lit("")).alias("instance"),
-        *KINDS,
+        one["at_ms"].alias("at_ms"),
+        fn.coalesce(one["instance"], fn.lit("")).alias("instance"),
+        *[one[field.name].alias(field.name) for field in KINDS[kind].fields],
+        REJECTED,
+        fn.when(is_none, fn.substring("value", 1, SAMPLE_CHARACTERS)).alias(SAMPLE),
+    )
+
+
+def no_records(spark: SparkSession, kind: str) -> DataFrame:
+    """Return the records of a kind of which there are none; Spark knows that without a job."""
+    fields = [fn.lit(None).cast(field.dataType).alias(field.name) for field in schema_of_records(kind)]
+    return spark.range(1).where(fn.lit(col=False)).select(*fields).drop(REJECTED, SAMPLE)
+
+
+def by_kind(lines: DataFrame) -> dict[str, DataFrame]:
+    """Return the records of each kind: run, file, at_ms, instance and the fields; parsed when they are asked for.
+
+    `lines`: with their kind, best persisted.
+    """
+    every = {kind: parsed(lines.where(fn.col("kind") == kind), kind) for kind in KINDS}
+    return {kind: frame.where(fn.col(REJECTED).isNull()).drop(REJECTED, SAMPLE) for kind, frame in every.items()}
+
+
+def schema_of_records(kind: str) -> StructType:
+    """Return the schema of what `parsed` gives; nothing in it must be there, as it is not in a line that is none."""
+    envelope = [StructField(name, ENVELOPE[name].dataType) for name in ("at_ms", "instance")]
+    fields = [StructField(field.name, field.dataType) for field in KINDS[kind].fields]
+    return StructType([*[StructField(name, StringType()) for name in ("run", "file")], *envelope, *fields, *_REJECTED])
+
+
+def others(lines: DataFrame) -> DataFrame:
+    """Return what becomes of lines of no kind that is read: run, file, kind (null: no record), at_ms and why."""
+    one, reason = fn.col("one"), fn.col(REJECTED)
+    judged = lines.select("run", "file", "value", _parsed(ENVELOPE).alias("one")).withColumn(REJECTED, _reason())
+    return judged.select(
+        "run",
+        "file",
+        fn.when(reason.isNull(), one["kind"]).alias("kind"),
+        one["at_ms"].alias("at_ms"),
+        REJECTED,
+        fn.when(reason.isNotNull(), fn.substring("value", 1, SAMPLE_CHARACTERS)).alias(SAMPLE),
     )
 
 
@@ -73,17 +131,11 @@ def _parsed(schema: StructType) -> Column:
 
 
 def _reason() -> Column:
-    """Return why a line is no record of this version; null if it is one."""
-    head = fn.col("head")
-    sound = reduce(
-        lambda chain, item: chain.when(fn.col("head.kind") == item[0], is_sound(item[1], fn.col(item[0]))),
-        KINDS.items(),
-        fn.when(fn.lit(col=False), fn.lit(col=False)),
-    ).otherwise(fn.lit(col=True))  # of a kind that is declared and not read here
+    """Return why a line is no record of this version, by its envelope alone; null if that tells of nothing."""
+    head = _parsed(ENVELOPE)
     return (
         fn.when(head[CORRUPT].isNotNull() & fn.col("value").rlike(r"^\s*\{.*[^}\s]\s*$"), "cut off")
         .when(~is_sound(ENVELOPE, head), "malformed")
         .when(~head["v"].isin(list(declared.READABLE)), "another version")
-        .when(~fn.col("head.kind").isin(list(declared.KINDS)), UNKNOWN)
-        .when(~sound, "malformed")
+        .when(~head["kind"].isin(list(declared.KINDS)), UNKNOWN)
     )

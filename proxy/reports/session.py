@@ -28,12 +28,15 @@ _SMALL_BYTES = 128 * 1024**2
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Environment variable: `spark-submit` started this program, and Java before it."""
 _UTC = ("spark.sql.session.timeZone", "UTC")
+_CODE = "256m"
+"""Room for compiled code: 48 MB, what Java gives by itself at this level, is full after thirty queries, and then Java
+ends or interprets."""
 _REMEDY = f"a report needs JDK {JAVA} or newer (Debian: openjdk-17-jre-headless), by JAVA_HOME or on the PATH"
 
 
 def check_installed() -> None:
     """Raise `ReportError` naming the extra or the JDK, if a report can't be made here."""
-    missing = [name for name in ("pyspark", "matplotlib") if find_spec(name) is None]
+    missing = [name for name in ("pyspark", "pyarrow", "matplotlib") if find_spec(name) is None]
     if missing:
         raise ReportError(f"a report needs {' and '.join(missing)}: pip install 'tidegate[reports]'")
     home = os.environ.get("JAVA_HOME")
@@ -128,6 +131,8 @@ def _settings(master: str, text_size: int) -> list[tuple[str, str]]:
         # Else every column asks where it was made, which is slow and, on Python 3.11, an import that can race with a
         # garbage collection.
         ("spark.python.sql.dataFrameDebugging.enabled", "false"),
+        # Lines are written by their kind, of which there are fewer: each its own file, unsorted.
+        ("spark.sql.maxConcurrentOutputFileWriters", "32"),
     ]
     if master.startswith("local"):
         small = text_size < _SMALL_BYTES
@@ -138,5 +143,7 @@ def _settings(master: str, text_size: int) -> list[tuple[str, str]]:
             ("spark.sql.shuffle.partitions", "2" if small else "16"),
         ]
         if small:
-            settings.append(("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1"))
+            settings.append(
+                ("spark.driver.extraJavaOptions", f"-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize={_CODE}")
+            )
     return settings

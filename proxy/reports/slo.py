@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from proxy.reports.buckets import summed_buckets
+from proxy.reports.latency import BRIDGE
 
 KEYS = ("run", "class")
 _TARGET = (*KEYS, "judges", "within_s", "share", "targets")
@@ -35,11 +35,15 @@ def targets(starts: DataFrame) -> DataFrame:
     )
 
 
-def bridge_times(classes: DataFrame, promised: DataFrame) -> DataFrame:
-    """Return the bridge times of class records as `slo` takes them. What was not confirmed has none."""
-    held = classes.join(fn.broadcast(_judged_by(promised, "bridge")), [*KEYS], "left_semi")
+def bridge_times(latencies: DataFrame, promised: DataFrame) -> DataFrame:
+    """Return the bridge times of classes as `slo` takes them, from `latency.measured` by a minute or less.
+
+    What was not confirmed has none.
+    """
+    of_class = latencies.where((fn.col("source") == "class") & (fn.col("measure") == BRIDGE))
+    held = of_class.join(fn.broadcast(_judged_by(promised, "bridge")), [*KEYS], "left_semi")
     by_minute = held.withColumn("minute", fn.ceil(fn.col("at_ms") / _MINUTE_MS) - 1)
-    counts = summed_buckets(by_minute, "bridge_us", [*KEYS, "minute"])
+    counts = by_minute.groupBy(*KEYS, "minute", "value").agg(fn.sum("count").alias("count"))
     return counts.select(*KEYS, fn.lit("bridge").alias("judges"), "minute", fn.col("value").alias("value_us"), "count")
 
 

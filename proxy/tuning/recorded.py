@@ -3,12 +3,15 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from functools import reduce
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
+from pyspark.storagelevel import StorageLevel
 
 from proxy.reports.files import ReportError
-from proxy.reports.records import read_lines, with_records
+from proxy.reports.records import by_kind, read_lines, with_kind
 from proxy.tuning.recording import Recording
 
 if TYPE_CHECKING:
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 
 KINDS = ("start", "class", "route", "type", "verdict", "committed")
 """What a load is rebuilt from."""
+_ENVELOPE = ("run", "file", "instance", "at_ms")
 MOST_RECORDS = 300_000
 """Records that are handed over; an hour of a few replicas."""
 LONGEST = 3_600.0
@@ -29,7 +33,17 @@ def read(
 
     Raises `ReportError` if there is nothing to replay, or too much.
     """
-    parsed = with_records(read_lines(spark, {"": files}))
+    lines = with_kind(read_lines(spark, {"": files})).where(fn.col("kind").isin(*KINDS))
+    every = by_kind(lines.persist(StorageLevel.MEMORY_AND_DISK))
+    told = [
+        every[kind].select(
+            fn.lit(kind).alias("kind"),
+            "instance",
+            "at_ms",
+            fn.to_json(fn.struct(*[name for name in every[kind].columns if name not in _ENVELOPE])).alias("fields"),
+        )
+        for kind in KINDS
+    ]
     since_ms = None if since is None else round(since.timestamp() * 1000)
     until_ms = None if until is None else round(until.timestamp() * 1000)
     window = fn.lit(col=True)
@@ -38,12 +52,9 @@ def read(
     if until_ms is not None:
         window &= fn.col("at_ms") <= until_ms
     rows = (
-        parsed.where(fn.col("kind").isin(*KINDS))
-        .where(window | (fn.col("kind") == "start"))
-        .select("kind", "instance", "at_ms", fn.coalesce(*[fn.to_json(kind) for kind in KINDS]).alias("fields"))
-        .limit(MOST_RECORDS + 1)
-        .collect()
+        reduce(DataFrame.unionAll, told).where(window | (fn.col("kind") == "start")).limit(MOST_RECORDS + 1).collect()
     )
+    lines.unpersist()
     if len(rows) > MOST_RECORDS:
         raise ReportError(f"more than {MOST_RECORDS:,} records; choose a shorter window by --since and --until")
     kinds = {row.kind for row in rows}

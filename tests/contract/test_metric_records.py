@@ -19,14 +19,12 @@ from proxy.congestion.detector import Cause
 from proxy.congestion.signs import Sign
 from proxy.recording.metric_log import MetricLog
 from proxy.records import VERSION
-from proxy.reports import cross_checks as checks
+from proxy.reports.analysis import tabled
 from proxy.reports.files import log_files
-from proxy.reports.overview import rejected_lines
-from proxy.reports.records import Records, read_lines, with_records
+from proxy.reports.layers import read
+from proxy.reports.records import Records
 from proxy.reports.schema import KINDS
 from proxy.reports.session import spark_session
-from proxy.reports.timeline import control_over_time, rates_over_time
-from proxy.reports.traffic import traffic
 from proxy.settings import (
     BrokerSettings,
     EventType,
@@ -79,8 +77,9 @@ async def test_every_documented_record_is_read_as_it_was_written(tmp_path: Path,
         log.write(example | {"at_ms": 1_763_700_000_500, "instance": "host-7-1763700000"})
         written.setdefault(example["kind"], []).append(fields)
     await log.close()
-    records = Records(with_records(read_lines(spark, {"run": log_files([str(tmp_path)])})), {"run": 1_763_700_000_000})
-    assert rejected_lines(records.parsed).collect() == []
+    layers = read(spark, {"run": log_files([str(tmp_path)])}, str(tmp_path / "layers"), lambda _: None)
+    assert layers.taken.rejected == []
+    records = Records(layers.records, {"run": 1_763_700_000_000})
     for kind, every in written.items():
         rows = [row.asDict(recursive=True) for row in records.of(kind).collect()]
         for found in rows:
@@ -106,8 +105,8 @@ async def test_bucket_counts_are_read_when_they_are_written_with_whole_numbers_a
     log = MetricLog(MetricLogSettings(folder=str(tmp_path)), lambda: 0.0, "one")
     log.write(example | {"publish_us": buckets})
     await log.close()
-    records = Records(with_records(read_lines(spark, {"run": log_files([str(tmp_path)])})), {"run": 0})
-    (row,) = records.of("class").select("publish_us").collect()
+    layers = read(spark, {"run": log_files([str(tmp_path)])}, str(tmp_path / "layers"), lambda _: None)
+    (row,) = layers.records["class"].select("publish_us").collect()
     assert {int(index): count for index, count in row["publish_us"].items()} == buckets
 
 
@@ -179,37 +178,24 @@ def test_the_bridge_s_own_records_are_all_read_and_agree_with_each_other(tmp_pat
     for policy in policies:
         virtual_time.run(live(tmp_path / policy, policy))
     files = {policy: log_files([str(tmp_path / policy)]) for policy in policies}
-    records = Records(with_records(read_lines(spark, files)).persist(), dict.fromkeys(files, int(START * 1000)))
-    try:
-        assert rejected_lines(records.parsed).collect() == []
-        kinds = {(row["run"], row["kind"]) for row in records.parsed.select("run", "kind").distinct().collect()}
-        assert kinds >= {
-            (run, kind) for run in files for kind in ("start", "route", "class", "type", "verdict", "stop")
-        }
-        by_class = traffic(records.of("class"), ["run", "class"])
-        found = checks.cross_checks(
-            [
-                checks.classes_against_types(by_class, traffic(records.of("type"), ["run", "class", "type"])),
-                checks.counts_against_buckets(records.of("class"), by_class),
-                checks.routes_against_classes(records.of("route"), by_class),
-                checks.stops_against_classes(records.of("stop"), records.of("class")),
-            ]
-        ).collect()
-        assert [row.asDict() for row in found if row["difference"]] == []
-        enough = {(row["run"], row["class"]) for row in by_class.collect() if row["confirmed"] >= EVENTS}
-        assert enough == {(run, name) for run in files for name in ("P1", "P3")}
-        said = [row.asDict() for row in records.of("verdict").collect()]
-        budgets = [row for row in said if row["run"] == "class_budget"]
-        fields = ("cuts", "hot", "drain_rate", "rates")
-        assert [row for row in budgets if any(row[name] is None for name in fields)] == []
-        assert {row["cause"] for row in budgets} <= {sign.value for sign in Sign}
-        assert {"depth", "none"} <= {row["cause"] for row in budgets}
-        assert max(row["queue_delay_us"] or 0 for row in budgets) > 80_000
-        assert {name for row in budgets for name in row["hot"]} <= {"P1", "P2", "P3"}
-        assert "P3" in {name for row in budgets for name in row["rates"]}
-        assert [row for row in said if row["run"] == "per_type" and row["rates"] is not None] == []
-        seen = records.of("verdict")
-        assert {row["run"] for row in control_over_time(seen, 1).collect()} == {"class_budget"}
-        assert {row["class"] for row in rates_over_time(seen, 1).collect()} >= {"P2", "P3"}
-    finally:
-        records.parsed.unpersist()
+    layers = read(spark, files, str(tmp_path / "layers"), lambda _: None)
+    assert layers.taken.rejected == []
+    kinds = {(row["run"], row["kind"]) for row in layers.taken.kinds}
+    assert kinds >= {(run, kind) for run in files for kind in ("start", "route", "class", "type", "verdict", "stop")}
+    tables = tabled(layers, str(tmp_path / "tables"), lambda _: None).tables.rows
+    assert len(tables["cross_checks"]) > 20
+    assert [row for row in tables["cross_checks"] if row["difference"]] == []
+    enough = {(row["run"], row["class"]) for row in tables["traffic_by_class"] if row["confirmed"] >= EVENTS}
+    assert enough == {(run, name) for run in files for name in ("P1", "P3")}
+    said = [row.asDict() for row in layers.records["verdict"].collect()]
+    budgets = [row for row in said if row["run"] == "class_budget"]
+    fields = ("cuts", "hot", "drain_rate", "rates")
+    assert [row for row in budgets if any(row[name] is None for name in fields)] == []
+    assert {row["cause"] for row in budgets} <= {sign.value for sign in Sign}
+    assert {"depth", "none"} <= {row["cause"] for row in budgets}
+    assert max(row["queue_delay_us"] or 0 for row in budgets) > 80_000
+    assert {name for row in budgets for name in row["hot"]} <= {"P1", "P2", "P3"}
+    assert "P3" in {name for row in budgets for name in row["rates"]}
+    assert [row for row in said if row["run"] == "per_type" and row["rates"] is not None] == []
+    assert {row["run"] for row in tables["control_over_time"]} == {"class_budget"}
+    assert {row["class"] for row in tables["rates_over_time"]} >= {"P2", "P3"}

@@ -12,6 +12,7 @@ from proxy.reports.session import spark_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from proxy.reports.intake import Taken
     from proxy.reports.records import Records
 
 HERE = Path(__file__).parent
@@ -146,19 +147,46 @@ def write(tmp_path: Path) -> Callable[[str, Sequence[Any]], Path]:
 @pytest.fixture
 def read(spark: "SparkSession", write: Callable[[str, Sequence[Any]], Path]) -> "Iterator[Callable[..., Records]]":
     """Records as the report reads them, each run from a file of its own; 0 s is 1970."""
-    from proxy.reports.records import Records, read_lines, with_records
+    from proxy.reports.records import Records, by_kind, read_lines, with_kind
 
     kept: list[DataFrame] = []
 
     def from_lines(lines: Sequence[Any] = (), **runs: Sequence[Any]) -> Records:
         named: Mapping[str, Sequence[Any]] = {"run": lines} if lines else runs
         files = {run: [str(write(f"{run}.jsonl", some))] for run, some in named.items()}
-        kept.append(with_records(read_lines(spark, files)).persist())
-        return Records(kept[-1], dict.fromkeys(files, 0))
+        kept.append(with_kind(read_lines(spark, files)).persist())
+        return Records(by_kind(kept[-1]), dict.fromkeys(files, 0))
 
     yield from_lines
-    for parsed in kept:
-        parsed.unpersist()
+    for lines in kept:
+        lines.unpersist()
+
+
+@pytest.fixture
+def facts() -> "Callable[[Records, str], DataFrame]":
+    """The rows of a fact of records, each as it was recorded."""
+    from proxy.reports.facts import Facts, rows_of
+
+    def of(records: "Records", name: str) -> "DataFrame":
+        found = rows_of(name, records.frames)
+        assert found is not None
+        return Facts(found.sparkSession, {name: found}, records.start_ms).of(name)
+
+    return of
+
+
+@pytest.fixture
+def taken(spark: "SparkSession", write: Callable[[str, Sequence[Any]], Path], tmp_path: Path) -> "Callable[..., Taken]":
+    """What is counted of lines, each run's in a file of its own, when they are taken in."""
+    from proxy.reports.intake import take_in
+    from proxy.reports.records import read_lines
+
+    def from_lines(lines: Sequence[Any] = (), **runs: Sequence[Any]) -> "Taken":
+        named: Mapping[str, Sequence[Any]] = {"run": lines} if lines else runs
+        files = {run: [str(write(f"{run}.jsonl", some))] for run, some in named.items()}
+        return take_in(read_lines(spark, files), list(files), str(tmp_path / "taken"), lambda _: None)
+
+    return from_lines
 
 
 @pytest.fixture

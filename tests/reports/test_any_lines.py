@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from proxy.reports import command
-from proxy.reports.overview import rejected_lines
-from proxy.reports.records import read_lines, with_records
+from proxy.reports.intake import stored, take_in
+from proxy.reports.records import read_lines
 from proxy.reports.schema import KINDS, MOST
 from tests.reports.conftest import DEFAULTS
 
@@ -103,11 +103,10 @@ def test_every_line_is_a_record_or_counted_when_good_ones_stand_among_any(
 ) -> None:
     path = tmp_path_factory.mktemp("any") / "mixed.jsonl"
     path.write_bytes(b"\n".join(mixed(bad)))
-    parsed = with_records(read_lines(spark, {"run": [str(path)]}))
-    kinds = {row["kind"]: row["count"] for row in parsed.groupBy("kind").count().collect()}
-    rejected = sum(row["lines"] for row in rejected_lines(parsed).collect())
-    assert (sum(kinds.values()), rejected) == (filled(mixed(bad)), kinds.get(None, 0))
-    assert parsed.where("kind = 'class' and class.class = 'P1' and at_ms = 1000").count() == GOOD
+    folder = str(path.parent / "taken")
+    found = take_in(read_lines(spark, {"run": [str(path)]}), ["run"], folder, lambda _: None)
+    assert sum(row["lines"] for row in (*found.kinds, *found.rejected)) == filled(mixed(bad))
+    assert stored(spark, "class", [folder]).where("class = 'P1' and at_ms = 1000").count() == GOOD
 
 
 @settings(few, max_examples=1)

@@ -274,7 +274,7 @@ def test_the_extra_is_named_when_pyspark_is_not_installed(
     monkeypatch.setattr(session, "find_spec", {}.get)
     assert main([str(logs), "--out", str(logs.parent / "out")]) == 2
     assert capsys.readouterr().err == (
-        "tidegate report: a report needs pyspark and matplotlib: pip install 'tidegate[reports]'\n"
+        "tidegate report: a report needs pyspark and pyarrow and matplotlib: pip install 'tidegate[reports]'\n"
     )
 
 

@@ -10,7 +10,7 @@ from load.metric_fleet import Plan, faults, make
 from load.metric_fleet.plan import ROUTE_MS, TICK_MS, TYPE_MS
 from proxy.reports import backlog, decisions, replicas, scaling, spectra
 from proxy.reports.files import log_files
-from proxy.reports.records import Records, read_lines, with_records
+from proxy.reports.records import Records, by_kind, read_lines, with_kind
 from proxy.reports.traffic import TROUBLES, troubles
 
 NAMES = ("crash", "congestion", "saw", "nacks", "letters", "clock", "skew", "stuck", "unfinished", "scaled")
@@ -33,9 +33,9 @@ def truth(fleet: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
 def of(spark: Any, fleet: tuple[Path, dict[str, Any]]) -> Iterator[Callable[[str], Any]]:
     """The records of a kind."""
     folder, truth = fleet
-    parsed = with_records(read_lines(spark, {"fleet": log_files([str(folder)])})).persist()
-    yield Records(parsed, {"fleet": truth["start_ms"]}).of
-    parsed.unpersist()
+    lines = with_kind(read_lines(spark, {"fleet": log_files([str(folder)])})).persist()
+    yield Records(by_kind(lines), {"fleet": truth["start_ms"]}).of
+    lines.unpersist()
 
 
 def test_a_spectrum_is_that_of_the_raw_samples_within_a_bucket(of: Any, rows: Any, truth: dict[str, Any]) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from proxy import records as declared
 from proxy.reports.files import ReportError, is_readable, log_files
-from proxy.reports.overview import rejected_lines
+from proxy.reports.intake import take_in
 from proxy.reports.places import Places, looked_up
-from proxy.reports.records import read_lines, with_records
+from proxy.reports.records import read_lines, with_kind
 from proxy.reports.schema import KINDS, MOST
 from proxy.reports.traffic import traffic
 
@@ -47,19 +47,18 @@ def test_a_record_of_every_kind_is_taken_whole_when_every_field_is_there(
     records = read(list(written.values()))
     for kind in KINDS:
         (found,) = rows(records.of(kind))
-        assert (found.pop("run"), found.pop("at_s")) == ("run", 1.5)
+        assert (found.pop("run"), found.pop("file"), found.pop("at_s")) == ("run", "run.jsonl", 1.5)
         assert {name: value for name, value in found.items() if value is not None} == {
             name: value for name, value in written[kind].items() if name not in {"v", "kind"} and value is not None
         }
 
 
 def test_each_wrong_line_is_counted_with_its_reason_when_it_stands_among_records(
-    record: Callable[..., Any], read: Callable[..., Any], rows: Callable[..., Any]
+    record: Callable[..., Any], read: Callable[..., Any], taken: Callable[..., Any], rows: Callable[..., Any]
 ) -> None:
     lines = [record("stop"), "", "   ", *(line for line, _ in WRONG), record("stop")]
-    records = read(lines)
-    assert len(rows(records.of("stop"))) == 2
-    counted = {row["reason"]: row["lines"] for row in rows(rejected_lines(records.parsed))}
+    assert len(rows(read(lines).of("stop"))) == 2
+    counted = {row["reason"]: row["lines"] for row in taken(lines).rejected}
     assert counted == Counter(reason for _, reason in WRONG)
 
 
@@ -93,36 +92,38 @@ UNCOUNTABLE_OF_BUDGETS: list[dict[str, Any]] = [
 
 
 def test_a_record_is_malformed_when_a_field_can_not_be_counted_with(
-    record: Callable[..., Any], read: Callable[..., Any], rows: Callable[..., Any]
+    record: Callable[..., Any], taken: Callable[..., Any]
 ) -> None:
     cases = [record("class") | change for change in UNCOUNTABLE]
     cases += [record("verdict") | change for change in UNCOUNTABLE_OF_BUDGETS]
-    records = read(**{f"case_{number}": [case] for number, case in enumerate(cases)})
-    rejected = {row["run"]: row["reason"] for row in rows(rejected_lines(records.parsed))}
-    taken = [case for number, case in enumerate(cases) if rejected.get(f"case_{number}") != "malformed"]
-    assert taken == []
+    found = taken(**{f"case_{number}": [case] for number, case in enumerate(cases)})
+    rejected = {row["run"]: row["reason"] for row in found.rejected}
+    assert [case for number, case in enumerate(cases) if rejected.get(f"case_{number}") != "malformed"] == []
+    assert found.kinds == []
 
 
 def test_lines_of_version_1_are_read_when_a_log_holds_both(
-    record: Callable[..., Any], read: Callable[..., Any], rows: Callable[..., Any]
+    record: Callable[..., Any], read: Callable[..., Any], taken: Callable[..., Any], rows: Callable[..., Any]
 ) -> None:
     lines = Path(__file__).with_name("version_1.jsonl").read_text().splitlines()
-    records = read([*lines, record("class", confirmed=4, ahead_of_clock=3)])
-    assert rows(rejected_lines(records.parsed)) == []
-    told = Counter(row["kind"] for row in records.parsed.select("kind").collect())
-    assert told == Counter(json.loads(line)["kind"] for line in lines) + Counter(["class"])
+    both = [*lines, record("class", confirmed=4, ahead_of_clock=3)]
+    found, records = taken(both), read(both)
+    assert found.rejected == []
+    assert Counter({row["kind"]: row["lines"] for row in found.kinds}) == Counter(
+        json.loads(line)["kind"] for line in lines
+    ) + Counter(["class"])
     (of_class,) = rows(traffic(records.of("class"), ["run", "class"]))
     assert (of_class["confirmed"], of_class["ahead_of_clock"]) == (25, 3)
 
 
 def test_records_of_a_kind_that_is_declared_and_not_read_are_counted_and_passed_over(
-    record: Callable[..., Any], read: Callable[..., Any], rows: Callable[..., Any]
+    record: Callable[..., Any], taken: Callable[..., Any]
 ) -> None:
     unread = [{"v": 2, "kind": kind, "at_ms": 1} for kind in declared.KINDS if kind not in KINDS]
-    records = read([record("stop"), *unread, {"v": 2, "kind": "later", "at_ms": 1}])
-    told = Counter(row["kind"] for row in records.parsed.select("kind").collect())
-    assert told == Counter({"stop": 1, None: 1, **dict.fromkeys((one["kind"] for one in unread), 1)})
-    assert [row["reason"] for row in rows(rejected_lines(records.parsed))] == ["unknown kind"]
+    found = taken([record("stop"), *unread, {"v": 2, "kind": "later", "at_ms": 1}])
+    told = {row["kind"]: row["lines"] for row in found.kinds}
+    assert told == {"stop": 1, **dict.fromkeys((one["kind"] for one in unread), 1)}
+    assert [row["reason"] for row in found.rejected] == ["unknown kind"]
 
 
 def test_a_field_that_nobody_knows_is_passed_over_when_the_version_is_known(
@@ -153,10 +154,11 @@ def test_no_line_is_lost_when_records_are_mutilated_at_random(
         lines.append(bytes(line).replace(b"\n", b" "))
     path = tmp_path / "any.jsonl"
     path.write_bytes(b"\n".join(lines))
-    parsed = with_records(read_lines(spark, {"run": [str(path)]}))
-    counts = {row["kind"]: row["count"] for row in parsed.groupBy("kind").count().collect()}
-    assert sum(counts.values()) == sum(bool(line.strip()) for line in lines)
-    assert set(counts) == {*KINDS, None}
+    found = take_in(read_lines(spark, {"run": [str(path)]}), ["run"], str(tmp_path / "taken"), lambda _: None)
+    counted = [row["lines"] for row in (*found.kinds, *found.rejected)]
+    assert sum(counted) == sum(bool(line.strip()) for line in lines)
+    assert {row["kind"] for row in found.kinds} == set(KINDS)
+    assert found.rejected
 
 
 def test_finished_and_open_files_are_read_and_half_written_ones_not_when_a_folder_is_given(
@@ -171,7 +173,7 @@ def test_finished_and_open_files_are_read_and_half_written_ones_not_when_a_folde
     files = log_files([str(folder)])
     names = [str(Path(file).relative_to(folder)) for file in files]
     assert names == ["a.jsonl", "b.jsonl.open", "deep/er/c.jsonl", "f.jsonl.gz", "g.jsonl.gz"]
-    assert with_records(read_lines(spark, {"run": files})).where("kind = 'drops'").count() == 5
+    assert with_kind(read_lines(spark, {"run": files})).where("kind = 'drops'").count() == 5
 
 
 def test_the_path_is_named_when_there_is_nothing_to_read(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from proxy.congestion.buckets import index_of
 from proxy.reports import slo
+from proxy.reports.latency import measured as measured_of
 from proxy.reports.proof import events
 from proxy.reports.sentences import of_targets, percent
 
@@ -43,7 +44,7 @@ def found(read: Make, rows: Make) -> Make:
         records = read(**{run: lines})
         promised = slo.targets(records.of("start"))
         seen = events(records.of("produced"), records.of("consumed"))
-        measured = slo.bridge_times(records.of("class"), promised).unionByName(
+        measured = slo.bridge_times(measured_of({"class": records.of("class")}), promised).unionByName(
             slo.consumed_times(seen, promised, {run: end_ms})
         )
         minutes = [{"run": run, "class": name, "minute": minute} for name, minute in touched]
