@@ -76,7 +76,7 @@ test: lint software ## everything that CI runs: check, then all tests on real br
 
 # The same tests and those marked `long`: clusters, rotations, all histories. Hours, so it goes on after a failure.
 .PHONY: test-all
-test-all: lint software ## test, and the long series: clusters, rotations, a day's calm, all histories (hours)
+test-all: lint software spark-cluster ## test, and the long series: clusters, rotations, a day's calm, all histories (hours)
 	@env TIDEGATE_TEST_RABBITMQS="system 4" $(PYTEST) tests
 
 # Whatever takes long the first time, so that no test waits for it.
@@ -86,6 +86,10 @@ software: setup
 	@$(STEP) browser 900 "A browser for the report's page" -- $(BIN)/python -m load.browser
 	@$(STEP) stack 900 "A Kafka and a RabbitMQ start" -- $(BIN)/python -m load.stack run -- true
 	@$(STEP) base-image 900 "A base for the image" -- $(BIN)/python -m load.container --base-only
+
+.PHONY: spark-cluster
+spark-cluster: setup
+	@$(STEP) spark-cluster 1800 "A Spark cluster and an S3 start" -- $(BIN)/python -m load.spark_cluster -- true
 
 .PHONY: demo
 demo: setup ## order confirmations, brand alerts and a campaign through real brokers, control off and on (5 minutes)
@@ -134,7 +138,7 @@ clean: ## ends the stacks of this checkout and deletes all that was made in it
 		if [ -e "$$home/state.json" ]; then $(BIN)/python -m load.stack down --name "$$(basename "$$home")"; fi; done
 	@rm -rf $(VENV) .build dist out .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache spark-warehouse
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
-	@echo "What is fetched once per user (Kafka, RabbitMQ 4) stays in $${XDG_CACHE_HOME:-~/.cache}/tidegate."
+	@echo "What is fetched once per user (Kafka, RabbitMQ 4, an S3 and its client) stays in $${XDG_CACHE_HOME:-~/.cache}/tidegate."
 
 $(READY): | .build/requirements.txt
 	@if [ -z "$(PYTHON)" ]; then echo "Tidegate needs Python 3.11 or later: install it, or say where it is by PYTHON=..."; exit 2; fi

@@ -1,4 +1,4 @@
-"""The folder of what is fetched once per user: Kafka's jars, RabbitMQ 4."""
+"""The folder of what is fetched once per user: jars, RabbitMQ 4."""
 
 import contextlib
 import fcntl

@@ -21,15 +21,19 @@ def start(home: Path, owner: Identity) -> Identity:
     return spawn(command, env={"PYTHONPATH": str(PROJECT), "PYTHONSAFEPATH": "1"}, output=Path(os.devnull))
 
 
-def watch(home: Path, owner: Identity) -> None:
-    """Wait for the owner's end, then clear what it has left, if it is still the owner."""
+def await_owner(owner: Identity) -> None:
+    """Wait for the owner's end, however long that takes."""
     try:
         handle = os.pidfd_open(owner.pid)
     except ProcessLookupError:
-        pass
-    else:
-        if is_running(owner):
-            select.select([handle], [], [])
+        return
+    if is_running(owner):
+        select.select([handle], [], [])
+
+
+def watch(home: Path, owner: Identity) -> None:
+    """Wait for the owner's end, then clear what it has left, if it is still the owner."""
+    await_owner(owner)
     if not home.exists():
         return
     with locked(home):

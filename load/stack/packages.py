@@ -1,16 +1,16 @@
 """What the nodes are made of, Java, Kafka's jars, RabbitMQ's scripts: found, or put there where that is permitted."""
 
 import functools
-import hashlib
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from load.stack.cache import cache, exclusively, made_once, run_tool
+from load.stack import jars
+from load.stack.cache import exclusively, run_tool
 from load.stack.errors import SetupError
 from load.stack.terminal import say
 
@@ -21,7 +21,6 @@ SERVERS = Path("/usr/lib/rabbitmq/lib")
 JVMS = Path("/usr/lib/jvm")
 LEAST_JAVA = 17
 APT_SECONDS = 900.0
-MAVEN_SECONDS = 600.0
 ASK_SECONDS = 30.0
 
 # What apt is asked for, the first that it knows. A runtime does: nothing is compiled.
@@ -47,15 +46,20 @@ def provide(rabbitmq_sbin: Path | None) -> Software:
 
     Raises SetupError, saying what to install, where that is not permitted or fails.
     """
-    lacking = missing(rabbitmq_sbin)
-    if lacking:
-        with exclusively("packages"):
-            _install(missing(rabbitmq_sbin))  # another script may have put it there meanwhile
-        lacking = missing(rabbitmq_sbin)
+    install_missing(lambda: missing(rabbitmq_sbin))
     java, sbin = find_java(), chosen_rabbitmq(rabbitmq_sbin)
-    if lacking or java is None or sbin is None:
-        raise SetupError(f"apt-get says it is done, but {' and '.join(lacking)} can't be found.")
+    assert java is not None, "it was missing, or is there"
+    assert sbin is not None, "likewise"
     return Software(java=java, jars=kafka_jars(), rabbitmq_sbin=sbin)
+
+
+def install_missing(missing: Callable[[], list[str]]) -> None:
+    """Install what is missing of `PACKAGES`. Raises SetupError, saying what to install, if that can't be done here."""
+    if missing():
+        with exclusively("packages"):
+            _install(missing())  # another script may have put it there meanwhile
+        if lacking := missing():
+            raise SetupError(f"apt-get says it is done, but {' and '.join(lacking)} can't be found.")
 
 
 def lacks_java_for_good() -> bool:
@@ -68,11 +72,17 @@ def missing(rabbitmq_sbin: Path | None) -> list[str]:
 
     Raises SetupError when a folder of RabbitMQ's scripts was named and isn't one.
     """
-    lacking = [] if find_java() else [JAVA]
-    if not jar_folder().exists() and not shutil.which("mvn"):
-        lacking.append(MAVEN)
+    lacking = missing_for(jar_folder())
     if chosen_rabbitmq(rabbitmq_sbin) is None:
         lacking.append(RABBITMQ)
+    return lacking
+
+
+def missing_for(*folders: Path) -> list[str]:
+    """Return what this machine lacks to run the jars in these folders, and to fetch those that are not there yet."""
+    lacking = [] if find_java() else [JAVA]
+    if not all(folder.exists() for folder in folders) and not shutil.which("mvn"):
+        lacking.append(MAVEN)
     return lacking
 
 
@@ -104,13 +114,13 @@ def find_rabbitmq() -> Path | None:
 
 
 def jar_folder() -> Path:
-    """Return where the jars of exactly this pom.xml are kept."""
-    return cache() / f"kafka-{hashlib.sha256(POM.read_bytes()).hexdigest()[:12]}"
+    """Return where Kafka's jars are kept."""
+    return jars.folder_of("kafka", POM)
 
 
 def kafka_jars() -> Path:
     """Return the folder of Kafka's jars, fetched by Maven the first time. Raises SetupError when Maven can't."""
-    return made_once(jar_folder(), _fetch_jars)
+    return jars.fetched("kafka", POM, what="Kafka's jars", megabytes=43)
 
 
 def may_install() -> bool:
@@ -150,13 +160,6 @@ def _known(candidates: Sequence[str]) -> str:
         if subprocess.run(command, check=False, capture_output=True, timeout=ASK_SECONDS).stdout.strip():
             return name
     return candidates[-1]
-
-
-def _fetch_jars(into: Path) -> None:
-    say("Fetching Kafka's jars with Maven (about 43 MB, once) ...")
-    maven = ["mvn", "-q", "-B", "--strict-checksums", "-f", str(POM), "dependency:copy-dependencies"]
-    command = [*maven, f"-DoutputDirectory={into}"]
-    run_tool(command, seconds=MAVEN_SECONDS, purpose="Maven can't fetch Kafka's jars")
 
 
 @functools.cache

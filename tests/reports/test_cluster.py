@@ -1,0 +1,176 @@
+"""The report by a Spark cluster, from and to an object store, is the one that is made here."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from load.metric_fleet import Plan, make
+from load.spark_cluster import SparkCluster
+
+pytestmark = pytest.mark.long
+DEADLINE = pytest.mark.timeout(3_600)
+"""For a test with all that it is the first to need: a cluster, a report made here, one made there."""
+
+CHECKOUT = Path(__file__).parents[2]
+HERE = "import sys; from proxy.reports.command import main; sys.exit(main(sys.argv[1:]))"
+PLACES = """
+import sys
+from pathlib import Path
+from proxy.reports.places import Places, join
+from proxy.reports.session import spark_session
+from test_places import check_places
+
+logs, to, home = sys.argv[1:]
+with spark_session("local[1]", Path("places.log")) as spark:
+    for file in Path(logs).iterdir():
+        Places(spark).upload(file, join(to, file.name))
+    check_places(Places(spark), home)
+"""
+WORKERS = 2
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster and programs that use it."""
+
+    spark: SparkCluster
+    folder: Path
+
+    def run(self, *command: object, **environment: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command to its end in the settings of the cluster."""
+        return subprocess.run(
+            [*map(str, command)],
+            cwd=self.folder,
+            env={**without_tidegate(os.environ), **self.spark.environment, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def bucket(self, name: str) -> Path:
+        """Make a bucket; return the folder of its objects."""
+        folder = self.spark.buckets / name
+        folder.mkdir()
+        return folder
+
+
+def without_tidegate(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if not name.startswith("PYTHON")}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with SparkCluster.up() as spark:
+        yield Cluster(spark, tmp_path_factory.mktemp("cluster"))
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The logs of a small fleet; of one file a crash left the open one, too."""
+    folder = tmp_path_factory.mktemp("fleet") / "fleet"
+    make(folder, Plan(types=3, active=2, minutes=1.0, events=True), 1)
+    finished = next((folder / "logs").rglob("*.jsonl.gz"))
+    finished.with_suffix(".open").write_bytes(gzip.decompress(finished.read_bytes()))
+    return folder / "logs"
+
+
+@pytest.fixture(scope="module")
+def local(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report on the logs, made here."""
+    out = tmp_path_factory.mktemp("local")
+    path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", HERE, str(logs), "--out", str(out)]
+    subprocess.run(command, check=True, env=os.environ | path)
+    return out
+
+
+@pytest.fixture(scope="module")
+def stored(cluster: Cluster, logs: Path) -> str:
+    """The address of the logs; beside them places have kept their word, in the only Spark that this takes."""
+    for name in ("logs", "places"):
+        cluster.bucket(name)
+    path = os.pathsep.join(filter(None, [*sys.path, str(Path(__file__).parent)]))
+    addresses = "s3a://logs/fleet", "s3a://places/home"
+    done = cluster.run(sys.executable, "-c", PLACES, logs, *addresses, PYTHONPATH=path)
+    assert done.returncode == 0, done.stderr
+    return addresses[0]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, CHECKOUT]
+    subprocess.run(build, check=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture
+def check_equal(spark: Any, local: Path) -> Callable[[Path], None]:
+    """Compare the report in a folder with the local one: figures, and every row of every table."""
+
+    def rows(folder: Path, table: str) -> list[str]:
+        return sorted(
+            json.dumps(row.asDict(recursive=True)) for row in spark.read.parquet(f"{folder}/tables/{table}").collect()
+        )
+
+    def check(folder: Path) -> None:
+        ours, theirs = (json.loads((report / "report.json").read_text()) for report in (folder, local))
+        del ours["made_at"], theirs["made_at"]
+        assert ours == theirs
+        assert {path.name for path in (folder / "tables").iterdir() if path.is_dir()} == set(theirs["tables"])
+        for table in theirs["tables"]:
+            assert rows(folder, table) == rows(local, table), table
+        for name in ("report.html", "report.png"):
+            assert (folder / name).stat().st_size > 10_000
+
+    return check
+
+
+def check_used(cluster: Cluster, name: str) -> None:
+    """The program of this name had every core of the cluster, and has left it."""
+    (found,) = [one for one in cluster.spark.applications() if one["name"] == name]
+    assert (found["state"], found["cores"]) == ("FINISHED", WORKERS)
+
+
+@DEADLINE
+def test_places_keep_their_word_when_they_are_in_a_store(stored: str, cluster: Cluster, logs: Path) -> None:
+    assert [path for path in (cluster.spark.buckets / "places").rglob("*") if path.is_file()] == []
+    found = {path.name: path.read_bytes() for path in (cluster.spark.buckets / stored.removeprefix("s3a://")).iterdir()}
+    assert found == {path.name: path.read_bytes() for path in logs.iterdir()}
+
+
+@DEADLINE
+def test_the_report_is_the_local_one_when_a_cluster_makes_it_from_and_to_a_store(
+    cluster: Cluster, stored: str, check_equal: Callable[[Path], None]
+) -> None:
+    out = cluster.bucket("one") / "report"
+    arguments = [stored, "--master", cluster.spark.master, "--conf", "spark.app.name=one", "--out", "s3a://one/report"]
+    done = cluster.run(sys.executable, "-c", HERE, *arguments, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("class  run")
+    assert done.stderr.endswith("report: written to s3a://one/report: report.html, report.png, report.json, tables/\n")
+    check_used(cluster, "one")
+    check_equal(out)
+
+
+@DEADLINE
+def test_the_report_is_the_local_one_when_the_wheel_is_submitted(
+    cluster: Cluster, stored: str, wheel: Path, check_equal: Callable[[Path], None]
+) -> None:
+    out = cluster.bucket("two") / "report"
+    submit = [cluster.spark.spark_submit, "--master", cluster.spark.master, "--name", "two", "--py-files", wheel]
+    script = CHECKOUT / "docs" / "examples" / "report_on_cluster.py"
+    done = cluster.run(*submit, script, stored, "--out", "s3a://two/report")
+    assert done.returncode == 0, done.stderr
+    check_used(cluster, "two")
+    check_equal(out)
