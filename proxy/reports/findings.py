@@ -7,6 +7,7 @@ from typing import Any
 
 from proxy.reports.analysis import Analysis
 from proxy.reports.ledger import sentence
+from proxy.reports.overview import CUT_SHORT
 from proxy.reports.records import UNKNOWN
 from proxy.reports.sentences import of_targets
 from proxy.reports.tables import Row
@@ -123,9 +124,11 @@ def _notices(analysis: Analysis, run: str, unreadable: Sequence[str]) -> list[st
     """Return what a reader must know before believing the figures of a run."""
     tables, kinds = analysis.tables.rows, analysis.lines[run]
     told = []
-    if unreadable:
-        told.append(f"could not be read to the end and were left out: {', '.join(unreadable)}")
-    told += _left_out([row for row in tables["rejected_lines"] if row["run"] == run])
+    rejected = [row for row in tables["rejected_lines"] if row["run"] == run]
+    cut = [*unreadable, *(row["file"] for row in rejected if row["reason"] == CUT_SHORT)]
+    if cut:
+        told.append(f"could not be read to the end and were left out: {', '.join(cut)}")
+    told += _left_out(rejected)
     processes = [row for row in tables["processes"] if row["run"] == run]
     if dropped := sum(row["dropped_records"] for row in processes):
         told.append(f"the bridge dropped {dropped:,} records (buffer full or disk error): counts are too low")

@@ -5,6 +5,9 @@ from pyspark.sql import functions as fn
 
 from proxy.reports.records import REJECTED, SAMPLE
 
+CUT_SHORT = "can't be read to its end"
+"""The reason of a file that a store left out whole."""
+
 
 def rejected_lines(judged: DataFrame) -> DataFrame:
     """Return run, file, reason, lines and the beginning of one of them."""

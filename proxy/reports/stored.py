@@ -64,16 +64,23 @@ class Stored:
         scratch: str,
         say: Callable[[str], None],
     ) -> "Layers":
-        """Return the layers; records of files that are still written are in `scratch` as long as they are used."""
+        """Return the layers; records of files that are still written are in `scratch` as long as they are used.
+
+        What `files` lacks of what lies in the runs' paths can't be read to its end.
+        """
+        from proxy.reports.files import log_files
         from proxy.reports.intake import Taken, take_in
         from proxy.reports.layers import records_of
+        from proxy.reports.places import looked_up
         from proxy.reports.records import read_lines
         from proxy.reports.store import Shelf, merge, opened, remove_old, take_new
 
         shelf = Shelf(spark, self.store)
         shelf.prepare(rebuild=self.rebuild)
         for run, paths in runs.items():
-            take_new(shelf, run, paths, say)
+            every = looked_up(log_files(paths), shelf.places)
+            unreadable = {file.rpartition("/")[2] for file in set(every).difference(files[run])}
+            take_new(shelf, run, paths, unreadable, say)
             merge(shelf, run, say)
         remove_old(shelf, self.keep)
         unfinished = {run: [file for file in some if file.endswith(OPEN)] for run, some in files.items()}

@@ -5,11 +5,13 @@ import json
 import random
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from proxy.reports import command
 from proxy.reports import layers as layered
 from proxy.reports.analysis import analyse
 from proxy.reports.command import main
@@ -279,6 +281,22 @@ def test_facts_tell_what_records_told_when_the_records_are_too_old_to_be_kept(
     assert report() == kept
     old = report(keep=Keep.of(["facts=3h"]))
     assert len(old["depth_over_time"]) < len(kept["depth_over_time"])
+
+
+def test_a_file_that_is_cut_short_is_named_and_the_others_are_taken(
+    logs: dict[int, list[Path]], spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    come(tmp_path, [*logs[0], *logs[1]])
+    cut = tmp_path / "logs" / logs[1][0].name
+    cut.write_bytes(cut.read_bytes()[:-30])
+    monkeypatch.setattr(command, "spark_session", lambda *_: nullcontext(spark))
+    told = ["--store", str(tmp_path / "store"), "--out", str(tmp_path / "out")]
+    for _ in range(2):
+        assert main([str(tmp_path / "logs"), *told]) == 0
+        document = json.loads((tmp_path / "out" / "report.json").read_text())
+        assert "were left out: " in document["notices"][0]
+        assert cut.name in document["notices"][0]
+        assert document["runs"][0]["records"]["class"] == 3 * 2 * (HOUR_MS // STEP_MS)
 
 
 @pytest.mark.parametrize(

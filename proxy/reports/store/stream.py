@@ -3,8 +3,10 @@
 import hashlib
 import re
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
@@ -12,6 +14,7 @@ from pyspark.sql import functions as fn
 from proxy.reports.facts import FACTS, by_grain, rows_of
 from proxy.reports.files import as_spark_path
 from proxy.reports.intake import stored, take_in
+from proxy.reports.overview import CUT_SHORT
 from proxy.reports.records import told_lines
 from proxy.reports.schema import KINDS
 from proxy.reports.store.shelf import MINUTE, Batch, Shelf
@@ -25,19 +28,23 @@ _ALL_AGES = "36500d"
 """A file counts however late it comes; Spark would pass over what is a week older than the newest one."""
 
 
-def take_new(shelf: Shelf, run: str, paths: Sequence[str], say: Callable[[str], None]) -> None:
+def take_new(
+    shelf: Shelf, run: str, paths: Sequence[str], unreadable: AbstractSet[str], say: Callable[[str], None]
+) -> None:
     """Take the finished files of a run that no batch of the store has; what was killed is done again, to the same end.
 
-    A file is known by its name, which is one process's own: of copies the one that came first counts.
+    A file is known by its name, which is one process's own: of copies the one that came first counts. Those called as
+    the `unreadable` ones are left out for good, and the report says so each time.
     """
     for path in paths:
         source = shelf.spark.readStream.format("text").option("lineSep", "\n").option("maxFileAge", _ALL_AGES)
         source = source.option("maxBytesPerTrigger", BATCH_BYTES).option("recursiveFileLookup", value=True)
+        source = source.option("ignoreCorruptFiles", value=bool(unreadable))
         folder, pattern = _parts(path)
         name = hashlib.sha256(f"{run}\0{path}".encode()).hexdigest()[:12]
         text = source.option("pathGlobFilter", pattern).load(as_spark_path(folder))
         lines = told_lines(text, run)
-        taking = partial(_take, shelf, run, name, say)
+        taking = partial(_take, shelf, run, name, frozenset(unreadable), say)
         query = (
             lines.writeStream.foreachBatch(taking)
             .option("checkpointLocation", shelf.checkpoint(name))
@@ -57,7 +64,15 @@ def _parts(path: str) -> tuple[str, str]:
     return path if "://" in path else str(Path(path).absolute()), FINISHED
 
 
-def _take(shelf: Shelf, run: str, stream: str, say: Callable[[str], None], lines: DataFrame, number: int) -> None:
+def _take(
+    shelf: Shelf,
+    run: str,
+    stream: str,
+    unreadable: AbstractSet[str],
+    say: Callable[[str], None],
+    lines: DataFrame,
+    number: int,
+) -> None:
     """Make a batch of lines (run, file, value, path)."""
     name = f"{stream}-{number:08d}"
     if shelf.has_batch(name):  # killed when it was whole, before the stream had noted it
@@ -66,14 +81,17 @@ def _take(shelf: Shelf, run: str, stream: str, say: Callable[[str], None], lines
     paths = sorted(row.path for row in lines.select("path").distinct().collect())
     chosen: dict[str, str] = {}
     for path in paths:
-        file = path.rsplit("/", 1)[-1]
-        if file not in known:
+        file = unquote(path.rsplit("/", 1)[-1])
+        if file not in unreadable | known:
             chosen.setdefault(file, path)
+    short = sorted(unreadable - known)
+    left_out = [{"run": run, "file": file, "reason": CUT_SHORT, "lines": 0, "sample": ""} for file in short]
     say(f"batch {name}: {len(chosen)} files")
     if set(chosen.values()) != set(paths):
         lines = lines.where(fn.col("path").isin(*chosen.values()))
+    files = sorted([*chosen, *short])
     if not chosen:
-        shelf.put(Batch(name, run))
+        shelf.put(Batch(name, run, files, rejected=left_out))
         return
     folder = shelf.records(name)
     taken = take_in(lines.drop("path"), [run], folder, say)
@@ -82,4 +100,4 @@ def _take(shelf: Shelf, run: str, stream: str, say: Callable[[str], None], lines
     records = {kind: stored(spark, kind, [folder]) for kind in kinds}
     told = {fact: rows for fact in FACTS if (rows := rows_of(fact, records)) is not None}
     together(partial(shelf.write_fact, by_grain(fact, rows), name, MINUTE, fact) for fact, rows in told.items())
-    shelf.put(Batch(name, run, sorted(chosen), taken.kinds, taken.rejected, sorted(told)))
+    shelf.put(Batch(name, run, files, taken.kinds, [*taken.rejected, *left_out], sorted(told)))
