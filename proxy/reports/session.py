@@ -131,6 +131,8 @@ def _settings(master: str, text_size: int) -> list[tuple[str, str]]:
         # Else every column asks where it was made, which is slow and, on Python 3.11, an import that can race with a
         # garbage collection.
         ("spark.python.sql.dataFrameDebugging.enabled", "false"),
+        # Nobody looks at them, and a thousand plans of ours are a large part of Java's memory.
+        *[(f"spark.{kept}", "20") for kept in ("sql.ui.retainedExecutions", "ui.retainedJobs", "ui.retainedStages")],
         # Lines are written by their kind, of which there are fewer: each its own file, unsorted.
         ("spark.sql.maxConcurrentOutputFileWriters", "32"),
     ]
