@@ -66,7 +66,7 @@ class Stored:
     ) -> "Layers":
         """Return the layers; records of files that are still written are in `scratch` as long as they are used.
 
-        What `files` lacks of what lies in the runs' paths can't be read to its end.
+        What `files` lacks of what lies in the runs' paths came meanwhile, or can't be read to its end.
         """
         from proxy.reports.files import log_files
         from proxy.reports.intake import Taken, take_in
@@ -78,8 +78,8 @@ class Stored:
         shelf = Shelf(spark, self.store)
         shelf.prepare(rebuild=self.rebuild)
         for run, paths in runs.items():
-            every = looked_up(log_files(paths), shelf.places)
-            unreadable = {file.rpartition("/")[2] for file in set(every).difference(files[run])}
+            lacking = set(looked_up(log_files(paths), shelf.places)).difference(files[run])
+            unreadable = {file.rpartition("/")[2] for file in lacking if not shelf.places.is_readable(file)}
             take_new(shelf, run, paths, unreadable, say)
             merge(shelf, run, say)
         remove_old(shelf, self.keep)

@@ -299,6 +299,19 @@ def test_a_file_that_is_cut_short_is_named_and_the_others_are_taken(
         assert document["runs"][0]["records"]["class"] == 3 * 2 * (HOUR_MS // STEP_MS)
 
 
+def test_a_file_that_was_finished_after_the_report_had_looked_is_taken(
+    logs: dict[int, list[Path]], spark: Any, tmp_path: Path
+) -> None:
+    come(tmp_path, logs[0][:1])
+    paths = {"run": [str(tmp_path / "logs")]}
+    files = {"run": log_files(paths["run"])}
+    come(tmp_path, logs[0][1:])
+    stored = Stored(str(tmp_path / "store"))
+    layers = stored.layers(spark, paths, files, str(tmp_path / "scratch"), lambda _: None)
+    counted = {row["kind"]: row["lines"] for row in layers.taken.kinds}
+    assert counted["class"] == 2 * 2 * (HOUR_MS // STEP_MS)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -13,6 +13,8 @@ from proxy.reports.retained import Window
 from proxy.reports.schema import KINDS
 from proxy.reports.store.shelf import GRAINS_MS, LASTING, MINUTE, Batch, Shelf, whole
 
+MINUTE_S = GRAINS_MS[MINUTE] // 1000
+
 
 def opened(
     shelf: Shelf, runs: Mapping[str, Sequence[str]], window: Window, unfinished: Mapping[str, DataFrame], more: Taken
@@ -28,10 +30,9 @@ def opened(
     taken = _counted(within, window, more)
     found = spans(taken, runs)
     width_s = width_of(taken.kinds, found)
-    if not all(batch.has_records for batch in within):
-        width_s = max(width_s, 60)
-    by_facts = width_s % 60 == 0
+    by_facts = width_s >= MINUTE_S or not all(batch.has_records for batch in within)
     if by_facts:
+        width_s = max(1, -(-width_s // MINUTE_S)) * MINUTE_S
         window = window.in_minutes()
         found = {run: _floored(span, width_s) for run, span in found.items()}
     records = _records(shelf, batches, window, unfinished)
