@@ -3,17 +3,20 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
 SECONDS = 15.0
 """How long one answer may take."""
 POLL_SECONDS = 0.1
+POLL_MS = 200
+READ_SECONDS = 300.0
+"""How long a topic may take that is read to its end."""
 
 
 class KafkaView:
@@ -78,13 +81,41 @@ class KafkaView:
 
     async def committed(self, group: str) -> dict[tuple[str, int], int]:
         """Return the committed offset of each partition that the group has committed."""
+        return {at: offset for at, (offset, _) in (await self.marks(group)).items()}
+
+    async def marks(self, group: str) -> dict[tuple[str, int], tuple[int, str]]:
+        """Return the committed offset of each partition with what was committed beside it."""
         offsets = await self._admin.list_consumer_group_offsets(group)
-        return {(at.topic, at.partition): found.offset for at, found in offsets.items()}
+        return {(at.topic, at.partition): (found.offset, found.metadata) for at, found in offsets.items()}
 
     async def notes(self, group: str) -> dict[tuple[str, int], str]:
         """Return what was committed beside each offset: Tidegate says there to which topic it belongs."""
-        offsets = await self._admin.list_consumer_group_offsets(group)
-        return {(at.topic, at.partition): found.metadata for at, found in offsets.items()}
+        return {at: note for at, (_, note) in (await self.marks(group)).items()}
+
+
+async def contents(
+    kafka: str, topic: str, partitions: int, read: Callable[[bytes], int]
+) -> tuple[dict[int, dict[int, int]], dict[int, int]]:
+    """Read a topic to its end; return what `read` makes of the value at each position, and the ends, by partition.
+
+    Raises KafkaError, and TimeoutError if it does not come to its end.
+    """
+    places = [TopicPartition(topic, number) for number in range(partitions)]
+    found: dict[int, dict[int, int]] = {place.partition: {} for place in places}
+    consumer = AIOKafkaConsumer(bootstrap_servers=kafka, enable_auto_commit=False)
+    try:
+        async with asyncio.timeout(READ_SECONDS):
+            await consumer.start()
+            consumer.assign(places)
+            await consumer.seek_to_beginning(*places)
+            ends = await consumer.end_offsets(places)
+            for place, end in ends.items():
+                while await consumer.position(place) < end:
+                    for at, records in (await consumer.getmany(timeout_ms=POLL_MS)).items():
+                        found[at.partition] |= {record.offset: read(record.value) for record in records}
+        return found, {place.partition: end for place, end in ends.items()}
+    finally:
+        await consumer.stop()
 
 
 async def await_committed(kafka: str, group: str, ends: Mapping[tuple[str, int], int], seconds: float) -> None:
@@ -100,4 +131,4 @@ async def await_committed(kafka: str, group: str, ends: Mapping[tuple[str, int],
             await asyncio.sleep(POLL_SECONDS)
 
 
-__all__ = ["KafkaError", "KafkaView", "await_committed"]
+__all__ = ["KafkaError", "KafkaView", "await_committed", "contents"]

@@ -3,12 +3,13 @@
 Requests are written by hand from Kafka's protocol guide; any node takes them, and hands on what is the controller's.
 """
 
+import base64
 import struct
 from collections.abc import Mapping, Sequence
 
 from load.stack import StackError, probes
 
-ELECT, REASSIGN, DESCRIBE_QUORUM = 43, 45, 55
+METADATA, ELECT, REASSIGN, DESCRIBE_QUORUM = 3, 43, 45, 55
 ELECTION_NOT_NEEDED = 84
 QUORUM_TOPIC = "__cluster_metadata"
 SECONDS_MS = 10_000
@@ -26,6 +27,23 @@ def controller(port: int) -> int:
     if error:
         raise StackError(f"Kafka does not tell its controller (error {error})")
     return int(leader)
+
+
+def topic_id(port: int, topic: str) -> str:
+    """Return a topic's id as Kafka's tools print it. Raises StackError; just after its creation it may not be there."""
+    question = _count(1) + bytes(16) + _text(topic) + b"\0" + bytes(3) + b"\0"
+    answer = _call(port, METADATA, 10, question, is_flexible=True)
+    at = 1 + 4
+    nodes, at = answer[at] - 1, at + 1
+    for _ in range(nodes):
+        at = _behind_text(answer, at + 4)  # its host
+        at = _behind_text(answer, at + 4) + 1  # its rack
+    at = _behind_text(answer, at) + 4 + 1  # the cluster's id
+    (error,) = struct.unpack_from(">h", answer, at)
+    if error:
+        raise StackError(f"Kafka does not tell the id of {topic} (error {error})")
+    at = _behind_text(answer, at + 2)
+    return base64.urlsafe_b64encode(answer[at : at + 16]).decode().rstrip("=")
 
 
 def elect_preferred(port: int) -> None:
@@ -64,3 +82,8 @@ def _count(number: int) -> bytes:
 
 def _text(text: str) -> bytes:
     return _count(len(text)) + text.encode()
+
+
+def _behind_text(answer: bytes, at: int) -> int:
+    """Return where a text ends that may be none."""
+    return at + 1 + max(answer[at] - 1, 0)

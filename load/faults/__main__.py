@@ -9,6 +9,7 @@ from pathlib import Path
 
 from load import machine
 from load.faults import results
+from load.faults.kept import Kept
 from load.faults.plan import (
     CLUSTER_KINDS,
     KINDS,
@@ -74,6 +75,8 @@ examples:
       each topic on three nodes of which two must have an event; all faults, and nodes that are lost (20 minutes)
   python -m load.faults --json out/clusters.json --cluster --rounds 200 --resume
       goes on where an interrupted run with this file and the same seed has ended, on a fresh stack
+  python -m load.faults --json out/faults.json --keep out/kept && python -m load.ledger_check out/kept
+      what the report's ledger says of each position, made from the metric logs alone, held against what happened
 
 exit codes: 0 every promise held; 1 one did not, or the test could not be ended; 2 the machine lacks something
 """
@@ -90,6 +93,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     if not options.cluster and any(named(name).takes_cluster for name in options.only or ()):
         say("this fault takes clusters: add --cluster")
+        return 2
+    if options.keep is not None and options.keep.exists():
+        say(f"{options.keep} is there already: --keep makes a folder for one run")
         return 2
     return guarded(lambda: _measure(options))
 
@@ -112,7 +118,11 @@ def _measure(options: argparse.Namespace) -> int:
             fresh.replace(file)
 
         wanted = islice(order(kinds, options.seed), len(past.rounds), options.rounds or len(kinds))
-        run(here.run(wanted, keep=keep, volume=options.volume))
+        if options.keep is None:
+            run(here.run(wanted, keep=keep, volume=options.volume))
+        else:
+            kept = Kept(options.keep)
+            run(here.run(wanted, kept.watch, keep, options.volume, kept.last))
         keep()
     print(results.text(here.every, here.whole.plus(past.whole), here.returned + past.returned))
     say(f"everything is in {file}")
@@ -142,6 +152,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--resume", action="store_true", help="go on after the last round that stands in the file")
     parser.add_argument(
         "--volume", type=int, default=0, metavar="N", help="events in the log when the first round begins (default: 0)"
+    )
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="DIR",
+        help="where the replicas' metric logs go, and what became of every position (load.ledger_check)",
     )
     parser.add_argument("--list", action="store_true", help="show the faults")
     parser.add_argument("--rabbitmq-sbin", type=Path, metavar="DIR", help="scripts of another RabbitMQ")

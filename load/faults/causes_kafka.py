@@ -77,6 +77,7 @@ async def _recreate(world: World, at: int, seconds: float, refill: int = 0) -> S
         await source.begin_anew(at)
         for partition in ledgers:
             await source.fill(at, partition, refill)
+        await world.on_created(stream.name)
     return began, time.monotonic()
 
 

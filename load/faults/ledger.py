@@ -13,9 +13,11 @@ Queues are deleted when they are empty only, so that next to nothing is confirme
 
 from array import array
 from collections.abc import Iterable
+from functools import reduce
+from itertools import pairwise
 from typing import NamedTuple
 
-KEPT, ARRIVED, DEAD, GONE = 1, 2, 4, 8
+KEPT, ARRIVED, DEAD, GONE, EXCUSED = 1, 2, 4, 8, 16
 UNKNOWN = -1
 
 
@@ -39,14 +41,19 @@ class Counts(NamedTuple):
         return Counts(*(mine + sign * its for mine, its in zip(self, other, strict=True)))
 
 
+def sum_of(every: Iterable[Counts]) -> Counts:
+    """Return all counts added up."""
+    return reduce(Counts.plus, every, Counts())
+
+
 class Ledger:
     """One partition. Numbers and offsets start at 0."""
 
     def __init__(self) -> None:
         self._states = bytearray()
         self._offsets = array("q")
-        self._born = 0
-        """First number of the topic's present life."""
+        self._births = [0]
+        """First number of each of the topic's lives."""
         self._highest = -1
         self._settled = 0
         """Everything below is accounted for, or was never acknowledged."""
@@ -62,7 +69,7 @@ class Ledger:
     @property
     def end(self) -> int:
         """Return the offset after the last event that Kafka has said to have, in this life of the topic."""
-        return max(self._offsets[self._born :], default=UNKNOWN) + 1
+        return max(self._offsets[self._births[-1] :], default=UNKNOWN) + 1
 
     @property
     def counts(self) -> Counts:
@@ -116,7 +123,7 @@ class Ledger:
         Returns how many. What was not acknowledged in this life of the topic needs no excuse.
         """
         dropped = 0
-        for number in range(self._born, self.sent):
+        for number in range(self._births[-1], self.sent):
             offset = self._offsets[number]
             in_reach = offset >= committed and (before is None or offset < before)
             if offset != UNKNOWN and in_reach and self._states[number] == KEPT:
@@ -128,12 +135,12 @@ class Ledger:
     def excuse(self, numbers: Iterable[int]) -> None:
         """Excuse these, which are nowhere for another reason that is no fault of the bridge's."""
         for number in numbers:
-            self._states[number] |= GONE
+            self._states[number] |= GONE | EXCUSED
             self._add(gone=1)
 
     def begin_anew(self) -> None:
         """Note that the topic was deleted: offsets start at 0 again, everything not yet come will not be excused."""
-        self._born = self.sent
+        self._births.append(self.sent)
 
     def missing(self, before: int) -> list[int]:
         """Return the numbers below `before` that Kafka has and that are nowhere."""
@@ -148,6 +155,14 @@ class Ledger:
     def offset(self, number: int) -> int:
         """Return its offset in the log, -1 if it was never acknowledged."""
         return self._offsets[number]
+
+    def lives(self) -> list[range]:
+        """Return the numbers of each of the topic's lives, the present one last."""
+        return [range(first, end) for first, end in pairwise([*self._births, self.sent])]
+
+    def state(self, number: int) -> int:
+        """Return what is known of an event: `KEPT` and so on, added up."""
+        return self._states[number]
 
     def _come(self, number: int, how: int) -> bool:
         state = self._states[number]

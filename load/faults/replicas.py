@@ -69,6 +69,8 @@ class Replicas:
         self.every: list[Replica] = []
         self.counted: Counter[tuple[str, str]] = Counter()
         """What they wrote of themselves: figure and event type or topic."""
+        self.kills: list[float] = []
+        """When one was ended at once, on the monotonic clock."""
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -108,6 +110,7 @@ class Replicas:
     def kill(self, replica: Replica) -> None:
         """End it at once (SIGKILL)."""
         if replica.worker is not None:
+            self.kills.append(time.monotonic())
             replica.worker.kill()
             replica.worker = None
 

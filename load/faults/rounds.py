@@ -5,9 +5,8 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from contextlib import AsyncExitStack, suppress
-from functools import reduce
 from pathlib import Path
 
 from load import kafka_cluster
@@ -15,7 +14,7 @@ from load.faults import causes_rabbitmq
 from load.faults.causes import CAUSES
 from load.faults.causes_cluster import in_sync
 from load.faults.flow import WATCH_SECONDS, Key, flow_back, name_of
-from load.faults.ledger import Counts
+from load.faults.ledger import Counts, sum_of
 from load.faults.link import Link, joined
 from load.faults.outages import OUTAGES
 from load.faults.plan import Kind
@@ -55,10 +54,12 @@ class Rounds:
     """Everything that runs during the rounds; made by `prepared`."""
 
     def __init__(self, world: World) -> None:
-        self._world = world
+        self.world = world
         self.source, self.sink, self.replicas = world.source, world.sink, world.replicas
         self.every: list[Round] = []
         """All rounds so far, the present one included."""
+        self.spans: list[tuple[str, Span]] = []
+        """When each fault began and ended, with its kind's name."""
         self._raw = RawClient(world.stack, GROUP)
         self._slowest = ""
         """The partition that was last to flow."""
@@ -92,6 +93,8 @@ class Rounds:
         running.push_async_callback(source.stop)
         await source.start()
         world = World(stack, kafka, source, sink, replicas, metric_disk, random.Random(seed), seed)
+        for stream in STREAMS:
+            await world.on_created(stream.name)
         self = cls(world)
         if nodes > 1:
             await self._raw.prepare(kafka)
@@ -109,7 +112,7 @@ class Rounds:
         """Let one fault happen and see it through. Raises WorkerError if a replica ends by itself."""
         told = Round(number, kind)
         self.every.append(told)
-        world = self._world
+        world = self.world
         world.chance = random.Random(f"{world.seed}:{number}")
         before, foreign = self._counts(), self.sink.foreign
         for ledger in self.source.ledgers.values():
@@ -121,6 +124,7 @@ class Rounds:
         else:
             began, mended = await CAUSES[kind.name](world)
         told.seconds = mended - began
+        self.spans.append((kind.name, (began, mended)))
         if all(replica.worker is not None for replica in self.replicas.every):
             # At the same time: where the source itself has to come back, flow is awaited for longer than it took.
             told.flow, _ = await asyncio.gather(self._flow(mended, FLOW_SECONDS), self._ready(told, mended))
@@ -141,7 +145,7 @@ class Rounds:
 
     async def _outlive(self, told: Round) -> Span:
         """Lose a node and see how events flow without it, beside a plain client; then let it come back."""
-        world = self._world
+        world = self.world
         await asyncio.to_thread(kafka_cluster.elect_preferred, world.stack.kafka_ports[0])
         await in_sync(world)
         await world.all_answer()
@@ -283,11 +287,6 @@ class Rounds:
                 lost = told.lost.get(name_of(key), [])
                 lost[:] = [number for number in lost if not ledger.is_done(number)]
         return self.so_far()
-
-
-def sum_of(every: Iterable[Counts]) -> Counts:
-    """Return all counts added up."""
-    return reduce(Counts.plus, every, Counts())
 
 
 def _declare(stack: Stack) -> None:

@@ -61,9 +61,11 @@ class Session:
         watch: Callable[[Rounds], Coroutine[Any, Any, None]] | None = None,
         keep: Callable[[], None] = lambda: None,
         volume: int = 0,
+        last: Callable[[Rounds], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         """Let one fault after another happen, watched by a task of its own; `keep` is called after each.
 
+        `last` is awaited when the replicas have ended, while the brokers still run.
         So many events as `volume` says stand in the log when the first begins.
         Raises WorkerError, WireError, KafkaError or StackError if that fails.
         """
@@ -83,6 +85,8 @@ class Session:
                     watching.cancel()
             self.whole = await faults.end()
             self.returned = faults.sink.returned
+            if last is not None:
+                await last(faults)
 
 
 @contextmanager

@@ -4,9 +4,11 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from load import kafka_cluster
 from load.faults.link import Link
 from load.faults.replicas import SESSION_SECONDS, Replica, Replicas
 from load.faults.sink import Sink
@@ -47,6 +49,22 @@ class World:
     chance: random.Random
     """Of this round alone, so that a round is the same whatever came before it."""
     seed: int
+    topic_ids: dict[str, list[str]] = field(default_factory=dict)
+    """Of each topic, one for each of its lives."""
+
+    async def on_created(self, topic: str) -> None:
+        """Write down the id of a topic that was just made. Raises StackError if Kafka does not tell it."""
+        ids = self.topic_ids.setdefault(topic, [])
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while True:
+            with suppress(StackError):  # it may not be there yet
+                found = await asyncio.to_thread(kafka_cluster.topic_id, self.stack.kafka_ports[0], topic)
+                if found not in ids:  # a node may still know the one that was deleted
+                    ids.append(found)
+                    return
+            if time.monotonic() > deadline:
+                raise StackError(f"Kafka does not tell the id of {topic}")
+            await asyncio.sleep(LOOK_SECONDS)
 
     def seconds(self) -> float:
         """Draw how long a fault lasts."""

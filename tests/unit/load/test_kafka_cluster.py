@@ -43,6 +43,20 @@ def test_the_error_is_told_when_kafka_reassigns_nothing(asked: list[tuple[int, i
     assert asked == [(45, 0, b"\0" + struct.pack(">i", 10_000) + b"\x02\x02t\x02" + parts + b"\0\0")]
 
 
+def test_a_topic_has_the_id_that_kafkas_tools_print(asked: list[tuple[int, int, bytes]]) -> None:
+    node = struct.pack(">i", 1) + b"\x05host" + struct.pack(">i", 9092)
+    nodes = b"\x03" + node + b"\0\0" + node + b"\x03r1" + b"\0"  # without a rack, and with one
+    head = b"\0" + struct.pack(">i", 0) + nodes + b"\x03cl" + struct.pack(">i", 1) + b"\x02"
+    ANSWERS[3] = head + struct.pack(">h", 0) + b"\x02t" + bytes(range(240, 256)) + b"\0\x01"
+
+    assert kafka_cluster.topic_id(1, "t") == "8PHy8_T19vf4-fr7_P3-_w"
+    assert asked == [(3, 10, b"\0\x02" + bytes(16) + b"\x02t\0\0\0\0\0")]
+
+    ANSWERS[3] = head + struct.pack(">h", 3) + b"\x02t" + bytes(16) + b"\0\x01"
+    with pytest.raises(StackError, match="error 3"):
+        kafka_cluster.topic_id(1, "t")
+
+
 @pytest.mark.parametrize("error", [0, 84])
 def test_no_election_is_needed_when_all_lead_that_should(asked: list[tuple[int, int, bytes]], error: int) -> None:
     ANSWERS[43] = struct.pack(">ih", 0, error)
