@@ -38,7 +38,10 @@ def take_in(lines: DataFrame, runs: Sequence[str], folder: str, say: Callable[[s
     spark, taken = lines.sparkSession, Taken()
     places, text = Places(spark), join(folder, TEXT)
     tasks = spark.sparkContext.defaultParallelism
-    with_kind(lines).coalesce(tasks).write.mode("overwrite").partitionBy("kind").parquet(written_to(text))
+    cut_up = with_kind(lines).coalesce(tasks).write.partitionBy("kind")
+    # No two lines are alike, so a dictionary of them is only work; of runs and files it is most of the saving.
+    cut_up = cut_up.option("parquet.enable.dictionary#value", "false")
+    cut_up.mode("overwrite").parquet(written_to(text))
     sizes: dict[str, int] = {}
     for entry in places.files(text):
         kind = entry.place.rsplit("/", 2)[-2].removeprefix("kind=")

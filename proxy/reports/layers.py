@@ -1,5 +1,6 @@
 """What a report is made of: the records of its runs, the facts that they come to, and what was counted of the lines."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from proxy.reports.schema import KINDS
 from proxy.reports.timeline import width_for
 
 PRODUCED = "produced"
+FEW = 20_000
+"""Records of a kind up to which one task reads them all: then nothing is shuffled, which takes longer than the work."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,11 @@ def read(spark: SparkSession, runs: Mapping[str, Sequence[str]], folder: str, sa
 
 def records_of(spark: SparkSession, taken: Taken, folder: str) -> dict[str, DataFrame]:
     """Return the records by kind that were taken into a folder."""
-    kinds = {row["kind"] for row in taken.kinds} & set(KINDS)
-    return {kind: stored(spark, kind, [folder]) for kind in sorted(kinds)}
+    lines = Counter[str]()
+    for row in taken.kinds:
+        lines[row["kind"]] += row["lines"]
+    found = {kind: stored(spark, kind, [folder]) for kind in sorted(lines.keys() & KINDS.keys())}
+    return {kind: frame.coalesce(1) if lines[kind] <= FEW else frame for kind, frame in found.items()}
 
 
 def _span(taken: Taken, run: str, paths: Sequence[str]) -> Span:

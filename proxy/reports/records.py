@@ -23,6 +23,7 @@ REJECTED, SAMPLE = "_reason", "_sample"
 """Columns of what was parsed that say why a line is no record, and its beginning."""
 _BEGINNING = r'^\{\s*"v"\s*:\s*[0-9]+\s*,\s*"kind"\s*:\s*"([a-z_]+)"'
 """How every writer of ours begins a line; of others the whole envelope is parsed."""
+_BLANK = " \t\n\r\f\v"
 _REJECTED = [StructField(REJECTED, StringType()), StructField(SAMPLE, StringType())]
 
 
@@ -61,7 +62,7 @@ def told_lines(text: DataFrame, run: str) -> DataFrame:
     """Return run, file, value, path of a text source's lines that are not blank."""
     place = [fn.col(f"_metadata.file_{name}").alias(alias) for name, alias in (("name", "file"), ("path", "path"))]
     named = text.select(fn.lit(run).alias("run"), *place, "value")
-    return named.where(~fn.col("value").rlike(r"^\s*$"))
+    return named.where(fn.btrim("value", fn.lit(_BLANK)) != "")
 
 
 def with_kind(lines: DataFrame) -> DataFrame:

@@ -28,9 +28,9 @@ _SMALL_BYTES = 128 * 1024**2
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Environment variable: `spark-submit` started this program, and Java before it."""
 _UTC = ("spark.sql.session.timeZone", "UTC")
-_CODE = "256m"
+_SMALL_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xmn400m"
 """Room for compiled code: 48 MB, what Java gives by itself at this level, is full after thirty queries, and then Java
-ends or interprets."""
+ends or interprets. A collector without threads of its own, with most of the heap for what is soon garbage."""
 _REMEDY = f"a report needs JDK {JAVA} or newer (Debian: openjdk-17-jre-headless), by JAVA_HOME or on the PATH"
 
 
@@ -145,7 +145,9 @@ def _settings(master: str, text_size: int) -> list[tuple[str, str]]:
             ("spark.sql.shuffle.partitions", "2" if small else "16"),
         ]
         if small:
-            settings.append(
-                ("spark.driver.extraJavaOptions", f"-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize={_CODE}")
-            )
+            settings += [
+                ("spark.driver.extraJavaOptions", _SMALL_JAVA),
+                # It plans each stage anew once the one before is done: more work than the stages themselves.
+                ("spark.sql.adaptive.enabled", "false"),
+            ]
     return settings
