@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -18,6 +19,9 @@ if str(CHECKOUT) not in sys.path:
     sys.path.append(str(CHECKOUT))
 
 from load.stack import Stack, rabbitmq_4  # noqa: E402 - found only now
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # how long an example takes is the machine's
 hypothesis.settings.load_profile("untimed")
@@ -34,6 +38,17 @@ ORDER = {
 COVERED = {"unit", "contract", "integration"}
 """Folders whose tests coverage watches: it makes Python three times as slow, and histories and scenarios go where these
 went before, a thousand times.
+"""
+
+FOR_LITTLE = (
+    ("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"),
+    ("spark.sql.shuffle.partitions", "1"),
+    ("spark.sql.adaptive.enabled", "false"),
+    ("spark.sql.codegen.wholeStage", "false"),
+    ("spark.sql.codegen.factoryMode", "NO_CODEGEN"),
+)
+"""Of a Spark whose tables have a few rows: code that is made for each query takes longer to compile than to interpret.
+What the command starts by itself compiles.
 """
 
 
@@ -53,6 +68,15 @@ def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
         return
     with Stack.up(rabbitmq_sbin=rabbitmq_4.sbin() if request.param == "4" else None) as stack:
         yield stack
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    """One Spark for all tests of a worker: Java takes one at a time."""
+    from proxy.reports.session import spark_session
+
+    with spark_session("local[2]", tmp_path_factory.mktemp("spark") / "spark.log", settings=FOR_LITTLE) as session:
+        yield session
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -76,8 +100,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("no_cover")
         if call and "stack" in call.params:
             item.add_marker(pytest.mark.xdist_group(f"stack-{call.params['stack']}"))
-        elif folder in {"reports", "page", "container", "integration"}:
+        elif {*item.fixturenames} & {"spark", "cluster"}:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+        elif folder in {"page", "container", "integration"}:
             item.add_marker(pytest.mark.xdist_group(folder))
+
+
+def pytest_runtest_makereport(call: pytest.CallInfo[Any]) -> None:
+    """After a failure, which may be the deadline in the midst of a call to Java, let nobody read the call's answer."""
+    if call.excinfo is not None:
+        forget_calls()
+
+
+def forget_calls() -> None:
+    """End what Spark is doing, and forget the connection of this thread, which may owe the answer to an earlier call.
+
+    Without it each later call is given the answer to the one before, and all tests behind a deadline fail.
+    """
+    pyspark = sys.modules.get("pyspark")
+    context = None if pyspark is None else pyspark.SparkContext._active_spark_context
+    if context is None:
+        return
+    client = context._gateway._gateway_client
+    if (connection := client.get_thread_connection()) is not None:
+        connection.close()  # the next call makes one
+    context.cancelAllJobs()
 
 
 def _skipped(config: pytest.Config) -> list[str]:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -24,7 +24,6 @@ from proxy.reports.files import log_files
 from proxy.reports.layers import read
 from proxy.reports.records import Records
 from proxy.reports.schema import KINDS
-from proxy.reports.session import spark_session
 from proxy.settings import (
     BrokerSettings,
     EventType,
@@ -42,15 +41,6 @@ from proxy.simulation.memory_log import MemoryLog
 from tests.histories.memory_broker import MemoryBroker
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metric-log.md"
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    if active := SparkSession.getActiveSession():  # that of tests/reports; Java takes one at a time
-        yield active
-        return
-    with spark_session("local[2]", tmp_path_factory.mktemp("spark") / "spark.log") as session:
-        yield session
 
 
 def examples() -> list[dict[str, Any]]:

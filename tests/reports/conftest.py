@@ -1,13 +1,12 @@
-"""One Spark for all report tests, and records with every field filled in."""
+"""Records with every field filled in, and how reports get them."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from proxy.reports.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -109,17 +108,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    from pyspark.sql import SparkSession
-
-    if active := SparkSession.getActiveSession():  # that of the contract test; Java takes one at a time
-        yield active
-        return
-    with spark_session("local[2]", tmp_path_factory.mktemp("spark") / "spark.log") as session:
-        yield session
-
-
-@pytest.fixture
 def record() -> Record:
     """A record of a kind, every field filled in, changed as told; `class` and `type` may be given as class_, type_."""
 
@@ -145,24 +133,34 @@ def write(tmp_path: Path) -> Callable[[str, Sequence[Any]], Path]:
 
 
 @pytest.fixture
-def read(spark: "SparkSession", write: Callable[[str, Sequence[Any]], Path]) -> "Iterator[Callable[..., Records]]":
-    """Records as the report reads them, each run from a file of its own; 0 s is 1970."""
-    from proxy.reports.records import Records, by_kind, read_lines, with_kind
+def read(spark: "SparkSession", tmp_path: Path) -> "Callable[..., Records]":
+    """Records as reports get them from what was taken in, each call's from files of its own; 0 s is 1970.
 
-    kept: list[DataFrame] = []
+    Without the way over lines of text (`test_records`), which costs seconds for each kind.
+    """
+    from proxy.reports.records import Records, schema_of_records
 
-    def from_lines(lines: Sequence[Any] = (), **runs: Sequence[Any]) -> Records:
-        named: Mapping[str, Sequence[Any]] = {"run": lines} if lines else runs
-        files = {run: [str(write(f"{run}.jsonl", some))] for run, some in named.items()}
-        kept.append(with_kind(read_lines(spark, files)).persist())
-        return Records(by_kind(kept[-1]), dict.fromkeys(files, 0))
+    calls = count()
 
-    yield from_lines
-    for lines in kept:
-        lines.unpersist()
+    def from_records(records: Sequence[Any] = (), **runs: Sequence[Any]) -> "Records":
+        named: Mapping[str, Sequence[Any]] = {"run": records} if records else runs
+        folder = tmp_path / f"read-{next(calls)}"
+        folder.mkdir()
+        text: dict[str, list[str]] = {}
+        for run, some in named.items():
+            for one in some:
+                text.setdefault(one["kind"], []).append(json.dumps({**one, "run": run, "file": f"{run}.jsonl"}))
+        frames = {}
+        for kind, lines in text.items():
+            path = folder / f"{kind}.json"
+            path.write_text("\n".join(lines))
+            frames[kind] = spark.read.schema(schema_of_records(kind)).json(str(path))
+        return Records(frames, dict.fromkeys(named, 0))
+
+    return from_records
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def facts() -> "Callable[[Records, str], DataFrame]":
     """The rows of a fact of records, each as it was recorded."""
     from proxy.reports.facts import Facts, rows_of
@@ -189,7 +187,7 @@ def taken(spark: "SparkSession", write: Callable[[str, Sequence[Any]], Path], tm
     return from_lines
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def rows() -> "Callable[[DataFrame], list[dict[str, Any]]]":
     """The rows of a table, in a stable order."""
 

@@ -96,8 +96,8 @@ def filled(some: list[bytes]) -> int:
     return sum(bool(line.strip()) for line in some)
 
 
-@settings(few, max_examples=4)
-@given(st.lists(lines, min_size=100, max_size=200))
+@settings(few, max_examples=2)
+@given(st.lists(lines, min_size=200, max_size=300))
 def test_every_line_is_a_record_or_counted_when_good_ones_stand_among_any(
     spark: Any, tmp_path_factory: pytest.TempPathFactory, bad: list[bytes]
 ) -> None:

@@ -4,19 +4,37 @@ import gzip
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 from proxy import records as declared
 from proxy.reports.files import ReportError, is_readable, log_files
 from proxy.reports.intake import take_in
 from proxy.reports.places import Places, looked_up
-from proxy.reports.records import read_lines, with_kind
+from proxy.reports.records import Records, by_kind, read_lines, with_kind
 from proxy.reports.schema import KINDS, MOST
 from proxy.reports.traffic import traffic
+
+
+@pytest.fixture
+def read(spark: SparkSession, write: Callable[[str, Sequence[Any]], Path]) -> Iterator[Callable[..., Records]]:
+    """Records as the report reads them, each run from a file of its own; 0 s is 1970."""
+    kept: list[DataFrame] = []
+
+    def from_lines(lines: Sequence[Any] = (), **runs: Sequence[Any]) -> Records:
+        named: Mapping[str, Sequence[Any]] = {"run": lines} if lines else runs
+        files = {run: [str(write(f"{run}.jsonl", some))] for run, some in named.items()}
+        kept.append(with_kind(read_lines(spark, files)).persist())
+        return Records(by_kind(kept[-1]), dict.fromkeys(files, 0))
+
+    yield from_lines
+    for lines in kept:
+        lines.unpersist()
+
 
 WRONG: list[tuple[str, str]] = [
     ('{"v":1,"kind":"class","at_ms":17', "cut off"),

@@ -301,10 +301,7 @@ def with_left_in_log(proven: Any, by_class: Any, lag: int) -> Any:
     return with_whereabouts(proven, by_class, left)
 
 
-@pytest.mark.parametrize(("left_in_log", "difference"), [(2, 0), (0, -2), (5, 3)])
-def test_only_what_is_neither_done_with_nor_in_the_log_is_a_difference(
-    record: Make, read: Make, rows: Make, left_in_log: int, difference: int
-) -> None:
+def test_only_what_is_neither_done_with_nor_in_the_log_is_a_difference(record: Make, read: Make, rows: Make) -> None:
     """In a healthy run some events wait: in an inbox, received, or in the log, not even that."""
     records = read(
         [
@@ -315,12 +312,12 @@ def test_only_what_is_neither_done_with_nor_in_the_log_is_a_difference(
     )
     by_class = rows(traffic(records.of("class"), BY_CLASS))
     proven = rows(proof(alike(events(records.of("produced"), records.of("consumed"))), BY_CLASS))
-    checked = checks.bridge_against_proof(by_class, with_left_in_log(proven, by_class, left_in_log))
-    found = {row["check"]: row["difference"] for row in checks.cross_checks(checked)}
-    assert found == {
-        "confirmed + dead-lettered + still in the log = produced": difference,
-        "events confirmed = consumed": 0,
-    }
+    for left_in_log, difference in ((2, 0), (0, -2), (5, 3)):
+        checked = checks.bridge_against_proof(by_class, with_left_in_log(proven, by_class, left_in_log))
+        assert {row["check"]: row["difference"] for row in checks.cross_checks(checked)} == {
+            "confirmed + dead-lettered + still in the log = produced": difference,
+            "events confirmed = consumed": 0,
+        }
 
 
 def test_cross_checks_agree_when_records_do_and_show_the_difference_when_they_do_not(

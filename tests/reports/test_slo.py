@@ -206,7 +206,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @settings(
-    max_examples=3,
+    max_examples=2,
     deadline=None,
     database=None,
     phases=[Phase.explicit, Phase.generate],  # shrinking starts a query for each try

@@ -90,7 +90,7 @@ def covered(rows: Sequence[Row]) -> Mapping[Any, tuple[int, int]]:
 
 
 @settings(
-    max_examples=4,
+    max_examples=3,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=list(HealthCheck),
