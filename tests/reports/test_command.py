@@ -1,17 +1,20 @@
 """The command: what it writes, what it says, and how it fails."""
 
-import gzip
+import contextlib
+import io
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from proxy.reports import session
 from proxy.reports.command import main, write_report
@@ -25,28 +28,25 @@ def quiet(text: str) -> None:
     """Take progress lines and drop them."""
 
 
-@pytest.fixture
-def run_of(record: Make) -> Make:
+def lines_of(
+    record: Make, seconds: int, *, slow: int = 1, budget: dict[str, Any] | None = None, **started: Any
+) -> list[Any]:
     """A short run: P1 and P3, one event a second each, P3 bridged `slow` doublings later, congestion in the middle."""
-
-    def lines_of(seconds: int, *, slow: int = 1, budget: dict[str, Any] | None = None) -> list[Any]:
-        lines = [record("start", at_ms=1_000_000)]
-        for second in range(seconds):
-            at_ms = 1_000_000 + 1_000 * (second + 1)
-            for name, bucket in (("P1", 1_400), ("P3", 1_400 + 128 * slow)):
-                counts = {"received": 1, "confirmed": 1, "publish_us": {600: 1}, "bridge_us": {bucket: 1}}
-                event = {"type_": name.lower(), "class_": name, "id": f"{name}-0-{second}"}
-                lines += [
-                    record("produced", at_ms=at_ms - 900, **event),
-                    record("consumed", at_ms=at_ms - 500, event_ms=at_ms - 900, **event),
-                    record("class", at_ms=at_ms, class_=name, lag=seconds - 1 - second, **counts),
-                    record("type", at_ms=at_ms, class_=name, type_=name.lower(), **counts),
-                ]
-            lines.append(record("route", at_ms=at_ms, depth=5 * second, confirmed=2))
-            lines.append(record("verdict", at_ms=at_ms, congested=5 <= second < 9) | (budget or {}))
-        return [*lines, record("stop", at_ms=1_000_000 + 1_000 * seconds, confirmed=2 * seconds)]
-
-    return lines_of
+    lines = [record("start", at_ms=1_000_000, **started)]
+    for second in range(seconds):
+        at_ms = 1_000_000 + 1_000 * (second + 1)
+        for name, bucket in (("P1", 1_400), ("P3", 1_400 + 128 * slow)):
+            counts = {"received": 1, "confirmed": 1, "publish_us": {600: 1}, "bridge_us": {bucket: 1}}
+            event = {"type_": name.lower(), "class_": name, "id": f"{name}-0-{second}"}
+            lines += [
+                record("produced", at_ms=at_ms - 900, **event),
+                record("consumed", at_ms=at_ms - 500, event_ms=at_ms - 900, **event),
+                record("class", at_ms=at_ms, class_=name, lag=seconds - 1 - second, **counts),
+                record("type", at_ms=at_ms, class_=name, type_=name.lower(), **counts),
+            ]
+        lines.append(record("route", at_ms=at_ms, depth=5 * second, confirmed=2))
+        lines.append(record("verdict", at_ms=at_ms, congested=5 <= second < 9) | (budget or {}))
+    return [*lines, record("stop", at_ms=1_000_000 + 1_000 * seconds, confirmed=2 * seconds)]
 
 
 @pytest.fixture
@@ -72,31 +72,76 @@ def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str 
     return install
 
 
-@pytest.fixture
-def report(spark: Any, tmp_path: Path) -> Make:
-    """Make a report of named runs in this process; return its document."""
+@dataclass(frozen=True)
+class Made:
+    """A report that was made in this process."""
 
-    def make(**runs: Path) -> dict[str, Any]:
-        out = tmp_path / "out"
-        out.mkdir(exist_ok=True)
-        files = {run: log_files([str(path)]) for run, path in runs.items()}
-        write_report(spark, files, str(out), tmp_path / "copy.json", quiet)
-        document: dict[str, Any] = json.loads((out / "report.json").read_text())
-        assert json.loads((tmp_path / "copy.json").read_text()) == document
-        return document
+    logs: Path
+    """A folder for each run."""
+    out: Path
+    said: str
+    document: dict[str, Any]
 
-    return make
+    @property
+    def page(self) -> str:
+        return (self.out / "report.html").read_text()
+
+    def of(self, table: str, run: str) -> list[dict[str, Any]]:
+        return [row for row in self.document["tables"][table]["rows"] if row["run"] == run]
+
+    def notices(self, run: str) -> list[str]:
+        return [text for text in self.document["notices"] if text.startswith(f"{run}: ")]
 
 
-def test_two_runs_stand_side_by_side_in_every_output(
-    report: Make, run_of: Make, write: Make, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
-) -> None:
-    spark, tmp_path = request.getfixturevalue("spark"), request.getfixturevalue("tmp_path")
-    write("static/one.jsonl", run_of(20, slow=6))
+def made(spark: Any, folder: Path, runs: Mapping[str, Sequence[Any]]) -> Made:
+    """Make one report of runs, given by their lines."""
+    out = folder / "out"
+    (out / "tables" / "slo").mkdir(parents=True)  # an earlier report's
+    for run, lines in runs.items():
+        (folder / run).mkdir()
+        text = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+        (folder / run / "one.jsonl").write_text("".join(f"{line}\n" for line in text))
+    files = {run: log_files([str(folder / run)]) for run in runs}
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        write_report(spark, files, str(out), folder / "copy.json", quiet)
+    document = json.loads((out / "report.json").read_text())
+    assert json.loads((folder / "copy.json").read_text()) == document
+    return Made(folder, out, said.getvalue(), document)
+
+
+@pytest.fixture(scope="module")
+def steered(spark: Any, record: Make, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """A report of two runs, one with targets and one under class_budget."""
+    slos = {
+        "P1": {"within_s": 0.2, "share": 0.9, "judges": "bridge"},
+        "P3": {"within_s": 0.3, "share": 0.9, "judges": "consumed"},
+    }
     found = {"queue_delay_us": 30_000, "drain_rate": 300.0, "cuts": 1, "hot": [], "depth": 9, "rates": {"P3": 250.5}}
-    write("per_type/one.jsonl", run_of(12, budget=found))
-    document = report(static=tmp_path / "static", per_type=tmp_path / "per_type")
+    runs = {"static": lines_of(record, 20, slow=6, slos=slos), "per_type": lines_of(record, 12, budget=found)}
+    return made(spark, tmp_path_factory.mktemp("steered"), runs)
 
+
+HOSTILE = "<script>alert('x')</script>$_{\\frac"
+
+
+@pytest.fixture(scope="module")
+def little(spark: Any, record: Make, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """A report of runs that tell little: of positions, of next to nothing, of names that are markup. No targets."""
+    letter = {"first": 3, "end": 4, "count": 1, "reason": "refused"}
+    counts = {"commits": 1, "delivered": 8, "dead_lettered": {"refused": 1}, "letters": [letter]}
+    part = {"partition": 0, "epoch": 1, "topic_id": "id", "first": 0, "end": 10, **counts}
+    positions = [record("class"), record("assigned", end=30), record("committed", ranges=[part])]
+    positions.append(record("assigned", instance="two", first=25, committed=20, end=30))
+    scanty = [record("start", at_ms=0), record("class", received=3, confirmed=2, publish_us={5: 1})]
+    scanty += [record("drops", records=7, files=2), '{"v":1,"ki']
+    hostile = [record("class", class_=HOSTILE, received=1), record("route", route=HOSTILE, depth=3), "<b>no record"]
+    hostile.append(record("verdict", route=HOSTILE, congested=True))
+    runs = {"positions": positions, "scanty": scanty, "hostile": hostile}
+    return made(spark, tmp_path_factory.mktemp("little"), runs)
+
+
+def test_two_runs_stand_side_by_side_in_every_output(steered: Made) -> None:
+    document = steered.document
     assert document["classes"] == ["P1", "P3"]
     assert [run["name"] for run in document["runs"]] == ["static", "per_type"]
     rows = [(row["class"], row["run"]) for row in document["per_class"]]
@@ -112,7 +157,6 @@ def test_two_runs_stand_side_by_side_in_every_output(
     assert document["notices"] == []
     assert {row["difference"] for row in document["tables"]["cross_checks"]["rows"]} == {0}
 
-    page = (tmp_path / "out" / "report.html").read_text()
     for title in (
         "Consumed time P99",
         "Bridge time P99",
@@ -123,69 +167,44 @@ def test_two_runs_stand_side_by_side_in_every_output(
         "Rates of route main",
         "In flight",
     ):
-        assert f'"title":"{title}' in page
+        assert f'"title":"{title}' in steered.page
     assert [row["of"] for row in document["tables"]["episode_verdicts"]["rows"][:1]] == [6]
-    assert (tmp_path / "out" / "report.png").read_bytes().startswith(b"\x89PNG")
-    table = capsys.readouterr().out
-    assert re.search(r"^P3 +per_type +12 +12 +0 +0", table, re.MULTILINE)
-    assert "bridge time (event timestamp → confirm)" in table
+    assert (steered.out / "report.png").read_bytes().startswith(b"\x89PNG")
+    assert re.search(r"^P3 +per_type +12 +12 +0 +0", steered.said, re.MULTILINE)
+    assert "bridge time (event timestamp → confirm)" in steered.said
     for name, content in document["tables"].items():
-        assert spark.read.parquet(str(tmp_path / "out" / "tables" / name)).count() == content["total"]
+        assert parquet.read_table(steered.out / "tables" / name).num_rows == content["total"]
 
 
-def test_a_target_is_told_in_every_output_when_there_is_one(
-    report: Make, run_of: Make, record: Make, write: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    slos = {
-        "P1": {"within_s": 0.2, "share": 0.9, "judges": "bridge"},
-        "P3": {"within_s": 0.3, "share": 0.9, "judges": "consumed"},
-    }
-    promised = [record("start", at_ms=1_000_000, slos=slos), *run_of(20)[1:]]
-    write("promised/one.jsonl", promised)
-    write("silent/one.jsonl", run_of(20))
-    document = report(promised=tmp_path / "promised", silent=tmp_path / "silent")
-    rows = {(row["run"], row["class"], row["scope"]): row for row in document["tables"]["slo"]["rows"]}
+def test_a_target_is_told_in_every_output_when_there_is_one(steered: Made) -> None:
+    rows = {(row["run"], row["class"], row["scope"]): row for row in steered.document["tables"]["slo"]["rows"]}
     # The episode, 00:16:46 to 00:16:50, touches the only minute there is.
     assert [(*key, row["judged"], row["missed"], row["burn"]) for key, row in rows.items()] == [
-        ("promised", "P1", "all", 20, 0, 0.0),
-        ("promised", "P1", "inside", 20, 0, 0.0),
-        ("promised", "P3", "all", 20, 20, 10.0),
-        ("promised", "P3", "inside", 20, 20, 10.0),
+        ("static", "P1", "all", 20, 0, 0.0),
+        ("static", "P1", "inside", 20, 0, 0.0),
+        ("static", "P3", "all", 20, 20, 10.0),
+        ("static", "P3", "inside", 20, 20, 10.0),
     ]
-    first, second = document["sentences"]
-    assert first.startswith("promised: P1 held its 200 ms of bridge time: 100 % of 20 events (target 90 %")
-    assert second.startswith("promised: P3 did not hold its 300 ms of consumed time: only 0.00 % of 20 events")
-    page, said = (tmp_path / "out" / "report.html").read_text(), capsys.readouterr().out
-    for sentence in document["sentences"]:
-        assert sentence in said
-        assert f"<li>{sentence}</li>" in page
+    first, second = steered.document["sentences"]
+    assert first.startswith("static: P1 held its 200 ms of bridge time: 100 % of 20 events (target 90 %")
+    assert second.startswith("static: P3 did not hold its 300 ms of consumed time: only 0.00 % of 20 events")
+    for sentence in steered.document["sentences"]:
+        assert sentence in steered.said
+        assert f"<li>{sentence}</li>" in steered.page
 
 
-def test_nothing_is_said_of_targets_when_nothing_is_promised(
-    report: Make, run_of: Make, write: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "out" / "tables" / "slo").mkdir(parents=True)  # an earlier report's
-    write("silent/one.jsonl", run_of(5))
-    document = report(run=tmp_path / "silent")
-    assert document["sentences"] == []
-    assert "slo" not in document["tables"]
-    assert not (tmp_path / "out" / "tables" / "slo").exists()
-    assert "Targets" not in (tmp_path / "out" / "report.html").read_text()
-    assert capsys.readouterr().out.startswith("class ")
+def test_nothing_is_said_of_targets_when_nothing_is_promised(little: Made) -> None:
+    assert little.document["sentences"] == []
+    assert "slo" not in little.document["tables"]
+    assert not (little.out / "tables" / "slo").exists()
+    assert "Targets" not in little.page
+    assert little.said.startswith("class ")
 
 
-def test_the_ledger_stands_in_every_output_when_positions_are_told(
-    report: Make, record: Make, write: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    letter = {"first": 3, "end": 4, "count": 1, "reason": "refused"}
-    counts = {"commits": 1, "delivered": 8, "dead_lettered": {"refused": 1}, "letters": [letter]}
-    part = {"partition": 0, "epoch": 1, "topic_id": "id", "first": 0, "end": 10, **counts}
-    lines = [record("class"), record("assigned", end=30), record("committed", ranges=[part])]
-    write("logs/one.jsonl", [*lines, record("assigned", instance="two", first=25, committed=20, end=30)])
-    document = report(run=tmp_path / "logs")
-    place = {"run": "run", "group": "g", "topic": "order", "topic_id": "id", "partition": 0}
+def test_the_ledger_stands_in_every_output_when_positions_are_told(little: Made) -> None:
+    place = {"run": "positions", "group": "g", "topic": "order", "topic_id": "id", "partition": 0}
     of_letter = {"outcome": "dead_lettered", "reason": "refused"}
-    assert document["tables"]["ledger"]["rows"] == [
+    assert little.document["tables"]["ledger"]["rows"] == [
         {**place, "first": 0, "end": 10, "outcome": "absent", "reason": None, "positions": 1},
         {**place, "first": 0, "end": 10, "outcome": "delivered", "reason": None, "positions": 8},
         {**place, "first": 3, "end": 4, **of_letter, "positions": 1},
@@ -193,61 +212,37 @@ def test_the_ledger_stands_in_every_output_when_positions_are_told(
         {**place, "first": 20, "end": 25, "outcome": "passed_over", "reason": None, "positions": 5},
         {**place, "first": 25, "end": 30, "outcome": "in_log", "reason": None, "positions": 5},
     ]
-    (found,) = document["tables"]["ledger_findings"]["rows"]
+    (found,) = little.document["tables"]["ledger_findings"]["rows"]
     assert (found["finding"], found["first"], found["end"]) == ("gap", 20, 25)
-    of_topic = {"run": "run", "group": "g", "topic": "order", **of_letter, "positions": 1}
-    assert of_topic in document["tables"]["ledger_by_topic"]["rows"]
+    of_topic = {"run": "positions", "group": "g", "topic": "order", **of_letter, "positions": 1}
+    assert of_topic in little.document["tables"]["ledger_by_topic"]["rows"]
     said = "ledger: 5 positions passed over: 10 positions accounted for, 10 unrecorded, 5 still in the log; 1 findings"
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert said in capsys.readouterr().out
-    assert f"<b>ledger</b>: {said.removeprefix('ledger: ')}" in page
-    assert "Ledger per topic" in page
+    assert f"positions: {said}" in little.said
+    assert f"<b>ledger</b>: {said.removeprefix('ledger: ')}" in little.page
+    assert "Ledger per topic" in little.page
 
 
-def test_what_is_not_known_is_said_and_not_shown_as_nought(
-    report: Make, record: Make, write: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = [record("start", at_ms=0), record("class", received=3, confirmed=2, publish_us={5: 1})]
-    write("logs/one.jsonl", [*lines, record("drops", records=7, files=2), '{"v":1,"ki'])
-    document = report(run=tmp_path / "logs")
-    (row,) = document["per_class"]
+def test_what_is_not_known_is_said_and_not_shown_as_nought(little: Made) -> None:
+    (row,) = (row for row in little.document["per_class"] if row["run"] == "scanty" and row["class"] == "P1")
     assert (row["received"], row["produced"], row["lost"], row["consumed_p50_ms"]) == (3, None, None, None)
-    said = " | ".join(document["notices"])
+    said = " | ".join(little.notices("scanty"))
     for fact in ("1 lines are no records", "dropped 7 records", "dropped 2 finished files", "no stop record"):
         assert fact in said
     assert "lost, duplicated and consumed time are not known" in said
-    assert "Rates of" not in (tmp_path / "out" / "report.html").read_text(), "nothing was under class_budget"
+    assert "Rates of" not in little.page, "nothing was under class_budget"
     assert "1 cross-checks differ" in said
-    assert "lost " not in capsys.readouterr().out.partition("\n")[0]
+    assert "lost " not in little.said.partition("\n")[0]
 
 
-def test_names_from_a_log_can_not_break_the_page_when_they_hold_markup(
-    report: Make, record: Make, write: Make, tmp_path: Path
-) -> None:
-    name = "<script>alert('x')</script>$_{\\frac"
-    lines = [record("class", class_=name, received=1), record("route", route=name, depth=3), "<b>no record"]
-    write("logs/one.jsonl", [*lines, record("verdict", route=name, congested=True)])
-    report(run=tmp_path / "logs")
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert page.count("<script") == 3
-    assert "<b>no" not in page
+def test_names_from_a_log_can_not_break_the_page_when_they_hold_markup(little: Made) -> None:
+    assert little.page.count("<script") == 3
+    assert "<b>no" not in little.page
+    assert any(row["class"] == HOSTILE for row in little.of("traffic_by_class", "hostile"))
 
 
-def test_files_cut_short_are_left_out_and_named_when_others_are_whole(
-    report: Make, record: Make, write: Make, tmp_path: Path
-) -> None:
-    write("logs/whole.jsonl", [record("class", received=3)])
-    (tmp_path / "logs" / "cut.jsonl.gz").write_bytes(gzip.compress(os.urandom(50_000))[:-9_000])
-    document = report(run=tmp_path / "logs")
-    assert document["per_class"][0]["received"] == 3
-    assert "cut.jsonl.gz" in document["notices"][0]
-
-
-def test_the_message_says_so_when_no_line_is_a_record(report: Make, write: Make, record: Make, tmp_path: Path) -> None:
-    write("good/one.jsonl", [record("class")])
-    write("logs/one.jsonl", ["nothing", "to", "see"])
+def test_the_message_says_so_when_no_line_is_a_record(spark: Any, record: Make, tmp_path: Path) -> None:
     with pytest.raises(ReportError, match=r"one\.jsonl: no metric records \(3 lines are none\)"):
-        report(good=tmp_path / "good", bad=tmp_path / "logs")
+        made(spark, tmp_path, {"good": [record("class")], "bad": ["nothing", "to", "see"]})
 
 
 @pytest.mark.parametrize(
@@ -321,9 +316,9 @@ def test_one_line_says_so_and_java_ends_when_the_command_is_interrupted(logs: Pa
 
 
 def test_the_terminal_shows_progress_and_result_only_when_the_command_runs_on_its_own(
-    write: Make, run_of: Make, tmp_path: Path
+    write: Make, record: Make, tmp_path: Path
 ) -> None:
-    write("logs/one.jsonl", run_of(3))
+    write("logs/one.jsonl", lines_of(record, 3))
     out = tmp_path / "deep" / "out"
     before = set(tmp_path.iterdir())
     with own_process(tmp_path, tmp_path / "logs", "--out", out) as process:
@@ -336,17 +331,15 @@ def test_the_terminal_shows_progress_and_result_only_when_the_command_runs_on_it
 
 
 def test_the_report_is_the_same_when_logs_and_report_are_named_by_addresses(
-    run_of: Make, write: Make, spark: Any, tmp_path: Path
+    little: Made, spark: Any, tmp_path: Path
 ) -> None:
-    write("logs/one.jsonl", run_of(3))
-    out = f"file://{tmp_path}/deep/out"
-    write_report(spark, {"run": looked_up([f"file://{tmp_path}/logs"], Places(spark))}, out, None, quiet)
-    write_report(spark, {"run": log_files([str(tmp_path / "logs")])}, str(tmp_path / "here"), None, quiet)
-    documents = [
-        json.loads(Path(folder, "report.json").read_text()) for folder in (tmp_path / "deep/out", tmp_path / "here")
-    ]
-    assert documents[0].pop("made_at") <= documents[1].pop("made_at")
-    assert documents[0] == documents[1]
-    for folder in (tmp_path / "deep" / "out", tmp_path / "here"):
+    places = Places(spark)
+    runs = [run["name"] for run in little.document["runs"]]
+    files = {run: looked_up([f"file://{little.logs}/{run}"], places) for run in runs}
+    write_report(spark, files, f"file://{tmp_path}/deep/out", None, quiet)
+    document = json.loads((tmp_path / "deep" / "out" / "report.json").read_text())
+    assert document.pop("made_at") >= little.document["made_at"]
+    assert document == {name: value for name, value in little.document.items() if name != "made_at"}
+    for folder in (tmp_path / "deep" / "out", little.out):
         assert sorted(path.name for path in folder.iterdir()) == ["report.html", "report.json", "report.png", "tables"]
-        assert {path.name for path in (folder / "tables").iterdir()} == set(documents[0]["tables"])
+        assert {path.name for path in (folder / "tables").iterdir()} == set(document["tables"])
