@@ -6,6 +6,7 @@ import random
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from proxy.reports.analysis import analyse
 from proxy.reports.command import main
 from proxy.reports.facts import by_grain, facts_of
 from proxy.reports.files import ReportError, log_files
-from proxy.reports.layers import Layers
+from proxy.reports.layers import Layers, Span
 from proxy.reports.retained import Keep, Window
 from proxy.reports.store import merging, shelf
 from proxy.reports.stored import Stored
@@ -54,62 +55,105 @@ def hour(record: Make, instance: str, number: int) -> list[dict[str, Any]]:
     return lines
 
 
-@pytest.fixture
-def logs(tmp_path: Path, record: Make) -> dict[int, list[Path]]:
-    """Files of each hour, not yet where the report looks for them."""
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory, record: Make) -> dict[int, list[Path]]:
+    """Files of each hour, not where a report looks for them."""
+    folder = tmp_path_factory.mktemp("waiting")
     found: dict[int, list[Path]] = {}
     for number in range(HOURS):
         for instance in ("one", "two"):
-            path = tmp_path / "waiting" / f"{instance}-{number:06}.jsonl.gz"
-            path.parent.mkdir(exist_ok=True)
+            path = folder / f"{instance}-{number:06}.jsonl.gz"
             text = "".join(json.dumps(line) + "\n" for line in hour(record, instance, number))
             path.write_bytes(gzip.compress(text.encode()))
             found.setdefault(number, []).append(path)
     return found
 
 
-@pytest.fixture
-def report(spark: Any, tmp_path: Path) -> Callable[..., Rows]:
-    """The tables of a report from the store, of the logs that have come so far."""
+@dataclass(frozen=True)
+class Home:
+    """A folder with logs and, when it is asked for, a store of them."""
 
-    def make(**changes: Any) -> Rows:
-        stored = Stored(str(tmp_path / "store"), **changes)
-        paths = {"run": [str(tmp_path / "logs")]}
-        files = {run: log_files(some) for run, some in paths.items()}
-        made = stored.analyse(spark, paths, files, str(tmp_path / "tables"), lambda _: None)
+    spark: Any
+    folder: Path
+    logs: Path
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "store"
+
+    def copy(self, folder: Path) -> "Home":
+        """Return one with the same logs, which must stay as they are, and a store of its own with the same in it."""
+        shutil.copytree(self.store, folder / "store")
+        return Home(self.spark, folder, self.logs)
+
+    def come(self, paths: Sequence[Path]) -> None:
+        """Let files come to where the report looks."""
+        self.logs.mkdir(exist_ok=True)
+        for path in paths:
+            shutil.copy(path, self.logs / path.name)
+
+    def layers(self, **changes: Any) -> Layers:
+        """Take what has come into the store."""
+        return Stored(str(self.store), **changes).layers(*self._asked(), str(self.folder / "scratch"), quiet)
+
+    def facts(self, **changes: Any) -> Rows:
+        """What the store tells of each hour: less than a report, and sooner."""
+        return of_hours(self.layers(**changes).facts or {})
+
+    def report(self, **changes: Any) -> Rows:
+        """The tables of a report from the store."""
+        made = Stored(str(self.store), **changes).analyse(*self._asked(), str(self.folder / "tables"), quiet)
         return told(made.tables.rows)
 
-    return make
+    def read(self) -> Layers:
+        """The layers when everything is read anew; they last as long as they are the last ones."""
+        shutil.rmtree(self.folder / "read", ignore_errors=True)
+        _, _, files = self._asked()
+        return layered.read(self.spark, files, str(self.folder / "read"), quiet)
+
+    def facts_anew(self) -> Rows:
+        """What the logs tell of each hour when everything is read."""
+        return of_hours(facts_of(self.read().records))
+
+    def report_anew(self) -> Rows:
+        """The tables of a report that reads everything."""
+        _, _, files = self._asked()
+        return told(analyse(self.spark, files, str(self.folder / "anew"), quiet).tables.rows)
+
+    def _asked(self) -> tuple[Any, dict[str, list[str]], dict[str, list[str]]]:
+        paths = {"run": [str(self.logs)]}
+        return self.spark, paths, {run: log_files(some) for run, some in paths.items()}
+
+
+def quiet(text: str) -> None:
+    """Take progress lines and drop them."""
 
 
 @pytest.fixture
-def facts(spark: Any, tmp_path: Path) -> Callable[..., Rows]:
-    """What the store tells of each hour, of the logs that have come so far: less than a report, and sooner."""
-
-    def make(**changes: Any) -> Rows:
-        stored = Stored(str(tmp_path / "store"), **changes)
-        paths = {"run": [str(tmp_path / "logs")]}
-        files = {run: log_files(some) for run, some in paths.items()}
-        layers = stored.layers(spark, paths, files, str(tmp_path / "scratch"), lambda _: None)
-        return of_hours(layers.facts or {})
-
-    return make
+def home(spark: Any, tmp_path: Path) -> Home:
+    """A folder in which nothing is yet."""
+    return Home(spark, tmp_path, tmp_path / "logs")
 
 
-@pytest.fixture
-def facts_anew(spark: Any, tmp_path: Path) -> Callable[[], Rows]:
-    """What the logs tell of each hour when everything is read."""
+@dataclass(frozen=True)
+class Whole:
+    """All hours, with a store into which they came two at a time; whoever changes it takes a copy."""
 
-    def make() -> Rows:
-        shutil.rmtree(tmp_path / "read", ignore_errors=True)
-        layers = read({"run": log_files([str(tmp_path / "logs")])}, spark, tmp_path / "read")
-        return of_hours(facts_of(layers.records))
+    home: Home
+    facts: Rows
+    """What their logs tell, read anew."""
+    tables: Rows
+    """Of a report that reads them anew."""
 
-    return make
 
-
-def read(files: Mapping[str, Sequence[str]], spark: Any, folder: Path) -> Layers:
-    return layered.read(spark, files, str(folder), lambda _: None)
+@pytest.fixture(scope="module")
+def whole(spark: Any, logs: dict[int, list[Path]], tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    folder = tmp_path_factory.mktemp("whole")
+    home = Home(spark, folder, folder / "logs")
+    for number in range(0, HOURS, 2):
+        home.come([*logs[number], *logs[number + 1]])
+        home.layers()
+    return Whole(home, home.facts_anew(), home.report_anew())
 
 
 def of_hours(frames: Mapping[str, Any]) -> Rows:
@@ -120,17 +164,6 @@ def of_hours(frames: Mapping[str, Any]) -> Rows:
 
 def ordered(row: dict[str, Any]) -> dict[str, Any]:
     return {key: sorted(value) if isinstance(value, list) else value for key, value in row.items()}
-
-
-@pytest.fixture
-def anew(spark: Any, tmp_path: Path) -> Callable[[], Rows]:
-    """The tables of a report that reads everything."""
-
-    def make() -> Rows:
-        files = {"run": log_files([str(tmp_path / "logs")])}
-        return told(analyse(spark, files, str(tmp_path / "anew"), lambda _: None).tables.rows)
-
-    return make
 
 
 def told(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Rows:
@@ -145,49 +178,36 @@ def told(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Rows:
     }
 
 
-def come(tmp_path: Path, paths: Sequence[Path]) -> None:
-    """Let files come to where the report looks."""
-    (tmp_path / "logs").mkdir(exist_ok=True)
-    for path in paths:
-        shutil.copy(path, tmp_path / "logs" / path.name)
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*.parquet")}
 
 
 def test_tables_are_those_of_a_whole_reading_when_hours_came_late_one_by_one_and_were_merged(
-    logs: dict[int, list[Path]],
-    report: Make,
-    facts: Make,
-    anew: Make,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    logs: dict[int, list[Path]], home: Home, whole: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(merging, "TOGETHER", 2)
     for numbers in ((0, 3), (1,), (2,)):
-        come(tmp_path, [logs[number][0] for number in numbers])
-        facts()
-    come(tmp_path, [*logs[4], *logs[5], *(path for paths in logs.values() for path in paths[1:])])
-    found, wanted = report(), anew()
-    assert found == wanted
-    assert len(wanted["depth_over_time"]) > 100
-    assert wanted["episodes"]
-    levels = {json.loads(path.read_text())["level"] for path in (tmp_path / "store" / "batches").iterdir()}
+        home.come([logs[number][0] for number in numbers])
+        home.layers()
+    home.come([*logs[4], *logs[5], *(path for paths in logs.values() for path in paths[1:])])
+    assert home.report() == whole.tables
+    assert len(whole.tables["depth_over_time"]) > 100
+    assert whole.tables["episodes"]
+    levels = {json.loads(path.read_text())["level"] for path in (home.store / "batches").iterdir()}
     assert max(levels) >= 2
 
 
 def test_nothing_changes_when_the_same_files_are_there_again_and_under_another_folder(
-    logs: dict[int, list[Path]], facts: Make, tmp_path: Path
+    logs: dict[int, list[Path]], home: Home
 ) -> None:
-    come(tmp_path, [path for number in range(HOURS) for path in logs[number]])
-    first = facts()
-    before = contents(tmp_path / "store")
-    (tmp_path / "logs" / "copies").mkdir()
-    shutil.copy(logs[2][0], tmp_path / "logs" / "copies" / logs[2][0].name)
-    assert facts() == first
-    assert contents(tmp_path / "store") == before
-    assert facts(rebuild=True) == first
+    home.come([*logs[0], *logs[1]])
+    first = home.facts()
+    before = contents(home.store)
+    (home.logs / "copies").mkdir()
+    shutil.copy(logs[1][0], home.logs / "copies" / logs[1][0].name)
+    assert home.facts() == first
+    assert contents(home.store) == before
+    assert home.facts(rebuild=True) == first
 
 
 class KilledError(Exception):
@@ -199,17 +219,12 @@ class KilledError(Exception):
     ["manifest", *(pytest.param(one, marks=pytest.mark.long) for one in ("records", "fact", "last fact", "merged"))],
 )
 def test_tables_are_those_of_a_whole_reading_when_a_report_was_killed_anywhere(
-    logs: dict[int, list[Path]],
-    facts: Make,
-    facts_anew: Make,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    written: str,
+    logs: dict[int, list[Path]], home: Home, whole: Whole, monkeypatch: pytest.MonkeyPatch, written: str
 ) -> None:
     monkeypatch.setattr(merging, "TOGETHER", 2)
-    come(tmp_path, logs[0])
-    facts()
-    come(tmp_path, [path for number in range(1, HOURS) for path in logs[number]])
+    home.come(logs[0])
+    home.layers()
+    home.come([path for number in range(1, HOURS) for path in logs[number]])
     really_write, really_put = shelf.Shelf.write_fact, shelf.Shelf.put
 
     def write_fact(self: Any, rows: Any, batch: str, grain: str, fact: str) -> None:
@@ -232,82 +247,77 @@ def test_tables_are_those_of_a_whole_reading_when_a_report_was_killed_anywhere(
         killed.setattr(shelf.Shelf, "write_fact", write_fact)
         killed.setattr(shelf.Shelf, "put", put)
         with pytest.raises(Exception, match=r"KilledError|^$"):
-            facts()
-    assert facts() == facts_anew()
+            home.layers()
+    assert home.facts() == whole.facts
 
 
 def test_a_file_that_is_still_written_is_in_the_report_and_not_in_the_store(
-    logs: dict[int, list[Path]], facts: Make, facts_anew: Make, tmp_path: Path
+    logs: dict[int, list[Path]], home: Home, whole: Whole
 ) -> None:
-    come(tmp_path, [path for number in range(HOURS - 1) for path in logs[number]])
+    home.come([path for number in range(HOURS - 1) for path in logs[number]])
     text = gzip.decompress(logs[HOURS - 1][0].read_bytes())
-    still = tmp_path / "logs" / logs[HOURS - 1][0].name.replace(".gz", ".open")
+    still = home.logs / logs[HOURS - 1][0].name.replace(".gz", ".open")
     still.write_bytes(text[: len(text) // 2].rpartition(b"\n")[0] + b"\n")
-    assert facts() == facts_anew()
+    assert home.facts() == home.facts_anew()
     still.unlink()
-    come(tmp_path, logs[HOURS - 1])
-    assert facts() == facts_anew()
+    home.come(logs[HOURS - 1])
+    assert home.facts() == whole.facts
 
 
-def test_a_window_has_what_lies_in_it_when_the_store_holds_more(
-    logs: dict[int, list[Path]], report: Make, anew: Make, tmp_path: Path
-) -> None:
-    come(tmp_path, [path for number in range(HOURS) for path in logs[number]])
+def test_a_window_has_what_lies_in_it_when_the_store_holds_more(whole: Whole, home: Home) -> None:
     since, until = START_MS + HOUR_MS + STEP_MS, START_MS + 2 * HOUR_MS + STEP_MS
-    found = report(window=Window(since, until))
-    for path in (tmp_path / "logs").iterdir():
+    layers = whole.home.copy(home.folder).layers(window=Window(since, until))
+    home.logs.mkdir()
+    for path in whole.home.logs.iterdir():
         lines = gzip.decompress(path.read_bytes()).splitlines()
         kept = [line for line in lines if since < (one := json.loads(line))["at_ms"] <= until or one["kind"] == "start"]
-        path.write_bytes(gzip.compress(b"".join(line + b"\n" for line in kept)))
-    wanted = anew()
-    # The one says from where on it counts seconds by its window, the other by the first start.
-    for name in ("traffic_by_class", "traffic_by_type", "latency_by_class", "dead_letters", "spectra", "cross_checks"):
-        assert found[name] == wanted[name]
-        assert found[name]
+        (home.logs / path.name).write_bytes(gzip.compress(b"".join(line + b"\n" for line in kept)))
+    assert layers.facts is None, "a point of a graph is less than a minute"
+    wanted = home.read()
+    found = of_hours(facts_of(layers.records))
+    assert found == of_hours(facts_of(wanted.records))
+    assert {"traffic", "latencies", "pieces", "letters"} <= {name for name, rows in found.items() if rows}
+    assert {kind: rows.count() for kind, rows in layers.records.items()} == {
+        row["kind"]: row["lines"] for row in wanted.taken.kinds
+    }
+    assert layers.spans == {"run": Span(since, until)}
 
 
-def test_facts_tell_what_records_told_when_the_records_are_too_old_to_be_kept(
-    logs: dict[int, list[Path]], report: Make, tmp_path: Path
-) -> None:
-    for number in range(HOURS):
-        come(tmp_path, logs[number])
-        if number % 2:
-            whole = report()
-    kept = report(keep=Keep.of(["records=2h"]))
+def test_facts_tell_what_records_told_when_the_records_are_too_old_to_be_kept(whole: Whole, home: Home) -> None:
+    home = whole.home.copy(home.folder)
+    kept = home.report(keep=Keep.of(["records=2h"]))
     for name in ("traffic_by_class", "latency_by_type", "episodes", "depth_over_time", "processes", "incidents"):
-        assert kept[name] == whole[name]
-    left = {path.parts[-3] for path in (tmp_path / "store" / "records").rglob("class/*.parquet")}
+        assert kept[name] == whole.tables[name]
+    left = {path.parts[-3] for path in (home.store / "records").rglob("class/*.parquet")}
     assert len(left) == 2
-    assert report() == kept
-    old = report(keep=Keep.of(["facts=3h"]))
-    assert len(old["depth_over_time"]) < len(kept["depth_over_time"])
+    facts = home.facts()
+    assert facts == whole.facts
+    old = home.facts(keep=Keep.of(["facts=3h"]))
+    assert 0 < len(old["routes"]) < len(facts["routes"])
 
 
 def test_a_file_that_is_cut_short_is_named_and_the_others_are_taken(
-    logs: dict[int, list[Path]], spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    logs: dict[int, list[Path]], home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    come(tmp_path, [*logs[0], *logs[1]])
-    cut = tmp_path / "logs" / logs[1][0].name
+    home.come([*logs[0], *logs[1]])
+    cut = home.logs / logs[1][0].name
     cut.write_bytes(cut.read_bytes()[:-30])
-    monkeypatch.setattr(command, "spark_session", lambda *_: nullcontext(spark))
-    told = ["--store", str(tmp_path / "store"), "--out", str(tmp_path / "out")]
+    monkeypatch.setattr(command, "spark_session", lambda *_: nullcontext(home.spark))
+    told = ["--store", str(home.store), "--out", str(home.folder / "out")]
     for _ in range(2):
-        assert main([str(tmp_path / "logs"), *told]) == 0
-        document = json.loads((tmp_path / "out" / "report.json").read_text())
+        assert main([str(home.logs), *told]) == 0
+        document = json.loads((home.folder / "out" / "report.json").read_text())
         assert "were left out: " in document["notices"][0]
         assert cut.name in document["notices"][0]
         assert document["runs"][0]["records"]["class"] == 3 * 2 * (HOUR_MS // STEP_MS)
 
 
-def test_a_file_that_was_finished_after_the_report_had_looked_is_taken(
-    logs: dict[int, list[Path]], spark: Any, tmp_path: Path
-) -> None:
-    come(tmp_path, logs[0][:1])
-    paths = {"run": [str(tmp_path / "logs")]}
+def test_a_file_that_was_finished_after_the_report_had_looked_is_taken(logs: dict[int, list[Path]], home: Home) -> None:
+    home.come(logs[0][:1])
+    paths = {"run": [str(home.logs)]}
     files = {"run": log_files(paths["run"])}
-    come(tmp_path, logs[0][1:])
-    stored = Stored(str(tmp_path / "store"))
-    layers = stored.layers(spark, paths, files, str(tmp_path / "scratch"), lambda _: None)
+    home.come(logs[0][1:])
+    layers = Stored(str(home.store)).layers(home.spark, paths, files, str(home.folder / "scratch"), quiet)
     counted = {row["kind"]: row["lines"] for row in layers.taken.kinds}
     assert counted["class"] == 2 * 2 * (HOUR_MS // STEP_MS)
 
@@ -320,36 +330,39 @@ def test_a_file_that_was_finished_after_the_report_had_looked_is_taken(
     ],
 )
 def test_one_line_says_what_is_wrong_when_a_store_s_options_are(
-    logs: dict[int, list[Path]],
+    write: Make,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     options: list[str],
     message: str,
 ) -> None:
-    come(tmp_path, logs[0])
+    write("logs/one.jsonl", ["{}"])
     folders = ["--store", str(tmp_path / "store"), "--out", str(tmp_path / "out")]
     assert main([str(tmp_path / "logs"), *folders, *options]) == 2
     assert capsys.readouterr().err == f"tidegate report: {message}\n"
 
 
 def test_an_option_of_a_store_is_refused_when_there_is_none(
-    logs: dict[int, list[Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    write: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    come(tmp_path, logs[0])
+    write("logs/one.jsonl", ["{}"])
     assert main([str(tmp_path / "logs"), "--out", str(tmp_path / "out"), "--rebuild"]) == 2
     assert "give --store DIR" in capsys.readouterr().err
 
 
-def test_a_folder_of_something_else_is_no_store(logs: dict[int, list[Path]], facts: Make, tmp_path: Path) -> None:
-    come(tmp_path, [path for number in range(HOURS) for path in logs[number]])
-    (tmp_path / "store").mkdir()
-    (tmp_path / "store" / "precious").write_text("mine")
+def test_a_folder_of_something_else_is_no_store(logs: dict[int, list[Path]], home: Home) -> None:
+    home.come(logs[0])
+    home.store.mkdir()
+    (home.store / "precious").write_text("mine")
     for rebuild in (False, True):
         with pytest.raises(ReportError, match="is no store, and not empty"):
-            facts(rebuild=rebuild)
-    shutil.rmtree(tmp_path / "store")
-    facts()
-    (tmp_path / "store" / "store.json").write_text('{"v": 99}')
+            home.layers(rebuild=rebuild)
+    assert (home.store / "precious").read_text() == "mine"
+
+
+def test_a_store_of_another_version_is_made_anew_when_that_is_asked_for(whole: Whole, home: Home) -> None:
+    home = whole.home.copy(home.folder)
+    (home.store / "store.json").write_text('{"v": 99}')
     with pytest.raises(ReportError, match="a store of version 99; --rebuild makes it anew"):
-        facts()
-    assert facts(rebuild=True)
+        home.layers()
+    assert home.facts(rebuild=True) == whole.facts
