@@ -1,6 +1,6 @@
 """What people ask of a made-up fleet is answered as it was: tables against the truth of the generator."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,8 @@ from load.metric_fleet import Plan, faults, make
 from load.metric_fleet.plan import ROUTE_MS, TICK_MS, TYPE_MS
 from proxy.reports import backlog, decisions, replicas, scaling, spectra
 from proxy.reports.files import log_files
-from proxy.reports.records import Records, by_kind, read_lines, with_kind
+from proxy.reports.layers import read
+from proxy.reports.records import Records
 from proxy.reports.traffic import TROUBLES, troubles
 
 NAMES = ("crash", "congestion", "saw", "nacks", "letters", "clock", "skew", "stuck", "unfinished", "scaled")
@@ -30,12 +31,11 @@ def truth(fleet: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def of(spark: Any, fleet: tuple[Path, dict[str, Any]]) -> Iterator[Callable[[str], Any]]:
+def of(spark: Any, fleet: tuple[Path, dict[str, Any]]) -> Callable[[str], Any]:
     """The records of a kind."""
     folder, truth = fleet
-    lines = with_kind(read_lines(spark, {"fleet": log_files([str(folder)])})).persist()
-    yield Records(by_kind(lines), {"fleet": truth["start_ms"]}).of
-    lines.unpersist()
+    layers = read(spark, {"fleet": log_files([str(folder)])}, str(folder.parent / "layers"), lambda _: None)
+    return Records(layers.records, {"fleet": truth["start_ms"]}).of
 
 
 def test_a_spectrum_is_that_of_the_raw_samples_within_a_bucket(of: Any, rows: Any, truth: dict[str, Any]) -> None:
