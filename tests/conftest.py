@@ -41,9 +41,7 @@ went before, a thousand times.
 """
 
 FOR_LITTLE = (
-    ("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"),
     ("spark.sql.shuffle.partitions", "1"),
-    ("spark.sql.adaptive.enabled", "false"),
     ("spark.sql.codegen.wholeStage", "false"),
     ("spark.sql.codegen.factoryMode", "NO_CODEGEN"),
 )
