@@ -197,7 +197,7 @@ def test_tables_are_those_of_a_whole_reading_when_hours_came_late_one_by_one_and
     assert max(levels) >= 2
 
 
-def test_nothing_changes_when_the_same_files_are_there_again_and_under_another_folder(
+def test_nothing_changes_when_the_same_files_are_there_again_or_all_is_made_anew_from_another_version(
     logs: dict[int, list[Path]], home: Home
 ) -> None:
     home.come([*logs[0], *logs[1]])
@@ -207,6 +207,10 @@ def test_nothing_changes_when_the_same_files_are_there_again_and_under_another_f
     shutil.copy(logs[1][0], home.logs / "copies" / logs[1][0].name)
     assert home.facts() == first
     assert contents(home.store) == before
+
+    (home.store / "store.json").write_text('{"v": 99}')
+    with pytest.raises(ReportError, match="a store of version 99; --rebuild makes it anew"):
+        home.layers()
     assert home.facts(rebuild=True) == first
 
 
@@ -296,20 +300,26 @@ def test_facts_tell_what_records_told_when_the_records_are_too_old_to_be_kept(wh
     assert 0 < len(old["routes"]) < len(facts["routes"])
 
 
-def test_a_file_that_is_cut_short_is_named_and_the_others_are_taken(
+def test_a_file_that_is_cut_short_is_left_out_for_good_and_each_report_says_so(
     logs: dict[int, list[Path]], home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home.come([*logs[0], *logs[1]])
     cut = home.logs / logs[1][0].name
     cut.write_bytes(cut.read_bytes()[:-30])
+    paths = {"run": [str(home.logs)]}
+
+    def take(files: Mapping[str, Sequence[str]], scratch: str) -> Any:
+        return Stored(str(home.store)).layers(home.spark, paths, files, scratch, quiet)
+
+    files = {"run": log_files(paths["run"])}
+    _, unreadable = command._analysis(home.spark, take, files, str(home.folder / "scratch"), quiet)
+    assert unreadable == {"run": [str(cut)]}
     monkeypatch.setattr(command, "spark_session", lambda *_: nullcontext(home.spark))
-    told = ["--store", str(home.store), "--out", str(home.folder / "out")]
-    for _ in range(2):
-        assert main([str(home.logs), *told]) == 0
-        document = json.loads((home.folder / "out" / "report.json").read_text())
-        assert "were left out: " in document["notices"][0]
-        assert cut.name in document["notices"][0]
-        assert document["runs"][0]["records"]["class"] == 3 * 2 * (HOUR_MS // STEP_MS)
+    assert main([str(home.logs), "--store", str(home.store), "--out", str(home.folder / "out")]) == 0
+    document = json.loads((home.folder / "out" / "report.json").read_text())
+    assert "were left out: " in document["notices"][0]
+    assert cut.name in document["notices"][0]
+    assert document["runs"][0]["records"]["class"] == 3 * 2 * (HOUR_MS // STEP_MS)
 
 
 def test_a_file_that_was_finished_after_the_report_had_looked_is_taken(logs: dict[int, list[Path]], home: Home) -> None:
@@ -358,11 +368,3 @@ def test_a_folder_of_something_else_is_no_store(logs: dict[int, list[Path]], hom
         with pytest.raises(ReportError, match="is no store, and not empty"):
             home.layers(rebuild=rebuild)
     assert (home.store / "precious").read_text() == "mine"
-
-
-def test_a_store_of_another_version_is_made_anew_when_that_is_asked_for(whole: Whole, home: Home) -> None:
-    home = whole.home.copy(home.folder)
-    (home.store / "store.json").write_text('{"v": 99}')
-    with pytest.raises(ReportError, match="a store of version 99; --rebuild makes it anew"):
-        home.layers()
-    assert home.facts(rebuild=True) == whole.facts
