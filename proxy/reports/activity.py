@@ -10,6 +10,7 @@ from proxy.reports.latency import BRIDGE
 
 TYPES_OF_CLASS = 20
 """So many event types of a class, those with the longest bridge time P99, are told of over time."""
+_OF_TYPE = ("class", "type")
 COLUMNS = 60
 """A run is about so many columns wide in the heat map of event types."""
 
@@ -63,27 +64,35 @@ def heat_width(longest_s: float, width_s: int, interval_s: float) -> int:
     return width_s * ceil(max(longest_s / COLUMNS, interval_s, width_s) / width_s)
 
 
-def types_over_time(latencies: DataFrame, width_s: int) -> DataFrame:
-    """Return run, class, type, from_s, seconds, confirmed and bridge time P99 of the slowest types of each class.
+def slowest_types(latencies: DataFrame) -> DataFrame:
+    """Return class, type, rank (from 1) of the `TYPES_OF_CLASS` types of each class that were slowest in any run.
 
-    The same types in every run: those that were slowest in any. `latencies`: as `latency.measured` gives them.
+    `latencies`: as `latency.merged` gives them.
     """
-    of_type = ["class", "type"]
-    keys = ["run", *of_type, "stretch"]
     own = latencies.where((fn.col("source") == "type") & (fn.col("measure") == BRIDGE))
-    counts = own.groupBy("run", *of_type, _of(width_s).alias("stretch"), "value").agg(fn.sum("count").alias("count"))
-    cells = with_percentiles(counts, keys, unit_ms=0.001)
-    whole = counts.groupBy("run", *of_type, "value").agg(fn.sum("count").alias("count"))
+    counts = own.groupBy("run", *_OF_TYPE, "value").agg(fn.sum("count").alias("count"))
     slow = (
-        with_percentiles(whole, ["run", *of_type], unit_ms=0.001)
-        .groupBy(*of_type)
+        with_percentiles(counts, ["run", *_OF_TYPE], unit_ms=0.001)
+        .groupBy(*_OF_TYPE)
         .agg(fn.max("p99_ms").alias("p99_ms"))
     )
     rank = fn.row_number().over(Window.partitionBy("class").orderBy(fn.desc("p99_ms"), "type"))
-    slowest = slow.withColumn("rank", rank).where(fn.col("rank") <= TYPES_OF_CLASS).select(*of_type, "rank")
-    return cells.join(fn.broadcast(slowest), of_type).select(
+    return slow.withColumn("rank", rank).where(fn.col("rank") <= TYPES_OF_CLASS).select(*_OF_TYPE, "rank")
+
+
+def types_over_time(latencies: DataFrame, slowest: DataFrame, width_s: int) -> DataFrame:
+    """Return run, class, type, from_s, seconds, confirmed and bridge time P99 of the slowest types, in every run.
+
+    `latencies`: as `latency.measured` gives them; `slowest`: class, type, rank.
+    """
+    keys = ["run", *_OF_TYPE, "stretch"]
+    own = latencies.where((fn.col("source") == "type") & (fn.col("measure") == BRIDGE))
+    own = own.join(fn.broadcast(slowest), [*_OF_TYPE], "left_semi")
+    counts = own.groupBy("run", *_OF_TYPE, _of(width_s).alias("stretch"), "value").agg(fn.sum("count").alias("count"))
+    cells = with_percentiles(counts, keys, unit_ms=0.001)
+    return cells.join(fn.broadcast(slowest), [*_OF_TYPE]).select(
         "run",
-        *of_type,
+        *_OF_TYPE,
         "rank",
         (fn.col("stretch") * width_s).alias("from_s"),
         fn.lit(width_s).alias("seconds"),

@@ -15,19 +15,17 @@ from proxy.reports.episode_verdicts import episode_verdicts
 from proxy.reports.episodes import blind_time, episodes
 from proxy.reports.facts import BY_MINUTE, Facts, facts_of
 from proxy.reports.incidents import incidents
-from proxy.reports.latency import percentiles
+from proxy.reports.latency import merged
+from proxy.reports.latency_tables import of_latencies
 from proxy.reports.layers import Layers, Span
 from proxy.reports.places import Places, join
 from proxy.reports.proof import alike, events, proof_by_level, with_whereabouts
 from proxy.reports.questions import NAMES, answers
 from proxy.reports.records import Records
-from proxy.reports.tables import Part, Tables
+from proxy.reports.tables import BY_CLASS, BY_TYPE, Part, Tables, same
 from proxy.reports.together import together
 from proxy.reports.traffic import SUMMED, dead_letters, traffic_by_level
 
-BY_CLASS = ("run", "class")
-BY_TYPE = ("run", "class", "type")
-_FIGURES = ("measure", "samples", "p50_ms", "p99_ms", "p999_ms", "max_ms")
 _PROVEN = ("produced", "delivered", "missing", "duplicated", "unexpected")
 _CONSUMED = ("consumed_p50_ms", "consumed_p99_ms", "consumed_p999_ms", "consumed_max_ms")
 EPISODE = "run string, route string, from_s double, to_s double, seconds double"
@@ -85,21 +83,25 @@ def tabled(layers: Layers, folder: str, say: Callable[[str], None]) -> Analysis:
     runs_of = {name: {row["run"] for row in told if row["kind"] == name} for name in ("produced", "consumed")}
     proven = sorted(set.intersection(*runs_of.values())) if kinds >= runs_of.keys() else []
     seen = _seen(records, proven)
+    latencies = merged(facts.of("latencies")).persist(StorageLevel.MEMORY_AND_DISK)
     together(
         [
             *([lambda: _add_ledger(tables, records)] if kinds & {"assigned", "committed"} else []),
             *(_of_proof(tables, records, seen, proven, layers.width_s) if seen is not None else []),
-            *_of_records(tables, layers, records, kinds, seen),
-            *_of_facts(tables, facts, layers),
+            *of_latencies(tables, latencies, facts.of("latencies"), layers),
+            *_of_records(tables, layers, records, kinds, latencies, seen),
+            *_of_facts(tables, facts, layers.width_s),
         ]
     )
     _add_checks(tables)
     verdicts = episode_verdicts(records.of("verdict"), tables.frame("episodes", EPISODE))
     tables.add("episode_verdicts", verdicts, ["run", "from_s", "route", "number"])
     if any(row["slos"] for row in tables.rows["processes"]):
-        _add_slo(tables, layers, records, facts, seen)
-    if seen is not None:
-        seen.unpersist()
+        by_minute = facts.of(BY_MINUTE)
+        serving = latencies.where("source = 'type'").select("run", "class", "route").distinct()
+        _add_slo(tables, layers, records, by_minute, serving, seen)
+    for frame in filter(None, (latencies, seen)):
+        frame.unpersist()
     lines = {run: {k["kind"]: k["lines"] for k in told if k["run"] == run} for run in layers.spans}
     return Analysis(tables, layers.spans, _classes(tables), lines, layers.width_s)
 
@@ -112,7 +114,12 @@ def _seen(records: Records, runs: Sequence[str]) -> DataFrame | None:
 
 
 def _of_records(
-    tables: Tables, layers: Layers, records: Records, kinds: set[str], seen: DataFrame | None
+    tables: Tables,
+    layers: Layers,
+    records: Records,
+    kinds: set[str],
+    latencies: DataFrame,
+    seen: DataFrame | None,
 ) -> list[Task]:
     """Return what makes the tables that facts do not hold."""
 
@@ -121,20 +128,16 @@ def _of_records(
         tables.add("processes", told, ["run", "started_s", "instance"])
 
     are_several = any(row["kind"] == "start" and row["lines"] > 1 for row in layers.taken.kinds)
-    asked = answers(records, kinds, seen, are_several=are_several)
+    asked = answers(records, kinds, latencies, seen, are_several=are_several)
     tables.remove(*set(NAMES).difference(one.name for one in asked))
     return [lives, *[lambda one=one: tables.add(one[0], one[1](), one[2]) for one in asked]]
 
 
-def _of_facts(tables: Tables, facts: Facts, layers: Layers) -> list[Task]:
-    """Return what makes the tables of facts; where nobody told of one, its tables are empty."""
-    width_s = layers.width_s
+def _of_facts(tables: Tables, facts: Facts, width_s: int) -> list[Task]:
+    """Return what makes the tables of the other facts; where nobody told of one, its tables are empty."""
 
     def alone(name: str, make: Callable[[DataFrame], DataFrame], fact: str, *order: str) -> Task:
         return lambda: tables.add(name, make(facts.of(fact)), order)
-
-    def bridge_time(rows: DataFrame) -> DataFrame:
-        return timeline.bridge_time_over_time(rows, width_s)
 
     def rates(rows: DataFrame) -> DataFrame:
         return activity.traffic_over_time(rows.where("source = 'class'"), width_s)
@@ -142,14 +145,8 @@ def _of_facts(tables: Tables, facts: Facts, layers: Layers) -> list[Task]:
     def in_flight(rows: DataFrame) -> DataFrame:
         return activity.routes_over_time(rows, width_s)
 
-    def heat(rows: DataFrame) -> DataFrame:
-        return activity.types_over_time(rows, layers.heat_s)
-
     makers: list[Task] = [
         lambda: _add_traffic(tables, facts),
-        lambda: _add_latency(tables, facts),
-        alone("bridge_time_over_time", bridge_time, "latencies", *BY_CLASS, "t_s"),
-        alone("types_over_time", heat, "latencies", "class", "rank", "run", "from_s"),
         alone("traffic_over_time", rates, "traffic", *BY_CLASS, "t_s"),
         alone("routes_over_time", in_flight, "in flight", "run", "route", "t_s"),
         lambda: _add_last(tables, facts, width_s),
@@ -165,37 +162,27 @@ def _of_facts(tables: Tables, facts: Facts, layers: Layers) -> list[Task]:
 def _add_traffic(tables: Tables, facts: Facts) -> None:
     sums = {name: name for name in SUMMED}
     parts = [
-        Part("traffic_by_class", ("level", "class"), _same(*BY_CLASS) | sums, BY_CLASS),
-        Part("traffic_by_type", ("level", "type"), _same(*BY_TYPE) | sums, BY_TYPE),
-        Part("_types_of_class", ("level", "types of class"), _same(*BY_CLASS) | sums, BY_CLASS),
-        Part("_instances", ("level", "instance"), _same("run", "instance", "confirmed"), ["run", "instance"]),
-        Part("_routes", ("level", "route"), _same("run", "confirmed"), ["run"]),
+        Part("traffic_by_class", ("level", "class"), same(*BY_CLASS) | sums, BY_CLASS),
+        Part("traffic_by_type", ("level", "type"), same(*BY_TYPE) | sums, BY_TYPE),
+        Part("_types_of_class", ("level", "types of class"), same(*BY_CLASS) | sums, BY_CLASS),
+        Part("_instances", ("level", "instance"), same("run", "instance", "confirmed"), ["run", "instance"]),
+        Part("_routes", ("level", "route"), same("run", "confirmed"), ["run"]),
     ]
     tables.add_parts(traffic_by_level(facts.of("traffic")), parts)
 
 
-def _add_latency(tables: Tables, facts: Facts) -> None:
-    by_source = percentiles(facts.of("latencies").where("source != 'route'"), ["run", "source", "class", "type"])
-    figures = _same(*_FIGURES)
-    parts = [
-        Part("latency_by_class", ("source", "class"), _same(*BY_CLASS) | figures, [*BY_CLASS, "measure"]),
-        Part("latency_by_type", ("source", "type"), _same(*BY_TYPE) | figures, [*BY_TYPE, "measure"]),
-    ]
-    tables.add_parts(by_source, parts)
-
-
 def _add_routes(tables: Tables, facts: Facts, width_s: int) -> None:
-    place = _same("run", "route", "t_s")
+    place = same("run", "route", "t_s")
     parts = [
-        Part("depth_over_time", ("depth", None), place | _same("depth"), list(place)),
-        Part("control_over_time", ("drain_rate", None), place | _same("delay_ms", "drain_rate"), list(place)),
+        Part("depth_over_time", ("depth", None), place | same("depth"), list(place)),
+        Part("control_over_time", ("drain_rate", None), place | same("delay_ms", "drain_rate"), list(place)),
     ]
     tables.add_parts(timeline.routes_over_time(facts.of("routes"), width_s), parts)
 
 
 def _add_last(tables: Tables, facts: Facts, width_s: int) -> None:
-    place = _same(*BY_CLASS, "t_s")
-    rate = _same("run", "route", "class", "t_s")
+    place = same(*BY_CLASS, "t_s")
+    rate = same("run", "route", "class", "t_s")
     parts = [
         Part("lag_over_time", ("measure", timeline.LAG), place | {"lag": "whole"}, list(place)),
         Part("_left_over_time", ("measure", timeline.LEFT), place | {"left": "whole"}, list(place)),
@@ -216,10 +203,10 @@ def _of_proof(tables: Tables, records: Records, seen: DataFrame, runs: Sequence[
 
 
 def _add_proof(tables: Tables, seen: DataFrame) -> None:
-    figures = _same(*_PROVEN, *_CONSUMED)
+    figures = same(*_PROVEN, *_CONSUMED)
     parts = [
-        Part("proof_by_type", ("level", "type"), _same(*BY_CLASS) | {"type": "of"} | figures, BY_TYPE),
-        Part("proof_by_class", ("level", "class"), _same(*BY_CLASS) | figures, BY_CLASS),
+        Part("proof_by_type", ("level", "type"), same(*BY_CLASS) | {"type": "of"} | figures, BY_TYPE),
+        Part("proof_by_class", ("level", "class"), same(*BY_CLASS) | figures, BY_CLASS),
     ]
     tables.add_parts(proof_by_level(alike(seen)), parts)
 
@@ -248,21 +235,25 @@ def _add_checks(tables: Tables) -> None:
     tables.put_rows("cross_checks", rows_of_checks, CHECKED | {"difference": "int64"})
 
 
-def _add_slo(tables: Tables, layers: Layers, records: Records, facts: Facts, seen: DataFrame | None) -> None:
-    """Add whether what is promised of a class held; `seen` are the events of producers and consumers, if any."""
+def _add_slo(
+    tables: Tables,
+    layers: Layers,
+    records: Records,
+    by_minute: DataFrame,
+    serving: DataFrame,
+    seen: DataFrame | None,
+) -> None:
+    """Add whether what is promised of a class held.
+
+    `by_minute`: latencies; `serving`: run, class and route; `seen`: the events of producers and consumers, if any.
+    """
     promised = slo.targets(records.of("start"))
-    by_minute = facts.of(BY_MINUTE)
-    serving = by_minute.where("source = 'type'").select("run", "class", "route").distinct()
     touched = slo.inside(tables.frame("episodes", EPISODE), serving, records.start_ms)
     measured = slo.bridge_times(by_minute, promised)
     if seen is not None:
         ends_ms = {run: span.end_ms for run, span in layers.spans.items()}
         measured = measured.unionByName(slo.consumed_times(seen, promised, ends_ms))
     tables.add("slo", slo.slo(measured, promised, touched), [*BY_CLASS, "scope"])
-
-
-def _same(*names: str) -> dict[str, str]:
-    return {name: name for name in names}
 
 
 def _add_ledger(tables: Tables, records: Records) -> None:

@@ -9,16 +9,19 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+_HALF_BITS = 7
+_HALF = 1 << _HALF_BITS
+"""Buckets of one width."""
 PERCENTILES = {"p50": 500, "p99": 990, "p999": 999}
 """Name and thousandths of the samples that lie at or below."""
 
 
 def highest_of(index: Column) -> Column:
     """Return the highest value in µs that falls into a bucket."""
-    half = 128
-    shift = fn.floor(index / half) - 1
-    top = (index % half + half + 1) * fn.pow(fn.lit(2.0), shift) - 1
-    return fn.when(shift <= 0, index).otherwise(top).cast("long")
+    index = index.cast("long")
+    shift = fn.shiftright(index, _HALF_BITS).cast("int") - 1
+    top = index.bitwiseAND(_HALF - 1) + _HALF + 1
+    return fn.when(shift <= 0, index).otherwise(fn.call_function("shiftleft", top, shift) - 1)
 
 
 def with_percentiles(counts: DataFrame, keys: Sequence[str], *, unit_ms: float, prefix: str = "") -> DataFrame:

@@ -21,6 +21,11 @@ def measured(records: Mapping[str, DataFrame]) -> DataFrame:
     return reduce(DataFrame.unionAll, [_measured(records[kind], kind) for kind in _NAMED if kind in records])
 
 
+def merged(rows: DataFrame) -> DataFrame:
+    """Return the rows of all instants merged: run, `KEYS` and count; `rows` as `measured` gives them."""
+    return rows.groupBy("run", *KEYS).agg(fn.sum("count").alias("count"))
+
+
 def latency(records: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Return keys, measure, samples, p50_ms, p99_ms, p999_ms, max_ms of class or type records."""
     kind = "type" if "type" in records.columns else "class"

@@ -21,10 +21,13 @@ class Answer(NamedTuple):
     order: Sequence[str]
 
 
-def answers(records: Records, kinds: set[str], seen: DataFrame | None, *, are_several: bool) -> list[Answer]:
+def answers(
+    records: Records, kinds: set[str], latencies: DataFrame, seen: DataFrame | None, *, are_several: bool
+) -> list[Answer]:
     """Return the tables for which there are records of some kind.
 
-    `seen`: what producers and consumers tell, if any; `are_several`: whether some run is of more than one process.
+    `latencies`: as `latency.merged` gives them; `seen`: what producers and consumers tell, if any; `are_several`:
+    whether some run is of more than one process.
     """
     classes, types, routes = records.of("class"), records.of("type"), records.of("route")
     starts, verdicts = records.of("start"), records.of("verdict")
@@ -32,7 +35,7 @@ def answers(records: Records, kinds: set[str], seen: DataFrame | None, *, are_se
     by_type = ["run", "class", "type"]
 
     def distributions() -> DataFrame:
-        told = spectra.recorded(classes, types, routes)
+        told = spectra.recorded(latencies)
         return spectra.spectra(told if seen is None else told.unionByName(spectra.consumed(seen)))
 
     def decided() -> DataFrame:

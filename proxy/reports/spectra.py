@@ -3,13 +3,10 @@
 All from merged distributions: counts are added value by value, and each sum is walked once.
 """
 
-from functools import reduce
-
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from proxy.reports.buckets import highest_of
-from proxy.reports.latency import MEASURES
+from proxy.reports.latency import BRIDGE, PUBLISH
 
 WHOLE = 100_000
 ABOVE = (*(share * decade for decade in (10_000, 1_000, 100, 10) for share in (7, 5, 3, 2, 1)), 0)
@@ -47,15 +44,19 @@ def spectra(counts: DataFrame) -> DataFrame:
     )
 
 
-def recorded(classes: DataFrame, types: DataFrame, routes: DataFrame) -> DataFrame:
-    """Return the counts of what the bridge recorded; a route's bridge time is that of its event types."""
-    publish, bridge = MEASURES
-    parts = [
-        _counts(classes, ("class", publish), ("class", bridge)),
-        _counts(types, ("type", publish), ("type", bridge), ("route", bridge)),
-        _counts(routes, ("route", publish)),
-    ]
-    return reduce(DataFrame.unionAll, parts)
+def recorded(latencies: DataFrame) -> DataFrame:
+    """Return the counts of what the bridge recorded; a route's bridge time is that of its event types.
+
+    `latencies`: as `latency.measured` gives them, or merged.
+    """
+    source, measure = fn.col("source"), fn.col("measure")
+    places = (
+        fn.when(source == "class", fn.array(_place("class")))
+        .when((source == "type") & (measure == BRIDGE), fn.array(_place("type"), _place("route")))
+        .when(source == "type", fn.array(_place("type")))
+        .when((source == "route") & (measure == PUBLISH), fn.array(_place("route")))
+    )
+    return latencies.select("run", fn.inline(places), "measure", "value", "count")
 
 
 def consumed(seen: DataFrame) -> DataFrame:
@@ -71,23 +72,5 @@ def consumed(seen: DataFrame) -> DataFrame:
     )
 
 
-def _counts(records: DataFrame, *told: tuple[str, str]) -> DataFrame:
-    """Return the counts of records, for each level a measure."""
-    distributions = fn.array(
-        *[
-            fn.struct(
-                fn.lit(level).alias("level"),
-                fn.col(level).alias("name"),
-                fn.lit(measure).alias("measure"),
-                fn.col(MEASURES[measure]).alias("buckets"),
-            )
-            for level, measure in told
-        ]
-    )
-    value = highest_of(fn.col("index").cast("int")).alias("value")
-    return (
-        records.select("run", fn.inline(distributions))
-        .select(*PLACE, fn.explode("buckets").alias("index", "count"))
-        .where(fn.col("count") > 0)
-        .select(*PLACE, value, "count")
-    )
+def _place(level: str) -> Column:
+    return fn.struct(fn.lit(level).alias("level"), fn.col(level).alias("name"))

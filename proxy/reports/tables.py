@@ -21,6 +21,8 @@ ROWS_COLLECTED = 20_000
 """So many rows of a table reach report.json and the page; Parquet holds all."""
 
 Row = dict[str, Any]
+BY_CLASS = ("run", "class")
+BY_TYPE = ("run", "class", "type")
 
 
 class Part(NamedTuple):
@@ -113,6 +115,11 @@ class Tables:
         """Remove tables that an earlier report may have left where this one has none."""
         for name in names:
             Places(self.spark).delete(join(self.folder, name))
+
+
+def same(*names: str) -> dict[str, str]:
+    """Return columns that are called the same in a part and in its query."""
+    return {name: name for name in names}
 
 
 def _part(found: "pa.Table", part: Part) -> "pa.Table":

@@ -6,6 +6,7 @@ from typing import Any
 from proxy.reports import activity
 from proxy.reports.episode_verdicts import BEFORE_S, FIRST, LAST, episode_verdicts
 from proxy.reports.episodes import episodes
+from proxy.reports.latency import merged
 
 Make = Callable[..., Any]
 
@@ -60,7 +61,8 @@ def test_the_slowest_types_of_each_class_are_told_in_every_run_when_there_are_mo
 
     many = [of_type(number, 1_000 + number) for number in range(activity.TYPES_OF_CLASS + 2)]
     records = read(one=[*many, of_type(99, 10, "P3")], other=[of_type(0, 3_000), of_type(1, 5)])
-    found = rows(activity.types_over_time(facts(records, "latencies"), 10))
+    latencies = facts(records, "latencies")
+    found = rows(activity.types_over_time(latencies, activity.slowest_types(merged(latencies)), 10))
     assert {row["type"] for row in found if row["class"] == "P3"} == {"t99"}
     told = {row["type"] for row in found if row["class"] == "P1"}
     assert len(told) == activity.TYPES_OF_CLASS

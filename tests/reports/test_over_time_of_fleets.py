@@ -20,6 +20,7 @@ from load.metric_fleet.samples import BEHIND_S, Pools, level_of, percentiles
 from load.metric_fleet.verdicts import share
 from proxy.reports import activity, timeline
 from proxy.reports.files import log_files
+from proxy.reports.latency import merged
 from proxy.reports.records import Records, by_kind, read_lines, with_kind
 
 PLAN = Plan(types=18, active=16, minutes=5.0, seed=4, events=True, faults=faults(["crash", "congestion", "scaled"]))
@@ -165,7 +166,8 @@ def test_an_event_type_is_as_slow_in_each_stretch_as_it_was_behind(records: Reco
                     looks = range(since + ROUTE_MS, at + 1, ROUTE_MS)
                     behind = (FLEET.flow.delay_s(kind.route, epoch.log.rank, look) for look in (*looks, at))
                     levels[of] += [BEHIND_S[level_of(one)] for one in behind]
-    found = rows(activity.types_over_time(facts(records, "latencies"), width_s))
+    latencies = facts(records, "latencies")
+    found = rows(activity.types_over_time(latencies, activity.slowest_types(merged(latencies)), width_s))
     assert {(row["type"], int(row["from_s"] // width_s)): row["confirmed"] for row in found} == confirmed
     slow = 0
     for row in found:

@@ -8,6 +8,7 @@ import pytest
 from proxy.reports import spectra
 from proxy.reports.backlog import fairness, waiting
 from proxy.reports.decisions import decisions
+from proxy.reports.latency import measured
 from proxy.reports.proof import events
 from proxy.reports.questions import NAMES, answers
 from proxy.reports.replicas import clocks, replicas, stuck
@@ -34,7 +35,7 @@ def test_a_spectrum_has_every_percentile_above_which_a_sample_lies_when_interval
             record("class", publish_us={"250": 1}, class_="P3"),
         ]
     )
-    found = rows(spectra.spectra(spectra.recorded(records.of("class"), records.of("type"), records.of("route"))))
+    found = rows(spectra.spectra(spectra.recorded(measured(records.frames))))
     points = spectrum(found, "class", "P1", "publish latency")
     assert {row["samples"] for row in found if row["name"] == "P1"} == {10_000}
     assert len(points) == len(spectra.ABOVE) == 21
@@ -56,7 +57,7 @@ def test_levels_of_a_spectrum_are_classes_types_and_routes_when_all_left_records
         ]
     )
     seen = events(records.of("produced"), records.of("consumed"))
-    told = spectra.recorded(records.of("class"), records.of("type"), records.of("route"))
+    told = spectra.recorded(measured(records.frames))
     found = rows(spectra.spectra(told.unionByName(spectra.consumed(seen))))
     largest = {
         (row["level"], row["name"], row["measure"]): row["ms"] for row in found if row["percentile"] == 100.0
@@ -371,7 +372,7 @@ def test_only_what_records_can_answer_is_asked(record: Make, read: Make) -> None
     records = read([record("class")])
 
     def names(*kinds: str, are_several: bool) -> set[str]:
-        return {one.name for one in answers(records, set(kinds), None, are_several=are_several)}
+        return {one.name for one in answers(records, set(kinds), records.of("class"), None, are_several=are_several)}
 
     assert names("start", "stop", are_several=True) == set()
     assert names("class", "type", "route", "verdict", are_several=True) == set(NAMES)

@@ -10,6 +10,7 @@ from load.metric_fleet import Plan, faults, make
 from load.metric_fleet.plan import ROUTE_MS, TICK_MS, TYPE_MS
 from proxy.reports import backlog, decisions, replicas, scaling, spectra
 from proxy.reports.files import log_files
+from proxy.reports.latency import measured
 from proxy.reports.layers import read
 from proxy.reports.records import Records
 from proxy.reports.traffic import TROUBLES, troubles
@@ -39,7 +40,7 @@ def of(spark: Any, fleet: tuple[Path, dict[str, Any]]) -> Callable[[str], Any]:
 
 
 def test_a_spectrum_is_that_of_the_raw_samples_within_a_bucket(of: Any, rows: Any, truth: dict[str, Any]) -> None:
-    found = rows(spectra.spectra(spectra.recorded(of("class"), of("type"), of("route"))))
+    found = rows(spectra.spectra(spectra.recorded(measured({kind: of(kind) for kind in ("class", "type", "route")}))))
     points: dict[tuple[str, ...], dict[float, dict[str, Any]]] = {}
     for row in found:
         points.setdefault((row["level"], row["name"], row["measure"]), {})[row["percentile"]] = row
