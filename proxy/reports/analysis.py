@@ -93,7 +93,7 @@ def tabled(layers: Layers, folder: str, say: Callable[[str], None]) -> Analysis:
             *_of_facts(tables, facts, layers.width_s),
         ]
     )
-    _add_checks(tables)
+    _add_checks(tables, is_cut=layers.is_cut)
     verdicts = episode_verdicts(records.of("verdict"), tables.frame("episodes", EPISODE))
     tables.add("episode_verdicts", verdicts, ["run", "from_s", "route", "number"])
     if any(row["slos"] for row in tables.rows["processes"]):
@@ -211,16 +211,18 @@ def _add_proof(tables: Tables, seen: DataFrame) -> None:
     tables.add_parts(proof_by_level(alike(seen)), parts)
 
 
-def _add_checks(tables: Tables) -> None:
+def _add_checks(tables: Tables, *, is_cut: bool) -> None:
     """Add the sums that must agree, and what became of the missing, from tables that are there."""
     rows = tables.rows
     by_class = rows.get("traffic_by_class", [])
+    types_of_class, instances = tables.taken("_types_of_class"), tables.taken("_instances")
     found = [
-        checks.classes_against_types(by_class, tables.taken("_types_of_class")),
         checks.counts_against_buckets(by_class, rows.get("latency_by_class", [])),
         checks.routes_against_classes(tables.taken("_routes"), by_class),
-        checks.stops_against_classes(rows["processes"], tables.taken("_instances")),
     ]
+    if not is_cut:
+        found.append(checks.classes_against_types(by_class, types_of_class))
+        found.append(checks.stops_against_classes(rows["processes"], instances))
     left = tables.taken("_left_over_time")
     if "proof_by_class" in rows:
         told = with_whereabouts(rows["proof_by_class"], by_class, left)
@@ -230,7 +232,8 @@ def _add_checks(tables: Tables) -> None:
         tables.put_rows(
             "proof_by_class", told, columns | dict.fromkeys(("dead_lettered", "left_in_log", "lost"), "int64")
         )
-        found.append(checks.bridge_against_proof(by_class, told))
+        if not is_cut:
+            found.append(checks.bridge_against_proof(by_class, told))
     rows_of_checks = checks.cross_checks(check for some in found for check in some)
     tables.put_rows("cross_checks", rows_of_checks, CHECKED | {"difference": "int64"})
 

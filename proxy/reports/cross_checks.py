@@ -1,4 +1,8 @@
-"""Sums that must agree because two kinds of records tell of the same events; each is shown, agreeing or not."""
+"""Sums that must agree because two kinds of records tell of the same events; each is shown, agreeing or not.
+
+At the edges of a window records of different intervals do not tell of the same events: there only those are compared
+that are written together.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,10 +50,13 @@ def routes_against_classes(routes: Rows, by_class: Rows) -> Iterator[Row]:
 
 
 def stops_against_classes(processes: Rows, by_instance: Rows) -> Iterator[Row]:
-    """Compare what a process that ended in order says it confirmed with the sum of its intervals."""
+    """Compare what a process that ended in order says it confirmed with the sum of its intervals.
+
+    One of which no start is there has told of more than is read.
+    """
     sums = _sums(by_instance, "run", "instance")
     for row in processes:
-        if row["confirmed"] is not None:
+        if row["started_s"] is not None and row["confirmed"] is not None:
             right = sums.get((row["run"], row["instance"]), 0)
             subject = f"confirmed, {row['instance']}"
             yield _check(row["run"], "stop record = sum of class records", subject, row["confirmed"], right)

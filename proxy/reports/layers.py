@@ -38,6 +38,8 @@ class Layers:
     spans: Mapping[str, Span]
     width_s: int
     """Seconds that one point of a graph stands for; whole minutes if there are facts: runs begin with one then."""
+    is_cut: bool = False
+    """Of a window: what lies before or behind it was left out."""
 
     @property
     def heat_s(self) -> int:

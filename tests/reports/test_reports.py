@@ -329,7 +329,9 @@ def test_cross_checks_agree_when_records_do_and_show_the_difference_when_they_do
             record("type", type_="a", received=6, confirmed=3, dead_lettered={"expired": 1}),
             record("type", type_="b", received=1, confirmed=2),
             record("route", confirmed=5),
+            record("start"),
             record("stop", confirmed=4),
+            record("stop", confirmed=9, instance="started before what is read"),
             record("produced", id="a-0-0"),
             record("consumed", id="a-0-0"),
         ]

@@ -14,7 +14,7 @@ import pytest
 
 from proxy.reports import command
 from proxy.reports import layers as layered
-from proxy.reports.analysis import analyse
+from proxy.reports.analysis import analyse, tabled
 from proxy.reports.command import main
 from proxy.reports.facts import by_grain, facts_of
 from proxy.reports.files import ReportError, log_files
@@ -285,6 +285,9 @@ def test_a_window_has_what_lies_in_it_when_the_store_holds_more(whole: Whole, ho
         row["kind"]: row["lines"] for row in wanted.taken.kinds
     }
     assert layers.spans == {"run": Span(since, until)}
+    checked = {row["check"] for row in tabled(layers, str(home.folder / "tables"), quiet).tables.rows["cross_checks"]}
+    assert checked == {"confirmed = samples of publish latency", "route records = class records"}, "written together"
+    assert "class records = sum of type records" in {json.loads(row)["check"] for row in whole.tables["cross_checks"]}
 
 
 def test_facts_tell_what_records_told_when_the_records_are_too_old_to_be_kept(whole: Whole, home: Home) -> None:

@@ -25,6 +25,7 @@ def opened(
     edges are those of the minutes that they lie in. Of batches whose records were removed there are only facts. Raises
     `ReportError` if a run has no records in the window.
     """
+    is_cut = window != Window()
     batches = [batch for batch in shelf.batches() if batch.run in runs]
     within = [batch for batch in batches if any(_overlaps(kind, window) for kind in batch.kinds)]
     taken = _counted(within, window, more)
@@ -37,7 +38,7 @@ def opened(
         found = {run: _floored(span, width_s) for run, span in found.items()}
     records = _records(shelf, batches, window, unfinished)
     facts = _facts(shelf, batches, window, unfinished, width_s) if by_facts else None
-    return Layers(taken, records, facts, found, width_s)
+    return Layers(taken, records, facts, found, width_s, is_cut)
 
 
 def _counted(batches: Sequence[Batch], window: Window, more: Taken) -> Taken:
