@@ -31,9 +31,13 @@ RABBITMQS = "TIDEGATE_TEST_RABBITMQS"
 
 ORDER = {
     folder: place
-    for place, folder in enumerate(("unit", "properties", "simulation", "histories", "contract", "integration"))
+    for place, folder in enumerate(
+        ("reports", "histories", "wire", "simulation", "records", "properties", "unit", "contract", "integration")
+    )
 }
-"""From the quick to the slow; reports and containers come last, so that Spark doesn't compete with what is timed."""
+"""What runs on Spark comes first, on one worker, while the other does what no clock times: what lives by virtual time,
+the longest first. So Spark doesn't compete with what is timed, least of all with real brokers, which come last.
+"""
 
 COVERED = {"unit", "contract", "integration"}
 """Folders whose tests coverage watches: it makes Python three times as slow, and histories and scenarios go where these
@@ -48,6 +52,11 @@ FOR_LITTLE = (
 """Of a Spark whose tables have a few rows: code that is made for each query takes longer to compile than to interpret.
 What the command starts by itself compiles.
 """
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let groups of tests begin in the order below: pytest-xdist would begin with the largest."""
+    config.option.loadscopereorder = False
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -77,31 +86,37 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
         yield session
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist's own reads the groups; pytest-randomly's wraps all
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort by folder, keeping the chance order within and all tests on one RabbitMQ together.
+    """Sort by what a test needs and by folder, keeping the chance order within; what shares a stack is as one folder.
 
     Where tests run side by side, those that share a stack, a Spark, a browser or a container engine go to one worker.
     """
 
-    def place(item: pytest.Item) -> tuple[int, str, int]:
-        folder = ORDER.get(item.path.relative_to(CHECKOUT / "tests").parts[0], len(ORDER))
+    def folder(item: pytest.Item) -> str:
+        return item.path.relative_to(CHECKOUT / "tests").parts[0]
+
+    def rabbitmq(item: pytest.Item) -> str:
         call = getattr(item, "callspec", None)
-        if call and "stack" in call.params:
-            return 1, str(call.params["stack"]), folder
-        return 0 if folder < len(ORDER) else 2, "", folder
+        return str(call.params.get("stack", "")) if call else ""
+
+    def on_spark(item: pytest.Item) -> bool:
+        return not {"spark", "cluster"}.isdisjoint(item.fixturenames)
+
+    def place(item: pytest.Item) -> tuple[bool, int, str, int]:
+        within = ORDER.get(folder(item), len(ORDER))
+        return not on_spark(item), ORDER["contract"] if rabbitmq(item) else within, rabbitmq(item), within
 
     items.sort(key=place)
     for item in items:
-        call = getattr(item, "callspec", None)
-        folder = item.path.relative_to(CHECKOUT / "tests").parts[0]
-        if folder not in COVERED:
+        if folder(item) not in COVERED:
             item.add_marker("no_cover")
-        if call and "stack" in call.params:
-            item.add_marker(pytest.mark.xdist_group(f"stack-{call.params['stack']}"))
-        elif {*item.fixturenames} & {"spark", "cluster"}:
+        if rabbitmq(item):
+            item.add_marker(pytest.mark.xdist_group(f"stack-{rabbitmq(item)}"))
+        elif on_spark(item):
             item.add_marker(pytest.mark.xdist_group("spark"))
-        elif folder in {"page", "container", "integration"}:
-            item.add_marker(pytest.mark.xdist_group(folder))
+        elif folder(item) in {"page", "container", "integration"}:
+            item.add_marker(pytest.mark.xdist_group(folder(item)))
 
 
 def pytest_runtest_makereport(call: pytest.CallInfo[Any]) -> None:
