@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from load.faults import truth
+from load.faults.reckoning import METRIC_SECONDS
 from load.faults.replicas import GROUP
-from load.faults.rounds import METRIC_SECONDS, Rounds
+from load.faults.rounds import Rounds
 from load.faults.streams import PAYLOAD, STREAMS
 from load.faults.truth import Loss, Sample
 from load.kafka import KafkaError, contents

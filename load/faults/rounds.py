@@ -4,8 +4,6 @@ import asyncio
 import os
 import random
 import time
-from collections import Counter
-from collections.abc import Collection
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
@@ -13,16 +11,17 @@ from load import kafka_cluster
 from load.faults import causes_rabbitmq
 from load.faults.causes import CAUSES
 from load.faults.causes_cluster import in_sync
-from load.faults.flow import WATCH_SECONDS, Key, flow_back, name_of
-from load.faults.ledger import Counts, sum_of
+from load.faults.flow import flow_back, name_of
+from load.faults.ledger import Counts
 from load.faults.link import Link, joined
 from load.faults.outages import OUTAGES
 from load.faults.plan import Kind
 from load.faults.raw_client import RawClient
-from load.faults.replicas import COUNT, GROUP, IN_FLIGHT, PASSWORD, USER, Replicas
+from load.faults.reckoning import SETTLE_SECONDS, Reckoning
+from load.faults.replicas import COUNT, GROUP, PASSWORD, USER, Replicas
 from load.faults.sink import Sink
 from load.faults.source import Source
-from load.faults.streams import DEAD, FLOWING, PARTITIONS, STREAMS, VOLUME, Stream
+from load.faults.streams import DEAD, PARTITIONS, STREAMS, VOLUME
 from load.faults.verdicts import Round
 from load.faults.world import Span, World, queue_arguments
 from load.kafka import KafkaView
@@ -38,15 +37,11 @@ LEAST_OUTAGE_SECONDS = 12.0
 """A node that is lost stays so, also where nobody misses it: long enough that its session with the cluster ends."""
 FLOW_SECONDS = 45.0
 """A flow that is not back so long after a fault's end does not come back unaided."""
-SETTLE_SECONDS = 30.0
-"""... and what has not come so long after the flow is back is counted as nowhere, unless it comes later."""
 CALM_SECONDS = 1.0
 """Between two rounds."""
 START_SECONDS = 60.0
 LEAST_RATE = 500.0
 """What was poured in comes out with so many events a second at least, once all else is done."""
-METRIC_SECONDS = 2.2
-"""A replica's metric log tells of an event type within so many seconds."""
 READY_SECONDS = 0.25
 
 
@@ -60,6 +55,7 @@ class Rounds:
         """All rounds so far, the present one included."""
         self.spans: list[tuple[str, Span]] = []
         """When each fault began and ended, with its kind's name."""
+        self._reckoning = Reckoning(self.source, self.sink, self.replicas, self.every)
         self._raw = RawClient(world.stack, GROUP)
         self._slowest = ""
         """The partition that was last to flow."""
@@ -114,11 +110,7 @@ class Rounds:
         self.every.append(told)
         world = self.world
         world.chance = random.Random(f"{world.seed}:{number}")
-        before, foreign = self._counts(), self.sink.foreign
-        for ledger in self.source.ledgers.values():
-            ledger.reach = 0
-        self.replicas.read_metrics()
-        reported = Counter(self.replicas.counted)
+        self._reckoning.begin()
         if kind.is_outage:
             began, mended = await self._outlive(told)
         else:
@@ -135,8 +127,7 @@ class Rounds:
             await self._ready(told, mended)
         if told.recovery is None:
             await self._aid(told)
-        await self._account(told, mended, before, reported)
-        told.foreign = self.sink.foreign - foreign
+        await self._reckoning.account(told, mended)
         told.load = os.getloadavg()[0]
         await asyncio.sleep(CALM_SECONDS)
         self.source.check()
@@ -204,71 +195,11 @@ class Rounds:
         if await self._flow(time.monotonic(), START_SECONDS) is None or not await self._all_ready(START_SECONDS):
             raise WorkerError(f"{told.kind.name}: nothing flows even after a new start: {self._slowest}")
 
-    # -- the reckoning ------------------------------------------------------------------------------------------------
-
-    async def _settled(
-        self,
-        streams: Collection[Stream] = FLOWING,
-        seconds: float = SETTLE_SECONDS,
-        look_seconds: float = WATCH_SECONDS,
-    ) -> dict[Key, list[int]]:
-        """Wait until every event sent before now has come; return what has not, after a while.
-
-        What an earlier round has missed is left out.
-        """
-        ends = {key: ledger.sent for key, ledger in self.source.ledgers.items() if STREAMS[key[0]] in streams}
-        deadline = time.monotonic() + seconds
-        while True:
-            found = {key: self._missing(key, end) for key, end in ends.items()}
-            found = {key: numbers for key, numbers in found.items() if numbers}
-            if not found or time.monotonic() > deadline:
-                return found
-            await asyncio.sleep(look_seconds)
-
-    def _missing(self, key: Key, end: int) -> list[int]:
-        known = {number for told in self.every for number in told.lost.get(name_of(key), ())}
-        return [number for number in self.source.ledgers[key].missing(end) if number not in known]
-
-    async def _account(
-        self, told: Round, mended: float, before: dict[Key, Counts], reported: Counter[tuple[str, str]]
-    ) -> None:
-        """Count what the round came to."""
-        missing = await self._settled()
-        if not missing:
-            told.caught_up = time.monotonic() - mended
-        if missing and told.kind.name == "queue-deleted":
-            missing = self._with_queue(told, missing)
-        told.lost = {name_of(key): numbers for key, numbers in missing.items()}
-        await asyncio.sleep(METRIC_SECONDS)
-        self.replicas.read_metrics()
-        counted = self.replicas.counted - reported
-        after = self._counts()
-        gained = {key: counts.plus(before.get(key, Counts()), -1) for key, counts in after.items()}
-        told.counts = sum_of(gained.values())
-        told.worst_duplicates = max(counts.duplicates for counts in gained.values())
-        for at, stream in enumerate(STREAMS):
-            told.late[stream.name] = sum(counts.late for key, counts in gained.items() if key[0] == at)
-            told.reach[stream.name] = max(ledger.reach for key, ledger in self.source.ledgers.items() if key[0] == at)
-            told.overtaken[stream.name] = counted["overtaken", stream.name]
-        if told.kind.name == "log-truncated":
-            told.truncated = sum(count for (name, _), count in counted.items() if name == "truncated")
-
-    def _with_queue(self, told: Round, missing: dict[Key, list[int]]) -> dict[Key, list[int]]:
-        """Take out what RabbitMQ confirmed into the queue in the instant of its deletion: no more than in flight."""
-        count = sum(map(len, missing.values()))
-        if count > IN_FLIGHT or len({stream for stream, _ in missing}) > 1:
-            return missing
-        for key, numbers in missing.items():
-            self.source.ledgers[key].excuse(numbers)
-        told.with_queue = count
-        return {}
+    # -- the end ------------------------------------------------------------------------------------------------------
 
     def so_far(self) -> Counts:
         """Return all counts until now."""
-        return sum_of(self._counts().values())
-
-    def _counts(self) -> dict[Key, Counts]:
-        return {key: ledger.counts for key, ledger in self.source.ledgers.items()}
+        return self._reckoning.so_far()
 
     async def end(self) -> Counts:
         """Send no more, wait for what is on its way, end the replicas in order; return all counts.
@@ -277,7 +208,7 @@ class Rounds:
         """
         await self.source.stop()
         poured = sum(ledger.sent for ledger in self.source.of(STREAMS.index(VOLUME)).values())
-        left = await self._settled(STREAMS, SETTLE_SECONDS + poured / LEAST_RATE, READY_SECONDS)
+        left = await self._reckoning.settled(STREAMS, SETTLE_SECONDS + poured / LEAST_RATE, READY_SECONDS)
         for replica in self.replicas.every:
             await self.replicas.terminate(replica)
         for key, numbers in left.items():
