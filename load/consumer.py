@@ -16,6 +16,8 @@ from aio_pika.abc import AbstractIncomingMessage
 from load.events import Kind
 from load.proof_log import ProofLog
 
+ORIGIN = "tidegate-topic"
+"""Header of messages under `origin: full`; the message id of others has the record's instant, too."""
 PREFETCHED = 0.1
 """Seconds of capacity that all services together may hold unworked: what stands there can't be overtaken any more."""
 
@@ -105,6 +107,8 @@ class Downstream:
 
     def _note(self, message: AbstractIncomingMessage) -> None:
         event_id = message.message_id or ""
+        if ORIGIN not in message.headers:
+            event_id = event_id.rpartition("-")[0]  # `origin: id`: the record's instant stands last
         topic, partition, offset = event_id.rsplit("-", 2)
         kind = self._kinds[topic]
         self.consumed.setdefault((topic, int(partition)), []).append(int(offset))

@@ -70,3 +70,12 @@ class Order(StrEnum):
     PARTITION = "partition"
     STRICT = "strict"
     NONE = "none"
+
+
+class Origin(StrEnum):
+    """How a message says where its record comes from."""
+
+    ID = "id"
+    """By its message id alone."""
+    FULL = "full"
+    """By headers, too."""

@@ -7,6 +7,14 @@ import aio_pika
 from aio_pika.abc import AbstractIncomingMessage
 
 
+def name_of(message: AbstractIncomingMessage) -> str:
+    """Return one name for an event, by whichever `origin` its message came: during an upgrade it may come by both."""
+    if "tidegate-topic" in message.headers:
+        return f"{message.message_id} {message.headers.get('tidegate-timestamp')}"
+    place, _, stamp = (message.message_id or "").rpartition("-")
+    return f"{place} {int(stamp, 36) if stamp else None}"
+
+
 async def consume_once(
     url: str, queue: str, work: Callable[[sqlite3.Connection, AbstractIncomingMessage], None]
 ) -> None:
@@ -18,7 +26,7 @@ async def consume_once(
         await channel.set_qos(prefetch_count=10)
         async with (await channel.get_queue(queue, ensure=False)).iterator() as messages:
             async for message in messages:
-                event = f"{message.message_id} {message.headers.get('tidegate-timestamp')}"
+                event = name_of(message)
                 async with message.process(requeue=True):
                     with database:  # one transaction: the work and the memory of it, or neither
                         new = database.execute("INSERT OR IGNORE INTO done VALUES (?)", [event]).rowcount

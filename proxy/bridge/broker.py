@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from proxy.model import Event, Outcome, Partition, Reason
+from proxy.model import Event, Origin, Outcome, Partition, Reason
 from proxy.settings import RoutingKey
 
 
@@ -21,6 +21,10 @@ class Address:
     """Headers added to every message, `tidegate-reason` of a dead letter for instance."""
     priority: int | None = 0
     """AMQP's, 0 to 255, larger goes first in a queue that knows priorities; None: the message has none."""
+    origin: Origin = Origin.FULL
+    """How much a message says of where its record comes from."""
+    carries_key: bool = True
+    """Whether the record's key is among the headers."""
     lenient: bool = False
     """A dead letter: whatever of the event AMQP can't carry is left out instead of refused."""
 

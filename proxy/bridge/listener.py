@@ -51,7 +51,11 @@ class Listener:
             route.exchange,
             event_type.routing_key,
             event_type.content_type,
-            priority=route.priority_of(event_type.priority, below=around.classes - 1 - rank),
+            priority=route.priority_of(
+                event_type.priority, below=around.classes - 1 - rank, alone=around.has_one_class
+            ),
+            origin=route.origin,
+            carries_key=route.key == "header",
         )
         self._lane = lane
         self._catch_up = catch_up

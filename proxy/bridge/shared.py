@@ -27,6 +27,8 @@ class Shared:
     limits: Limits
     classes: int
     """How many there are."""
+    has_one_class: bool
+    """Whether all event types are of the same one."""
     dead_letter_lane: Lane
     settled: asyncio.Event
     """Set whenever a flow has nothing out any more."""
@@ -58,6 +60,7 @@ class Shared:
             budget=Budget(limits.inboxes_bytes, classes),
             limits=limits,
             classes=classes,
+            has_one_class=settings.has_one_class,
             dead_letter_lane=dead_letter_lane,
             settled=asyncio.Event(),
             wall=wall,

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from proxy.config.items import listing, printable
+from proxy.config.route_lines import messages, route_line
 from proxy.congestion import laws
 from proxy.settings import EventType, Route, Settings, Slo, TypePattern
 from proxy.settings.parts import duration_text, size_text
-from proxy.settings.route import DEFAULT_LAW
 
 _WILD = frozenset("*?")
 _KAFKA_LEAST_SESSION = 6.0
@@ -35,15 +35,8 @@ def describe(settings: Settings) -> str:
         f"report   every {_reporting(settings)}",
     ]
     for name, route in settings.routes.items():
-        judged = listing(route.queue_names, _NAMED) or "no queues"
-        if len(route.queues) > 1:
-            judged += f" (judged by {route.judged_by})"
-        window = f"{'up to ' if route.adapts else ''}{route.most_in_flight} events / {size_text(route.in_flight_bytes)}"
-        exchange = route.exchange or "(default exchange)"
-        lines.append(
-            f"route    {name}: {exchange}, {judged}, {_policy(route)}{_cap(route)}{_scaling(route)}{_priority(route)}, "
-            f"in flight {window}, {by_route[name]} types"
-        )
+        lines.append(route_line(name, route, by_route[name]))
+    lines += messages(settings.routes)
     for rank, (name, priority) in enumerate(settings.classes.items()):
         rule = f"+{priority.increase:g} x{priority.decrease:g} from {priority.floor:g} to {priority.ceiling:g}"
         delay = f", queue delay {_delay(settings.queue_delays[rank])}" if _has_budgets(settings) else ""
@@ -246,31 +239,6 @@ def _slo(slo: Slo | None) -> str:
 
 def _has_budgets(settings: Settings) -> bool:
     return any(route.policy == "class_budget" for route in settings.routes.values())
-
-
-def _scaling(route: Route) -> str:
-    if route.scaling is None:
-        return ""
-    unit, seconds = route.scaling.consumers_per_process, duration_text(route.scaling.work_off)
-    whose = " of each queue" if route.scales_apart else ""
-    return f", wanted consumers{whose} in multiples of {unit}, a backlog done in {seconds}"
-
-
-def _priority(route: Route) -> str:
-    if route.priorities:
-        return f", message priority {listing(f'{name} {number}' for name, number in route.priorities.items())}"
-    return "" if route.message_priority == "class" else f", message priority {route.message_priority}"
-
-
-def _policy(route: Route) -> str:
-    return route.policy if route.law == DEFAULT_LAW else f"{route.policy} by {route.law}"
-
-
-def _cap(route: Route) -> str:
-    if route.cap is None:
-        return ""
-    rate = f"{route.cap.events:g} events" if route.cap.events is not None else size_text(route.cap.bytes or 0)
-    return f", at most {rate}/s{' (strict)' if route.cap.strict else ''}"
 
 
 def _costs(costs: Sequence[float]) -> str:

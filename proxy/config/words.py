@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from proxy.config.items import Item, Mistakes, find, listing, plain, quoted
 from proxy.settings.events import Traits
 from proxy.settings.parts import Allowed, Part, Unit, duration_text, size_text
-from proxy.settings.route import FORMS
+from proxy.settings.queues import FORMS
 from proxy.settings.secrets import Secret
 
 P = TypeVar("P", bound=Part)

@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from proxy.bridge.broker import Batch
 from proxy.model import Event, Outcome, Reason
-from proxy.publish_lane.frames import message_id
+from proxy.publish_lane.message_ids import message_id
 from proxy.publish_lane.outcomes import Resolved
 
 
@@ -96,7 +96,10 @@ class Ledger:
             shift = piece.start - piece.first_tag
             for tag in range(max(first, piece.first_tag), piece.end - shift):
                 event = piece.batch.events[tag + shift]
-                if tag not in self._returned and message_id(piece.batch.partition, event) == wanted:
+                if (
+                    tag not in self._returned
+                    and message_id(piece.batch.address, piece.batch.partition, event) == wanted
+                ):
                     return tag
         return None
 
@@ -144,7 +147,9 @@ class Ledger:
                     continue
                 if not acked:
                     # What came back is acked. So it was a later one of the same id, sent in another epoch.
-                    later = self._find(message_id(piece.batch.partition, piece.batch.events[index]), tag + 1)
+                    later = self._find(
+                        message_id(piece.batch.address, piece.batch.partition, piece.batch.events[index]), tag + 1
+                    )
                     if later is not None:
                         self._returned[later] = why
                         self._looked = max(self._looked, later)

@@ -5,7 +5,8 @@ from sys import maxsize
 
 from proxy.bridge.broker import Batch
 from proxy.model import Partition
-from proxy.publish_lane.frames import PIECE_BYTES, Envelope
+from proxy.publish_lane.envelope import Envelope
+from proxy.publish_lane.frames import PIECE_BYTES
 from proxy.publish_lane.ledger import Ledger
 from proxy.publish_lane.wire import Sent
 from proxy.settings import Limits

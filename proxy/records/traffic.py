@@ -156,7 +156,7 @@ class Produced(Record):
 
     type: Annotated[str, "event type"]
     class_: Annotated[str, "its class"]
-    id: Annotated[str, "the AMQP message id that Tidegate gives"]
+    id: Annotated[str, "`topic-partition-offset`, or the AMQP message id that Tidegate gives"]
 
 
 class Consumed(Record):
@@ -166,5 +166,5 @@ class Consumed(Record):
 
     type: Annotated[str, "event type"]
     class_: Annotated[str, "its class"]
-    id: Annotated[str, "the AMQP message id that Tidegate gives"]
+    id: Annotated[str, "`topic-partition-offset`, or the AMQP message id that Tidegate gives"]
     event_ms: Annotated[int, "the event's timestamp"]

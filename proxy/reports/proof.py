@@ -4,12 +4,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from proxy.reports.buckets import with_percentiles
 
 KEYS = ("run", "class", "type")
+_WITH_INSTANT = "^(.+-[0-9]+-[0-9]+)-(?:[a-z][0-9a-z]{7})?$"
+"""A message id under `origin: id`, whose instant begins with a letter from 1997 to 2059."""
 
 
 def events(produced: DataFrame, consumed: DataFrame) -> DataFrame:
@@ -19,8 +21,8 @@ def events(produced: DataFrame, consumed: DataFrame) -> DataFrame:
     timestamp to first consumption. An event is known by class, type and id: one that consumers place elsewhere than its
     producer is missing there and unexpected here.
     """
-    told = produced.select(*KEYS, "id", fn.col("at_ms").alias("due_ms"), fn.lit(1).alias("produced")).unionByName(
-        consumed.select(*KEYS, "id", fn.col("at_ms").alias("read_ms"), "event_ms"), allowMissingColumns=True
+    told = produced.select(*KEYS, _place(), fn.col("at_ms").alias("due_ms"), fn.lit(1).alias("produced")).unionByName(
+        consumed.select(*KEYS, _place(), fn.col("at_ms").alias("read_ms"), "event_ms"), allowMissingColumns=True
     )
     # Keys are all that is text: else each side would be sorted by them instead of hashed.
     return (
@@ -34,6 +36,11 @@ def events(produced: DataFrame, consumed: DataFrame) -> DataFrame:
         )
         .drop("id")
     )
+
+
+def _place() -> Column:
+    """Return the id without an instant: producers may not know it, and during an upgrade an event may have both."""
+    return fn.regexp_replace("id", _WITH_INSTANT, "$1").alias("id")
 
 
 def alike(seen: DataFrame) -> DataFrame:

@@ -21,7 +21,8 @@ from proxy.settings.files import AdminSettings, MetricLogSettings
 from proxy.settings.limits import Limits
 from proxy.settings.log import LogSecurity, LogSettings
 from proxy.settings.parts import Name, Part
-from proxy.settings.route import Cap, DeadLetter, Policy, Route, RoutingKey, Scaling
+from proxy.settings.queues import RoutingKey
+from proxy.settings.route import Cap, DeadLetter, Policy, Route, Scaling
 from proxy.settings.secrets import Secret, Token
 
 
@@ -44,6 +45,11 @@ class Settings(Part):
     admin: AdminSettings = AdminSettings()
     event_types: dict[str, EventType] = Field(default_factory=dict)
     patterns: tuple[TypePattern, ...] = ()
+
+    @cached_property
+    def has_one_class(self) -> bool:
+        """Whether all event types are of the same class."""
+        return len({stream.priority for stream in (*self.event_types.values(), *self.patterns)}) == 1
 
     def rank(self, priority: str) -> int:
         """Return the place of a class, 0 the most important."""

@@ -7,7 +7,8 @@ from pydantic import Field
 
 from proxy.model import Order
 from proxy.settings.parts import Allowed, Name, Number, Part, Seconds
-from proxy.settings.route import DeadLetter, RoutingKey
+from proxy.settings.queues import RoutingKey
+from proxy.settings.route import DeadLetter
 
 TopicName = Annotated[
     str,

@@ -1,18 +1,10 @@
 """Routes into the broker: where events go, by which queues a route is judged, what holds them back."""
 
-from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    Discriminator,
-    Field,
-    Tag,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-    model_validator,
-)
+from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
+from proxy.model import Origin
 from proxy.settings.parts import (
     NAME_PATTERN,
     Allowed,
@@ -24,9 +16,9 @@ from proxy.settings.parts import (
     Seconds,
     ShortText,
     Switch,
-    Text,
     Whole,
 )
+from proxy.settings.queues import JudgedQueue, QueueEntry, RoutingKey
 
 Policy = Literal["static", "per_type", "class_budget"]
 """Congestion control of a route: `class_budget` a rate per class, found from the queues' delay; `per_type` the seed's
@@ -40,7 +32,6 @@ LAW_FORM = "the name of a rate law: aimd (the default), cubic, vegas, vegas_capp
 MOST_PRIORITY = 255
 """AMQP counts priorities in one byte."""
 PRIORITY_FORM = f"class, none, or a whole number, 0 to {MOST_PRIORITY}, for each class that has one: {{P1: 9, P2: 4}}"
-QUEUE_FORM = "a queue's name, or {name: NAME, routing_keys: [KEY, ...] or event_types: [NAME, ...], tag: true}"
 
 
 class Cap(Part):
@@ -76,65 +67,6 @@ class Scaling(Part):
     """In so many seconds a backlog should be worked off. Smaller: more consumers for a shorter time."""
 
 
-class RoutingKey(Part):
-    """What an event is routed by: exactly one of the three; a plain text is a constant."""
-
-    constant: Annotated[str, Field(max_length=255)] | None = None
-    header: Text | None = None
-    """Name of the log header whose value is the routing key; an event without it is undeliverable (`bad_property`)."""
-    key: Literal[True] | None = None
-    """The record's key, as UTF-8; an event without one is routed by the empty key."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _text_is_a_constant(cls, value: object) -> object:
-        return {"constant": value} if isinstance(value, str) else value
-
-    @model_validator(mode="after")
-    def _is_exactly_one(self) -> Self:
-        if sum(choice is not None for choice in (self.constant, self.header, self.key)) != 1:
-            raise ValueError("give exactly one of constant, header, key (`key: true`)")
-        return self
-
-
-class JudgedQueue(Part):
-    """A queue with what leads to it; one that says nothing of that gets every event of the route."""
-
-    name: ShortText
-    routing_keys: Annotated[tuple[Annotated[str, Field(max_length=255)], ...], Field(max_length=1_000)] = ()
-    """Events with one of these keys, and no others, go there."""
-    event_types: Annotated[tuple[Text, ...], Field(max_length=10_000)] = ()
-    """Likewise, by the names of event types."""
-    tag: Switch = False
-    """Counts under `strategy: tagged`."""
-
-    @model_validator(mode="after")
-    def _is_led_to_in_one_way(self) -> Self:
-        if self.routing_keys and self.event_types:
-            raise ValueError("give routing_keys or event_types, not both")
-        return self
-
-    def takes(self, event_type: str, routing_key: RoutingKey) -> bool | None:
-        """Return whether events of a type go there; None: their own keys decide, which nobody knows in advance."""
-        if self.event_types:
-            return event_type in self._named
-        if not self.routing_keys:
-            return True
-        return None if routing_key.constant is None else routing_key.constant in self._named
-
-    @cached_property
-    def _named(self) -> frozenset[str]:
-        return frozenset(self.event_types or self.routing_keys)
-
-
-FORMS = ("<text>", "<mapping>")
-"""What pydantic calls the two forms of a queue, in the path of a mistake."""
-
-
-def _form(value: object) -> str:
-    return FORMS[0] if isinstance(value, str) else FORMS[1]
-
-
 def _in_one_sentence(value: object, validate: ValidatorFunctionWrapHandler) -> Any:
     """Say one thing of what is none of the forms, instead of one for each form."""
     try:
@@ -150,13 +82,6 @@ MessagePriority = Annotated[
     Allowed(PRIORITY_FORM),
 ]
 """Which AMQP priority the messages of each class have."""
-
-QueueEntry = Annotated[
-    Annotated[JudgedQueue, Tag("<mapping>")] | Annotated[ShortText, Tag("<text>")],
-    Discriminator(_form),
-    Allowed(QUEUE_FORM),
-]
-"""A queue of a route: its name, or more of it."""
 
 FIXED_WINDOW = 200
 """Events in flight of a route whose window neither adapts nor is set."""
@@ -184,6 +109,11 @@ class Route(Part):
     """Whether to tell how many consumers are wanted; None: not."""
     message_priority: MessagePriority = "class"
     """The AMQP property `priority`: by the rank of the class, none, or a number for each class that shall have one."""
+    origin: Origin = Origin.ID
+    """What a message says of where its record comes from: `id` its message id, `full` headers, too, which cost the
+    broker up to a quarter of its rate for short events. Dead letters are always `full`."""
+    key: Literal["header", "none"] = "header"
+    """Whether the record's key travels as a header."""
     in_flight_events: Annotated[Count, Field(le=100_000)] | None = None
     """Events sent and not yet confirmed, always as many; None: as many as confirms show to help.
 
@@ -278,9 +208,12 @@ class Route(Part):
         """Return the queues that events of a type go to; where only their keys decide, all that those may lead to."""
         return tuple(queue.name for queue in self.judged if queue.takes(event_type, routing_key) is not False)
 
-    def priority_of(self, name: str, *, below: int) -> int | None:
-        """Return the AMQP priority of a class that has so many classes below it; None: its messages have none."""
-        if self.message_priority == "none":
+    def priority_of(self, name: str, *, below: int, alone: bool = False) -> int | None:
+        """Return the AMQP priority of a class that has so many classes below it; None: its messages have none.
+
+        `alone`: every event type is of this class, so that its rank tells no queue anything.
+        """
+        if self.message_priority == "none" or (alone and self.origin is Origin.ID and not self.priorities):
             return None
         return min(MOST_PRIORITY, below) if self.message_priority == "class" else self.priorities.get(name)
 

@@ -14,8 +14,8 @@ from proxy.bridge.broker import Address, Batch, QueueKind, QueueState
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.model import Event, Partition
 from proxy.publish_lane import PublishLane
-from proxy.publish_lane.frames import message_id
 from proxy.publish_lane.headers import UnfitError, routing_key
+from proxy.publish_lane.message_ids import message_id
 from proxy.publish_lane.wire import Sent, WireEvents
 from proxy.settings import Limits, Route
 from proxy.simulation.virtual_time import PROCESS
@@ -208,7 +208,7 @@ class MemoryBroker:
         # As in RabbitMQ, one full queue makes a nack although the others keep the message.
         free = [queue for queue in queues if not queue.is_full]
         for queue in free:
-            name = message_id(batch.partition, event).decode()
+            name = message_id(batch.address, batch.partition, event).decode()
             queue.messages.append(Message(name, key, batch.partition, event, batch.address))
         return Verdict.ACKED if len(free) == len(queues) else Verdict.NACKED
 

@@ -14,7 +14,7 @@ from typing import Protocol
 from proxy.bridge.broker import Batch
 from proxy.errors import BrokerError
 from proxy.model import Event
-from proxy.publish_lane.frames import message_id
+from proxy.publish_lane.message_ids import message_id
 from proxy.publish_lane.wire import Sent, WireEvents
 
 FRAME_MAX = 131_072
@@ -191,7 +191,10 @@ class MemoryWire:
             self._answer(partial(self._events.on_channel_closed, number, str(refusal)))
             return
         if verdict is Verdict.RETURNED:
-            channel.returned[tag] = message_id(batch.partition, event), f"NO_ROUTE: {batch.address.exchange!r}"
+            channel.returned[tag] = (
+                message_id(batch.address, batch.partition, event),
+                f"NO_ROUTE: {batch.address.exchange!r}",
+            )
         if self._broker.trouble.loses_confirms and self._broker.chance.random() < self._broker.trouble.loses_confirms:
             return
         channel.waiting[tag] = verdict is not Verdict.NACKED

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from proxy.congestion.laws import LAWS as KNOWN_LAWS
+from proxy.model import Origin
 from proxy.settings import (
     BrokerSettings,
     Cap,
@@ -151,8 +152,9 @@ def draw(seed: int) -> Plan:
     partitions = chance.choice((1, 2, 2, 3))
     return Plan(
         seed=seed,
-        settings=with_costs(
-            with_catch_up(steered(draw_settings(chance), Random(f"steered {seed}")), str(seed)), str(seed)
+        settings=with_shapes(
+            with_costs(with_catch_up(steered(draw_settings(chance), Random(f"steered {seed}")), str(seed)), str(seed)),
+            str(seed),
         ),
         old=draw_old(str(seed)),
         partitions=partitions,
@@ -210,6 +212,24 @@ def with_costs(settings: Settings, seed: str) -> Settings:
         for name, kind in settings.event_types.items()
     }
     return settings.model_copy(update={"event_types": types})
+
+
+ORIGINS = (Origin.ID, Origin.ID, Origin.FULL)
+
+
+def with_shapes(settings: Settings, seed: str) -> Settings:
+    """Return the settings with messages that tell their origin, and carry keys, as routes may say; likewise."""
+    chance = Random(f"shapes {seed}")
+    routes = {
+        name: route.model_copy(
+            update={
+                "origin": chance.choice(ORIGINS),
+                "key": chance.choice(("header", "none")),
+            }
+        )
+        for name, route in settings.routes.items()
+    }
+    return settings.model_copy(update={"routes": routes})
 
 
 def draw_old(seed: str) -> float:

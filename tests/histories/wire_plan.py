@@ -27,6 +27,7 @@ from tests.histories.plan import (
     window,
     with_catch_up,
     with_costs,
+    with_shapes,
 )
 
 BROKERS = (
@@ -100,6 +101,7 @@ def draw(seed: int) -> Plan:
     partitions = chance.choice((1, 2, 2))
     drawn = steered(_settings(_routed(draw_settings(chance), chance), chance, wire), Random(f"steered {seed}"))
     settings = with_costs(with_catch_up(drawn, f"wire {seed}"), f"wire {seed}")
+    settings = with_shapes(settings, f"wire {seed}")
     return Plan(
         seed=seed,
         settings=settings,

@@ -46,7 +46,8 @@ BOOKS = "proxy/recording/books.py"
 SHARE = "proxy/positions/share.py"
 LEDGER = "proxy/publish_lane/ledger.py"
 SESSION = "proxy/publish_lane/session.py"
-FRAMES = "proxy/publish_lane/frames.py"
+ENVELOPE = "proxy/publish_lane/envelope.py"
+CONTENT_HEADER = "proxy/publish_lane/content_header.py"
 HEADERS = "proxy/publish_lane/headers.py"
 LANE = "proxy/publish_lane/lane.py"
 LINE = "proxy/publish_lane/line.py"
@@ -579,30 +580,37 @@ MUTATIONS = (
     ),
     Mutation(
         "messages are not mandatory",
-        FRAMES,
+        ENVELOPE,
         '_MANDATORY = b"\\x01"',
         '_MANDATORY = b"\\x00"',
         "wire",
     ),
     Mutation(
         "messages are not persistent",
-        FRAMES,
-        '_PERSISTENT = b"\\x02"',
-        '_PERSISTENT = b"\\x01"',
+        CONTENT_HEADER,
+        'PERSISTENT = b"\\x02"',
+        'PERSISTENT = b"\\x01"',
         "wire",
     ),
     Mutation(
         "milliseconds where seconds belong",
-        FRAMES,
+        CONTENT_HEADER,
         "place, timestamp // 1000, self._body_start",
         "place, timestamp, self._body_start",
         "wire",
     ),
     Mutation(
+        "a lean message's id tells no exact instant",
+        CONTENT_HEADER,
+        "{self._high_stamp}{PAIRS[low]}",
+        "{self._high_stamp}",
+        "wire",
+    ),
+    Mutation(
         "an empty key is left out",
-        FRAMES,
-        'own = b"" if key is None else',
-        'own = b"" if not key else',
+        ENVELOPE,
+        "if key is not None and self",
+        "if key and self",
         "wire",
     ),
     Mutation(

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from pamqp import commands
 
 from proxy.bridge.broker import Address
-from proxy.model import Event, Outcome, Partition, Reason
-from proxy.publish_lane.frames import PIECE_BYTES, message_id
+from proxy.model import Event, Origin, Outcome, Partition, Reason
+from proxy.publish_lane.frames import PIECE_BYTES
 from proxy.publish_lane.line import Line, Request, Window
+from proxy.publish_lane.message_ids import message_id
 from proxy.publish_lane.outcomes import Outcomes
 from proxy.publish_lane.patience import Patience
 from proxy.publish_lane.quarantine import Quarantine
@@ -21,7 +22,7 @@ from proxy.publish_lane.session import Session
 from proxy.publish_lane.wire import Sent
 from proxy.settings import Limits, RoutingKey
 from proxy.simulation import virtual_time
-from tests.support.amqp_messages import Message, expected_headers, frames_of, read
+from tests.support.amqp_messages import Message, expected_headers, frames_of, origin_of, read, without_origin
 from tests.support.recipient import Recorder
 
 LIMITS = Limits(event_bytes=20_000, headers=24)
@@ -126,8 +127,9 @@ def is_short(value: bytes | None) -> bool:
         return False
 
 
-def unfit(event: Event, source: RoutingKey, frame_max: int) -> tuple[set[Reason], bool]:
+def unfit(event: Event, address: Address, frame_max: int) -> tuple[set[Reason], bool]:
     """Return why the event can't be carried, and whether that is sure."""
+    source = address.routing_key
     why = {Reason.TOO_LARGE} if event.size > LIMITS.event_bytes else set()
     if len(event.headers) > LIMITS.headers:
         why.add(Reason.TOO_MANY_HEADERS)
@@ -136,7 +138,8 @@ def unfit(event: Event, source: RoutingKey, frame_max: int) -> tuple[set[Reason]
     shorts = [*(name.encode() for name in expected_headers(event)), *types[-1:]]
     shorts += [event.key] if source.key else to[-1:] if source.header else []
     no_key = source.header is not None and (not to or to[-1] is None)
-    carried = sum(len(name.encode()) + len(held or b"") for name, held in event.headers) + len(event.key or b"")
+    carried = sum(len(name.encode()) + len(held or b"") for name, held in event.headers)
+    carried += len(event.key or b"") if address.carries_key else 0
     if no_key or not all(map(is_short, shorts)) or carried - sum(map(len, types)) > frame_max:
         why.add(Reason.BAD_PROPERTY)
     elif not why and carried + 1_200 > frame_max:
@@ -144,20 +147,20 @@ def unfit(event: Event, source: RoutingKey, frame_max: int) -> tuple[set[Reason]
     return why, True
 
 
-def check(message: Message, event: Event, source: RoutingKey, priority: int | None) -> None:
-    own = dict(message.headers)
+def check(message: Message, event: Event, address: Address) -> None:
+    own, source = without_origin(message.headers), address.routing_key
     key = event.key if source.key else dict(event.headers).get("to") if source.header else b"queue"
     assert (message.publish.exchange, message.publish.routing_key) == ("ex", (key or b"").decode())
-    assert (message.body, message.properties.priority) == (event.value or b"", priority)
-    assert (own.pop("tidegate-topic"), own.pop("tidegate-partition")) == PARTITION
-    assert own.pop("tidegate-position") == str(event.position)
-    assert own.pop("tidegate-key", None) == event.key
-    assert own.pop("tidegate-timestamp", None) == event.timestamp_ms
+    assert (message.body, message.properties.priority) == (event.value or b"", address.priority)
+    assert origin_of(message) == (*PARTITION, str(event.position), event.timestamp_ms)
+    assert own.pop("tidegate-key", None) == (event.key if address.carries_key else None)
     assert own.pop("tidegate-tombstone", False) is (event.value is None)
     assert own == {name: held[0] if len(held) == 1 else held for name, held in expected_headers(event).items()}
-    assert message.properties.message_id == message_id(PARTITION, event).decode()
+    assert message.properties.message_id == message_id(address, PARTITION, event).decode()
+    is_full = "tidegate-topic" in message.headers
+    assert is_full is (address.origin is Origin.FULL or (event.timestamp_ms is not None and event.timestamp_ms < 0))
     has_time = event.timestamp_ms is not None and 0 <= event.timestamp_ms // 1000 < YEAR_10000_S
-    assert (message.properties.timestamp is not None) is has_time
+    assert (message.properties.timestamp is not None) is (is_full and has_time)
 
 
 @settings(max_examples=150)
@@ -166,23 +169,25 @@ def check(message: Message, event: Event, source: RoutingKey, priority: int | No
     sources,
     st.sampled_from([8_192, 131_072, 0]),
     st.none() | st.integers(0, 255),
+    st.sampled_from(Origin),
+    st.booleans(),
 )
 def test_an_event_is_carried_as_promised_or_ends_with_its_reason_when_it_is_of_any_shape(
-    made: list[Event], source: RoutingKey, frame_max: int, priority: int | None
+    made: list[Event], source: RoutingKey, frame_max: int, priority: int | None, origin: Origin, carries_key: bool
 ) -> None:
     events = [event._replace(position=number) for number, event in enumerate(made)]
     longest = frame_max or 131_072
-    address = Address("ex", source, "text/plain", priority=priority)
+    address = Address("ex", source, "text/plain", priority=priority, origin=origin, carries_key=carries_key)
     wire, recorder = virtual_time.run(written(events, address, frame_max))
-    found = {int(str(message.headers["tidegate-position"])): message for message in messages(wire.pieces)}
+    found = {int(origin_of(message)[2]): message for message in messages(wire.pieces)}
     ends = {end.position: end for end in recorder.ends}
     assert sorted([*found, *ends]) == list(range(len(events))), "each event once"
     assert list(found) == sorted(found), "in their order"
     for number, event in enumerate(events):
-        reasons, is_sure = unfit(event, source, longest)
+        reasons, is_sure = unfit(event, address, longest)
         if number in found:
             assert not (reasons and is_sure), reasons
-            check(found[number], event, source, priority)
+            check(found[number], event, address)
             assert max(map(len, found[number].frames)) <= longest
         else:
             assert ends[number].outcome is Outcome.UNDELIVERABLE

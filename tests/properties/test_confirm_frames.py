@@ -9,14 +9,14 @@ from pamqp import commands, frame
 from pamqp.header import ContentHeader
 
 from proxy.model import Outcome
-from proxy.publish_lane.frames import message_id
-from tests.support.events import PARTITION, events
+from proxy.publish_lane.message_ids import message_id
+from tests.support.events import ADDRESS, PARTITION, events
 from tests.support.told_lane import ToldLane
 
 
 def returned(number: int, size: int) -> bytes:
     (event,) = events(number, number + 1)
-    properties = commands.Basic.Properties(message_id=message_id(PARTITION, event).decode())
+    properties = commands.Basic.Properties(message_id=message_id(ADDRESS, PARTITION, event).decode())
     parts: list[Any] = [commands.Basic.Return(312, "NO_ROUTE", "exchange", "queue"), ContentHeader(0, size, properties)]
     parts += [frame.body.ContentBody(bytes(1))] * size
     return b"".join(frame.marshal(part, 1) for part in parts)

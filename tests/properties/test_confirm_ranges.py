@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from proxy.bridge.broker import Address, Batch
 from proxy.model import Event, Outcome, Partition, Reason
-from proxy.publish_lane.frames import message_id
 from proxy.publish_lane.ledger import Ledger
+from proxy.publish_lane.message_ids import message_id
 from proxy.publish_lane.outcomes import Resolved
 from proxy.settings import RoutingKey
 
@@ -80,7 +80,7 @@ def test_each_tag_is_resolved_once_and_rightly_whatever_is_confirmed(history: li
                 if tag in model.open and tag not in model.returned:
                     batch, index = model.open[tag]
                     model.returned.add(tag)
-                    assert ledger.on_return(message_id(batch.partition, batch.events[index]), "no route")
+                    assert ledger.on_return(message_id(batch.address, batch.partition, batch.events[index]), "no route")
             case (str(kind), int(tag), bool(multiple)):
                 resolved = ledger.confirm(tag, multiple=multiple, acked=kind == "ack", now=100.0)
                 ends = flat(resolved)
@@ -109,7 +109,7 @@ def test_a_return_is_unknown_when_its_message_is_not_open() -> None:
     batch = batch_of(3, 0)
     ledger.add(batch, 0, 3, now=0.0)
     ledger.confirm(1, multiple=False, acked=True, now=1.0)
-    assert not ledger.on_return(message_id(batch.partition, batch.events[0]), "no route")
+    assert not ledger.on_return(message_id(batch.address, batch.partition, batch.events[0]), "no route")
 
 
 def test_the_earlier_is_returned_first_when_one_event_is_out_twice() -> None:
@@ -117,7 +117,7 @@ def test_the_earlier_is_returned_first_when_one_event_is_out_twice() -> None:
     for batch in (batch_of(1, 0), batch_of(1, 0)):
         ledger.add(batch, 0, 1, now=0.0)
         last = batch
-    returned = message_id(last.partition, last.events[0])
+    returned = message_id(last.address, last.partition, last.events[0])
     assert ledger.on_return(returned, "first")
     (one,) = ledger.confirm(1, multiple=False, acked=True, now=1.0)
     assert (one.outcome, one.reason, one.detail) == (Outcome.UNDELIVERABLE, Reason.UNROUTABLE, "first")
@@ -131,7 +131,7 @@ def test_the_later_was_returned_when_one_event_is_out_twice_and_the_earlier_is_n
     for batch in (batch_of(1, 0), batch_of(1, 0)):
         ledger.add(batch, 0, 1, now=0.0)
         last = batch
-    assert ledger.on_return(message_id(last.partition, last.events[0]), "no route")
+    assert ledger.on_return(message_id(last.address, last.partition, last.events[0]), "no route")
     (one,) = ledger.confirm(1, multiple=False, acked=False, now=1.0)
     assert one.outcome is Outcome.NACKED
     (one,) = ledger.confirm(2, multiple=False, acked=True, now=1.0)
@@ -141,8 +141,8 @@ def test_the_later_was_returned_when_one_event_is_out_twice_and_the_earlier_is_n
 def test_each_message_is_looked_at_once_when_a_whole_window_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     looked = Counter[bytes]()
 
-    def counted(partition: Partition, event: Event) -> bytes:
-        found = message_id(partition, event)
+    def counted(address: Address, partition: Partition, event: Event) -> bytes:
+        found = message_id(address, partition, event)
         looked[found] += 1
         return found
 
@@ -151,7 +151,7 @@ def test_each_message_is_looked_at_once_when_a_whole_window_comes_back(monkeypat
     for start in range(0, 2_000, 2):
         ledger.add(batch, start, start + 2, now=0.0)
     for event in batch.events:
-        assert ledger.on_return(message_id(batch.partition, event), "no route")
+        assert ledger.on_return(message_id(batch.address, batch.partition, event), "no route")
     assert set(looked.values()) == {1}
     ends = flat(ledger.confirm(2_000, multiple=True, acked=True, now=1.0))
     assert set(ends.values()) == {Outcome.UNDELIVERABLE}

@@ -184,9 +184,11 @@ def test_queue_delay_and_rates_over_time_are_those_of_all_replicas_together(
 def test_every_event_is_found_delivered_missing_duplicated_or_unexpected(record: Make, read: Make, rows: Make) -> None:
     lines = [
         *(record("produced", id=f"t-0-{number}", at_ms=100) for number in range(10)),
-        *(record("consumed", id=f"t-0-{number}", event_ms=100, at_ms=150 + number) for number in range(8)),
+        *(record("consumed", id=f"t-0-{number}", event_ms=100, at_ms=150 + number) for number in range(5)),
+        *(record("consumed", id=f"t-0-{n}-loyw3v28", event_ms=100, at_ms=150 + n) for n in range(5, 7)),
+        record("consumed", id="t-0-7-", event_ms=100, at_ms=157),
         record("consumed", id="t-0-3", event_ms=100, at_ms=900),
-        record("consumed", id="t-0-3", event_ms=100, at_ms=901),
+        record("consumed", id="t-0-3-loyw3v28", event_ms=100, at_ms=901),  # by a replica with `origin: id`
         record("consumed", id="t-9-9", event_ms=100, at_ms=101, class_="P3"),
     ]
     records = read(lines)

@@ -35,7 +35,23 @@ def read(data: bytes, channel: int = 7) -> Message:
     body = b"".join(part.value for _, _, part in parts[2:])
     assert header.body_size == len(body)
     assert (publish.mandatory, header.properties.delivery_mode) == (True, 2)
-    return Message(publish, header.properties, header.properties.headers, body, [raw for raw, _, _ in parts])
+    return Message(publish, header.properties, header.properties.headers or {}, body, [raw for raw, _, _ in parts])
+
+
+def origin_of(message: Message) -> tuple[str, int, str, int | None]:
+    """Return topic, partition, position and timestamp as a message tells them, by whichever `origin`."""
+    own = message.headers
+    if "tidegate-topic" in own:
+        place = own["tidegate-topic"], own["tidegate-partition"], own["tidegate-position"]
+        return *place, own.get("tidegate-timestamp")
+    topic, number, position, stamp = message.properties.message_id.rsplit("-", 3)
+    return topic, int(number), position, int(stamp, 36) if stamp else None
+
+
+def without_origin(headers: dict[str, Any]) -> dict[str, Any]:
+    """Return headers but those that say where the record comes from."""
+    origin = {f"tidegate-{name}" for name in ("topic", "partition", "position", "timestamp")}
+    return {name: value for name, value in headers.items() if name not in origin}
 
 
 def as_field(value: bytes | None) -> Any:

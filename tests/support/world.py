@@ -41,6 +41,7 @@ class World:
         throttle: Callable[[], Throttle] | None = None,
         route: Route | None = None,
         catch_up: Callable[[], CatchUp] | None = None,
+        has_one_class: bool = False,
         **traits: Any,
     ) -> None:
         loop = asyncio.get_running_loop()
@@ -83,6 +84,7 @@ class World:
                 budget=self.budget,
                 limits=self.limits,
                 classes=3,
+                has_one_class=has_one_class,
                 dead_letter_lane=self.dead_lane,
                 settled=settled,
                 wall=lambda: loop.time() + WALL_OFFSET,

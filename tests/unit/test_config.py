@@ -301,6 +301,18 @@ def test_the_summary_shows_a_route_s_message_priority_when_it_is_not_the_usual_o
     assert shown in config.describe(files.load(text + ONE_TYPE))
 
 
+def test_the_summary_says_how_messages_tell_their_origin_when_routes_differ(files: Files) -> None:
+    text = HEAD.replace("queues: [mail]", "queues: [mail], origin: full, key: none")
+    (alike,) = [line for line in config.describe(files.load(HEAD + ONE_TYPE)).splitlines() if "messages" in line]
+    assert alike == (
+        "messages topic, partition, position and instant stand in the message id, no header repeats them (origin: id); "
+        "the key is a header"
+    )
+    apart = [line for line in config.describe(files.load(text + ONE_TYPE)).splitlines() if "messages" in line]
+    assert [line.partition(": ")[0] for line in apart] == ["messages of mails", "messages of pushes"]
+    assert apart[0].endswith("headers, too (origin: full); the key is not sent")
+
+
 def test_the_json_holds_every_setting_in_force_when_printed(files: Files) -> None:
     settings = files.load(HEAD + ONE_TYPE)
     shown = json.loads(config.as_json(settings))

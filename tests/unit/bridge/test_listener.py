@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from proxy.bridge.letter_slots import LETTERS
 from proxy.errors import AssignmentLostError, LogError
-from proxy.model import Order, Outcome, Reason
+from proxy.model import Order, Origin, Outcome, Reason
 from proxy.settings import Limits, Route
 from tests.support.events import PARTITION, events
 from tests.support.world import World, lived
@@ -41,6 +41,31 @@ def test_messages_have_the_priority_of_their_class_when_the_route_says_which(
         assert [batch.address.priority for batch in world.dead_lane.batches] == [0]
 
     lived(story, route=Route(exchange="x", message_priority=rule))
+
+
+@pytest.mark.parametrize(
+    ("route", "has_one_class", "told"),
+    [
+        (Route(exchange="x"), False, (Origin.ID, True, 2)),
+        (Route(exchange="x"), True, (Origin.ID, True, None)),
+        (Route(exchange="x", message_priority={"P1": 2}), True, (Origin.ID, True, 2)),
+        (Route(exchange="x", origin=Origin.FULL, key="none"), True, (Origin.FULL, False, 2)),
+    ],
+)
+def test_messages_tell_their_origin_as_the_route_says_and_dead_letters_in_full(
+    route: Route, has_one_class: bool, told: tuple[Origin, bool, int | None]
+) -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 1))
+        await asyncio.sleep(1)
+        (batch,) = world.lane.batches
+        assert (batch.address.origin, batch.address.carries_key, batch.address.priority) == told
+        world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        await asyncio.sleep(1)
+        (letter,) = world.dead_lane.batches
+        assert (letter.address.origin, letter.address.carries_key) == (Origin.FULL, True)
+
+    lived(story, route=route, has_one_class=has_one_class)
 
 
 def test_partitions_are_paused_at_the_high_mark_and_resumed_at_the_low_mark_when_the_lane_is_full() -> None:

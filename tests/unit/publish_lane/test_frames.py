@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from proxy.bridge.broker import Address
 from proxy.model import Event, Partition, Reason
-from proxy.publish_lane.frames import PIECE_BYTES, Envelope, cut, message_id, without_channel
+from proxy.publish_lane.envelope import Envelope
+from proxy.publish_lane.frames import PIECE_BYTES, cut, without_channel
 from proxy.publish_lane.headers import UnfitError
+from proxy.publish_lane.message_ids import message_id
 from proxy.settings import RoutingKey
 from tests.support.amqp_messages import as_field, expected_headers, frames_of, read
 
@@ -21,7 +23,9 @@ CONSTANT = RoutingKey(constant="key")
 def envelope(routing_key: RoutingKey = CONSTANT, partition: Partition = PARTITION, **changes: Any) -> Envelope:
     given = {"channel": 7, "frame_max": FRAME_MAX, "event_bytes": 1024**2, "headers": 64} | changes
     options = {
-        name: given.pop(name) for name in ("notes", "lenient", "priority", "exchange", "content_type") if name in given
+        name: given.pop(name)
+        for name in ("notes", "lenient", "priority", "exchange", "content_type", "origin", "carries_key")
+        if name in given
     }
     address = Address(**{"exchange": "ex", "content_type": "text/plain"} | options, routing_key=routing_key)
     return Envelope(address, partition, **given)
@@ -68,8 +72,9 @@ def test_the_message_id_is_whole_up_to_255_bytes_when_there_is_a_priority_or_non
     priority: int | None, longer: int
 ) -> None:
     partition = Partition("t" * (255 - len("-3-12") + longer), 3)
-    told = read(envelope(partition=partition, priority=priority).encode(event())).properties.message_id
-    assert told == message_id(partition, event()).decode()
+    made = envelope(partition=partition, priority=priority)
+    told = read(made.encode(event())).properties.message_id
+    assert told == message_id(made.address, partition, event()).decode()
     assert len(told) == (32 if longer > 0 else 255 + longer)
 
 
@@ -81,7 +86,8 @@ def test_any_record_reads_as_the_mapping_says_when_it_fits(record: Event) -> Non
         with pytest.raises(UnfitError, match="content type is not UTF-8"):
             envelope().encode(record)
         return
-    message = read(envelope().encode(record))
+    made = envelope()
+    message = read(made.encode(record))
     assert (message.publish.exchange, message.publish.routing_key) == ("ex", "key")
     assert message.body == (record.value or b"")
     own = dict(message.headers)
@@ -95,7 +101,7 @@ def test_any_record_reads_as_the_mapping_says_when_it_fits(record: Event) -> Non
     seconds = message.properties.timestamp and int(message.properties.timestamp.timestamp())
     positive = record.timestamp_ms is not None and record.timestamp_ms >= 0
     assert seconds == (record.timestamp_ms // 1000 if positive else None)
-    assert message.properties.message_id == message_id(PARTITION, record).decode()
+    assert message.properties.message_id == message_id(made.address, PARTITION, record).decode()
     assert message.properties.content_type == (types[-1].decode() if types else "text/plain")
 
 
