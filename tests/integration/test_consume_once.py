@@ -8,7 +8,8 @@ from uuid import uuid4
 
 import aio_pika
 import pytest
-from aio_pika.abc import AbstractIncomingMessage, FieldTable
+from aio_pika.abc import AbstractIncomingMessage
+from pamqp.common import FieldTable
 
 from load.stack import Stack
 from tests.contract.lane_adapters import RabbitWorld
