@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from proxy.reports.analysis import Analysis
     from proxy.reports.layers import Layers
+    from proxy.reports.store import Shelf
 
 OPEN = ".open"
 """Ends the name of a file that a process still writes."""
@@ -45,27 +46,31 @@ class Stored:
     ) -> "Analysis":
         """Take in what is new of the runs' paths, and make the tables; `files` tells which are still written.
 
-        Raises `ReportError` if a run has no records, or the store can't be used; what Spark raises otherwise.
+        Raises `ReportError` if a run has no records, or the store can't be used, or another report has it; what Spark
+        raises otherwise.
         """
         from proxy.reports.analysis import tabled
-        from proxy.reports.places import Places, join
+        from proxy.reports.places import join
+        from proxy.reports.store import Shelf
 
-        scratch = join(tables, _SCRATCH)
-        try:
-            return tabled(self.layers(spark, runs, files, scratch, say), tables, say)
-        finally:
-            Places(spark).delete(scratch)
+        shelf, scratch = Shelf(spark, self.store), join(tables, _SCRATCH)
+        with shelf.prepared(rebuild=self.rebuild):
+            try:
+                return tabled(self.layers(shelf, runs, files, scratch, say), tables, say)
+            finally:
+                shelf.places.delete(scratch)
 
     def layers(
         self,
-        spark: "SparkSession",
+        shelf: "Shelf",
         runs: Mapping[str, Sequence[str]],
         files: Mapping[str, Sequence[str]],
         scratch: str,
         say: Callable[[str], None],
     ) -> "Layers":
-        """Return the layers; records of files that are still written are in `scratch` as long as they are used.
+        """Return the layers of a store that is prepared.
 
+        Records of files that are still written are in `scratch` as long as the layers are used.
         What `files` lacks of what lies in the runs' paths came meanwhile, or can't be read to its end.
         """
         from proxy.reports.files import log_files
@@ -73,10 +78,8 @@ class Stored:
         from proxy.reports.layers import records_of
         from proxy.reports.places import looked_up
         from proxy.reports.records import read_lines
-        from proxy.reports.store import Shelf, merge, opened, remove_old, take_new
+        from proxy.reports.store import merge, opened, remove_old, take_new
 
-        shelf = Shelf(spark, self.store)
-        shelf.prepare(rebuild=self.rebuild)
         for run, paths in runs.items():
             lacking = set(looked_up(log_files(paths), shelf.places)).difference(files[run])
             unreadable = {file.rpartition("/")[2] for file in lacking if not shelf.places.is_readable(file)}
@@ -85,5 +88,6 @@ class Stored:
         remove_old(shelf, self.keep)
         unfinished = {run: [file for file in some if file.endswith(OPEN)] for run, some in files.items()}
         unfinished = {run: some for run, some in unfinished.items() if some}
+        spark = shelf.spark
         more = take_in(read_lines(spark, unfinished), list(unfinished), scratch, say) if unfinished else Taken()
         return opened(shelf, runs, self.window, records_of(spark, more, scratch), more)

@@ -2,8 +2,11 @@
 
 import gzip
 import json
+import os
 import random
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -19,8 +22,9 @@ from proxy.reports.command import main
 from proxy.reports.facts import by_grain, facts_of
 from proxy.reports.files import ReportError, log_files
 from proxy.reports.layers import Layers, Span
+from proxy.reports.places import Places
 from proxy.reports.retained import Keep, Window
-from proxy.reports.store import merging, shelf
+from proxy.reports.store import Shelf, merging, shelf
 from proxy.reports.stored import Stored
 
 Make = Callable[..., Any]
@@ -94,7 +98,14 @@ class Home:
 
     def layers(self, **changes: Any) -> Layers:
         """Take what has come into the store."""
-        return Stored(str(self.store), **changes).layers(*self._asked(), str(self.folder / "scratch"), quiet)
+        _, paths, files = self._asked()
+        return self.taken(paths, files, **changes)
+
+    def taken(self, paths: Mapping[str, Sequence[str]], files: Mapping[str, Sequence[str]], **changes: Any) -> Layers:
+        """Take in what lies in paths, of which a report saw these files."""
+        stored, shelf = Stored(str(self.store), **changes), Shelf(self.spark, str(self.store))
+        with shelf.prepared(rebuild=stored.rebuild):
+            return stored.layers(shelf, paths, files, str(self.folder / "scratch"), quiet)
 
     def facts(self, **changes: Any) -> Rows:
         """What the store tells of each hour: less than a report, and sooner."""
@@ -312,7 +323,7 @@ def test_a_file_that_is_cut_short_is_left_out_for_good_and_each_report_says_so(
     paths = {"run": [str(home.logs)]}
 
     def take(files: Mapping[str, Sequence[str]], scratch: str) -> Any:
-        return Stored(str(home.store)).layers(home.spark, paths, files, scratch, quiet)
+        return home.taken(paths, files)
 
     files = {"run": log_files(paths["run"])}
     _, unreadable = command._analysis(home.spark, take, files, str(home.folder / "scratch"), quiet)
@@ -330,7 +341,7 @@ def test_a_file_that_was_finished_after_the_report_had_looked_is_taken(logs: dic
     paths = {"run": [str(home.logs)]}
     files = {"run": log_files(paths["run"])}
     home.come(logs[0][1:])
-    layers = Stored(str(home.store)).layers(home.spark, paths, files, str(home.folder / "scratch"), quiet)
+    layers = home.taken(paths, files)
     counted = {row["kind"]: row["lines"] for row in layers.taken.kinds}
     assert counted["class"] == 2 * 2 * (HOUR_MS // STEP_MS)
 
@@ -371,3 +382,76 @@ def test_a_folder_of_something_else_is_no_store(logs: dict[int, list[Path]], hom
         with pytest.raises(ReportError, match="is no store, and not empty"):
             home.layers(rebuild=rebuild)
     assert (home.store / "precious").read_text() == "mine"
+
+
+def test_what_others_have_in_a_folder_stays_when_a_store_there_is_made_anew(
+    logs: dict[int, list[Path]], home: Home
+) -> None:
+    home.come(logs[0])
+    home.store.mkdir()
+    for told in ('{"v": 1, "shop": "mine"}', "[]", "", "a list"):
+        (home.store / "store.json").write_text(told)
+        with pytest.raises(ReportError, match="is no store, and not empty"):
+            home.layers(rebuild=True)
+        assert [path.name for path in home.store.iterdir()] == ["store.json"]
+    (home.store / "store.json").unlink()
+    home.layers()
+    (home.store / "report.html").write_text("mine")
+    home.layers(rebuild=True)
+    assert (home.store / "report.html").read_text() == "mine"
+
+
+def test_all_is_read_anew_when_a_rebuild_was_killed_halfway(whole: Whole, home: Home) -> None:
+    home = whole.home.copy(home.folder)
+
+    class KilledError(Exception):
+        """Instead of `kill -9`."""
+
+    def gone(places: Places, place: str) -> None:
+        delete(places, place)
+        if place.endswith("batches"):
+            raise KilledError
+
+    delete = Places.delete
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Places, "delete", gone)
+        with pytest.raises(KilledError):
+            home.layers(rebuild=True)
+    assert home.facts() == whole.facts
+
+
+def test_the_second_of_two_reports_is_refused_when_they_share_a_store(logs: dict[int, list[Path]], home: Home) -> None:
+    home.come(logs[0])
+    with Shelf(home.spark, str(home.store)).prepared(rebuild=False):
+        for rebuild in (False, True):
+            with pytest.raises(ReportError, match=rf"another report has this store \(process {os.getpid()} on .+\);"):
+                home.layers(rebuild=rebuild)
+    home.layers()
+
+
+def test_a_store_is_free_again_when_the_report_that_had_it_was_killed(logs: dict[int, list[Path]], home: Home) -> None:
+    home.come(logs[0])
+    code = (
+        "import sys\nfrom proxy.reports.store.lock import held\nwith held(sys.argv[1]): print(1, flush=True), input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(home.store)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"1\n"
+        with pytest.raises(ReportError, match=f"process {other.pid} "):
+            home.layers()
+        other.kill()
+    home.layers()
+
+
+def test_one_line_names_what_is_damaged_when_a_batch_s_manifest_is(logs: dict[int, list[Path]], home: Home) -> None:
+    home.come(logs[0])
+    home.layers()
+    manifest = next((home.store / "batches").iterdir())
+    manifest.write_text(manifest.read_text()[:-20])
+    with pytest.raises(ReportError, match=rf"{manifest.name}: is damaged; --rebuild makes the store anew"):
+        home.layers()

@@ -1,17 +1,25 @@
 """Where the parts of a store lie, and the manifests of its batches."""
 
+import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
 from proxy.reports.files import ReportError, as_spark_path
 from proxy.reports.intake import Row
-from proxy.reports.places import Places, join, written_to
+from proxy.reports.places import BESIDE, Places, join, written_to
+from proxy.reports.store.lock import LOCK, held
 
 VERSION = 1
 """Of the layout, of the columns of the records and of the facts. A store of another one is made anew."""
+CLEARING = -1
+"""Instead of the version, as long as the parts are being removed."""
+MARKER = "store.json"
+"""Tells the version. A folder without it, or with one of somebody else's, is no store."""
+_MADE_FIRST = {LOCK, f".{MARKER}{BESIDE}"}
+PARTS = ("checkpoints", "batches", "facts", "records")
 MINUTE, HOUR, DAY = "minute", "hour", "day"
 GRAINS_MS = {MINUTE: 60_000, HOUR: 3_600_000, DAY: 86_400_000}
 LASTING = ("start", "stop", "drops")
@@ -59,23 +67,58 @@ class Shelf:
     def __init__(self, spark: SparkSession, store: str) -> None:
         self.spark, self.store, self.places = spark, store, Places(spark)
 
-    def prepare(self, *, rebuild: bool) -> None:
-        """Make the store, anew if told so. Raises `ReportError` if it is no store, or one of another version."""
-        marker = join(self.store, "store.json")
-        if rebuild and self.places.exists(marker):
-            self.places.delete(self.store)
+    @contextlib.contextmanager
+    def prepared(self, *, rebuild: bool) -> Iterator[None]:
+        """Have the store to oneself, made, or made anew if told so or if that was killed halfway.
+
+        Raises `ReportError` if it is no store, one of another version, or another report has it.
+        """
+        self._check_ours()
+        with held(self.store):
+            version = self._version()
+            if rebuild or version == CLEARING:
+                self._clear()
+            elif version is None:
+                self._mark(VERSION)
+            elif version != VERSION:
+                raise ReportError(f"{self.store}: a store of version {version}; --rebuild makes it anew")
+            yield
+
+    def _check_ours(self) -> None:
+        """Raise `ReportError` if the folder has something in it and is no store: nothing there may be touched."""
+        entries = {entry.place.rpartition("/")[2] for entry in self.places.entries(self.store)}
+        if (entries - _MADE_FIRST and MARKER not in entries) or self._version() == 0:
+            raise ReportError(f"{self.store}: is no store, and not empty; give a folder of its own by --store")
+
+    def _version(self) -> int | None:
+        """Return the version of the layout; null if the store is not made yet, 0 if what should tell it does not."""
+        marker = join(self.store, MARKER)
         if not self.places.exists(marker):
-            if self.places.entries(self.store):
-                raise ReportError(f"{self.store}: is no store, and not empty; give a folder of its own by --store")
-            self.places.write_text(marker, json.dumps({"v": VERSION}) + "\n")
-        found = json.loads(self.places.read_text(marker))
-        if found.get("v") != VERSION:
-            raise ReportError(f"{self.store}: a store of version {found.get('v')}; --rebuild makes it anew")
+            return None
+        try:
+            told = json.loads(self.places.read_text(marker))
+        except ValueError:
+            return 0
+        version = told["v"] if isinstance(told, dict) and told.keys() == {"v"} else None
+        return version if isinstance(version, int) else 0
+
+    def _clear(self) -> None:
+        """Remove the parts of the store, and nothing else that lies there.
+
+        Killed in between, the streams' books would name files as read of which no batch tells any more.
+        """
+        self._mark(CLEARING)
+        for part in PARTS:
+            self.places.delete(join(self.store, part))
+        self._mark(VERSION)
+
+    def _mark(self, version: int) -> None:
+        self.places.write_text(join(self.store, MARKER), json.dumps({"v": version}) + "\n")
 
     def batches(self) -> list[Batch]:
         """Return all batches, in order of their names."""
         found = (entry.place for entry in self.places.entries(join(self.store, "batches")))
-        return [Batch(**json.loads(self.places.read_text(place))) for place in found if place.endswith(".json")]
+        return [self._batch(place) for place in found if place.endswith(".json")]
 
     def has_batch(self, name: str) -> bool:
         """Return whether a batch is whole."""
@@ -107,6 +150,12 @@ class Shelf:
         """Return a fact of batches, by a grain; of what was not merged yet there are only minutes."""
         own = [(batch.name, grain if batch.merged else MINUTE) for batch in batches if fact in batch.facts]
         return self.spark.read.parquet(*[as_spark_path(join(self.facts(name), by, fact)) for name, by in own])
+
+    def _batch(self, manifest: str) -> Batch:
+        try:
+            return Batch(**json.loads(self.places.read_text(manifest)))
+        except (ValueError, TypeError) as error:
+            raise ReportError(f"{manifest}: is damaged; --rebuild makes the store anew") from error
 
     def _manifest(self, name: str) -> str:
         return join(self.store, "batches", f"{name}.json")
