@@ -53,6 +53,8 @@ class Analysis:
     """Records of each kind in each run."""
     width_s: int
     """Seconds that one point of a graph stands for."""
+    going_on: frozenset[str]
+    """See `Layers`."""
 
 
 def analyse(
@@ -103,7 +105,7 @@ def tabled(layers: Layers, folder: str, say: Callable[[str], None]) -> Analysis:
     for frame in filter(None, (latencies, seen)):
         frame.unpersist()
     lines = {run: {k["kind"]: k["lines"] for k in told if k["run"] == run} for run in layers.spans}
-    return Analysis(tables, layers.spans, _classes(tables), lines, layers.width_s)
+    return Analysis(tables, layers.spans, _classes(tables), lines, layers.width_s, layers.going_on)
 
 
 def _seen(records: Records, runs: Sequence[str]) -> DataFrame | None:

@@ -140,6 +140,9 @@ def _report(runs: Mapping[str, Sequence[str]], stored: "Stored | None", options:
     settings = _settings(options.conf)
     out = options.out if is_address(options.out) else str(Path(options.out).absolute())
     try:
+        if options.json is not None:
+            with options.json.open("a"):  # told now, not when all is made
+                pass
         noise = _noise(out)
         _say("Spark was started by spark-submit" if SUBMITTED in os.environ else f"starting Spark ({options.master})")
         size = sum(text_bytes(path) for paths in files.values() for path in paths)
@@ -153,7 +156,7 @@ def _report(runs: Mapping[str, Sequence[str]], stored: "Stored | None", options:
                 raise ReportError(f"{error} (more in {noise})") from error
         noise.unlink(missing_ok=True)
     except OSError as error:
-        raise ReportError(str(error)) from error
+        raise ReportError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
     _say(f"written to {options.out}: report.html, report.png, report.json, tables/")
 
 
@@ -224,7 +227,10 @@ def _noise(out: str) -> Path:
     if is_address(out):
         return Path(tempfile.gettempdir(), f"tidegate-report-{os.getpid()}.log")
     folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise ReportError(f"--out {out}: there is a file in its place") from error
     return folder / "spark.log"
 
 

@@ -12,6 +12,9 @@ from proxy.errors import TidegateError
 PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.jsonl.open")
 """What a metric log's folder is searched for, at any depth."""
 
+_OURS = re.compile(r"\d{8}T\d{6}Z-.+-\d{6,}\.jsonl(\.gz|\.open)?")
+"""What Tidegate calls its files: the name is one process's own, so two with it are copies of one."""
+
 COMPRESSION = 7
 """A metric log shrinks to about a seventh."""
 UNKNOWN_BYTES = 1024**3
@@ -53,11 +56,24 @@ def is_log(place: str) -> bool:
 
 
 def finished(found: set[str], paths: Iterable[str]) -> list[str]:
-    """Return files in order, without open ones whose finished copy is there. Raises `ReportError` if none is left."""
-    left = {name for name in found if name.removesuffix(".open") + ".gz" not in found}
+    """Return files in order, one of copies, none that is open where its finished copy is there.
+
+    Raises `ReportError` if there are none.
+    """
+    left: dict[str, str] = {}
+    for place in sorted(found, key=lambda place: (place.endswith(".open"), place)):
+        left.setdefault(_identity(place), place)
     if not left:
         raise ReportError(f"{', '.join(paths)}: no metric log here ({', '.join(PATTERNS)})")
-    return sorted(left)
+    return sorted(left.values())
+
+
+def _identity(place: str) -> str:
+    """Return what is the same of copies."""
+    name = place.rpartition("/")[2]
+    if _OURS.fullmatch(name):
+        return name.removesuffix(".open").removesuffix(".gz")
+    return f"{place.removesuffix('.open')}.gz" if name.endswith(".open") else place
 
 
 def text_bytes(path: str) -> int:
@@ -68,7 +84,12 @@ def text_bytes(path: str) -> int:
 
 
 def is_readable(path: str) -> bool:
-    """Return whether a local file can be read to its end: it still exists, and what is compressed is whole."""
+    """Return whether a local file can be read to its end: it still exists, and what is compressed is whole.
+
+    One with a colon in its name never: Hadoop takes what stands before it for a scheme.
+    """
+    if ":" in path.rpartition("/")[2]:
+        return False
     try:
         with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
             while file.read(1024 * 1024):

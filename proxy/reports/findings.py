@@ -136,7 +136,8 @@ def _notices(analysis: Analysis, run: str, unreadable: Sequence[str]) -> list[st
         told.append(f"the bridge dropped {files:,} finished files to stay within its bytes: counts are too low")
     if not kinds.get("class"):
         told.append("no class records: there is nothing to say of traffic and bridge time")
-    if unended := sum(row["started_s"] is not None and row["stopped_s"] is None for row in processes):
+    unended = sum(row["started_s"] is not None and row["stopped_s"] is None for row in processes)
+    if unended and run not in analysis.going_on:
         told.append(f"{unended} of {len(processes)} processes left no stop record; their last interval may be missing")
     if not (kinds.get("produced") and kinds.get("consumed")):
         told.append("no records of producers and consumers: lost, duplicated and consumed time are not known")

@@ -40,6 +40,8 @@ class Layers:
     """Seconds that one point of a graph stands for; whole minutes if there are facts: runs begin with one then."""
     is_cut: bool = False
     """Of a window: what lies before or behind it was left out."""
+    going_on: frozenset[str] = frozenset()
+    """Runs of which something lies behind the window: that a process did not stop in it says nothing."""
 
     @property
     def heat_s(self) -> int:

@@ -31,9 +31,13 @@ def result_table(found: Findings) -> str:
     lines += ["", "bridge = bridge time (event timestamp → confirm)"]
     if found.has_proof:
         lines.append("consumed = consumed time (event timestamp → first consumption, by the consumers' own records)")
-    return "\n".join(
-        [*found.sentences, *([""] if found.sentences else []), *lines, *(f"note: {notice}" for notice in found.notices)]
-    )
+    lines += [f"note: {notice}" for notice in found.notices]
+    return "\n".join(_harmless(line) for line in (*found.sentences, *([""] if found.sentences else []), *lines))
+
+
+def _harmless(line: str) -> str:
+    """Return a line without what would steer the terminal: names come from logs."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -95,7 +95,7 @@ def last_over_time(rows: DataFrame, width_s: int) -> DataFrame:
         last.withColumn("until", until)
         .withColumn("stretch", fn.explode(fn.sequence("stretch", "until")))
         .groupBy(*keys, "stretch")
-        .agg(fn.sum("value").alias("value"))
+        .agg(fn.round(fn.sum("value"), 3).alias("value"))  # else the last digits are those of the order of adding
         .select(*keys, _middle(width_s).alias("t_s"), "value", fn.col("value").cast("long").alias("whole"))
     )
 
@@ -128,8 +128,11 @@ def _struct(name: str) -> Column:
 
 
 def _stretch(width_s: int) -> Column:
-    """Return the number of the stretch that an interval record belongs to; it tells of the time before it."""
-    return fn.ceil(fn.col("at_s") / width_s) - 1
+    """Return the number of the stretch that an interval record belongs to; it tells of the time before it.
+
+    What a run begins with tells of its first stretch: before that there was none.
+    """
+    return fn.when(fn.col("at_s") == 0, 0).otherwise(fn.ceil(fn.col("at_s") / width_s) - 1)
 
 
 def _middle(width_s: int) -> Column:

@@ -121,7 +121,7 @@ def steered(spark: Any, record: Make, tmp_path_factory: pytest.TempPathFactory) 
     return made(spark, tmp_path_factory.mktemp("steered"), runs)
 
 
-HOSTILE = "<script>alert('x')</script>$_{\\frac"
+HOSTILE = "<script>alert('x')</script>$_{\\frac\x1b[2J\u202e"
 
 
 @pytest.fixture(scope="module")
@@ -240,6 +240,11 @@ def test_names_from_a_log_can_not_break_the_page_when_they_hold_markup(little: M
     assert any(row["class"] == HOSTILE for row in little.of("traffic_by_class", "hostile"))
 
 
+def test_names_from_a_log_can_not_steer_the_terminal_when_they_hold_control_characters(little: Made) -> None:
+    assert "</script>" in little.said
+    assert all(line.isprintable() for line in little.said.split("\n"))
+
+
 def test_the_message_says_so_when_no_line_is_a_record(spark: Any, record: Make, tmp_path: Path) -> None:
     with pytest.raises(ReportError, match=r"one\.jsonl: no metric records \(3 lines are none\)"):
         made(spark, tmp_path, {"good": [record("class")], "bad": ["nothing", "to", "see"]})
@@ -252,6 +257,8 @@ def test_the_message_says_so_when_no_line_is_a_record(spark: Any, record: Make, 
         (["/no/such/folder"], "/no/such/folder: no such file or folder"),
         (["--run", "name"], "--run name: write NAME=LOGS"),
         (["--run", "a=/no/such/file"], "/no/such/file: no such file or folder"),
+        ([__file__, "--json", "/no/such/copy.json"], "/no/such/copy.json: No such file or directory"),
+        ([__file__, "--json", "/"], "/: Is a directory"),
         ([__file__, "--conf", "fs.s3a.endpoint=here"], "--conf fs.s3a.endpoint=here: write spark.NAME=VALUE"),
         ([__file__, "--conf", "spark.ui.enabled"], "--conf spark.ui.enabled: write spark.NAME=VALUE"),
     ],
@@ -261,6 +268,18 @@ def test_one_message_and_exit_code_2_when_the_arguments_lead_nowhere(
 ) -> None:
     assert main([*arguments, "--out", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err == f"tidegate report: {message}\n"
+
+
+@pytest.mark.parametrize("below", [(), ("deeper",)])
+def test_one_message_says_so_when_a_file_is_where_the_report_should_go(
+    below: Sequence[str], logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("mine")
+    out = taken.joinpath(*below)
+    assert main([str(logs), "--out", str(out)]) == 2
+    assert capsys.readouterr().err == f"tidegate report: --out {out}: there is a file in its place\n"
+    assert taken.read_text() == "mine"
 
 
 def test_the_extra_is_named_when_pyspark_is_not_installed(

@@ -194,6 +194,22 @@ def test_finished_and_open_files_are_read_and_half_written_ones_not_when_a_folde
     assert with_kind(read_lines(spark, {"run": files})).where("kind = 'drops'").count() == 5
 
 
+def test_a_file_is_read_once_when_it_lies_there_again_under_its_name(tmp_path: Path) -> None:
+    own = "20251121T044000Z-host-7-1763700000-000001.jsonl"
+    for name in (f"a/{own}.open", f"b/{own}.gz", f"c/{own}", "a/mine.jsonl", "b/mine.jsonl", "b/mine.jsonl.gz"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    found = [str(Path(file).relative_to(tmp_path)) for file in log_files([str(tmp_path)])]
+    assert found == ["a/mine.jsonl", f"b/{own}.gz", "b/mine.jsonl", "b/mine.jsonl.gz"], "others' names may be alike"
+
+
+def test_a_file_is_told_unreadable_when_hadoop_can_not_name_it(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "2025-11-21T04:40.jsonl"):
+        (tmp_path / name).touch()
+    assert [path.name for path in sorted(tmp_path.iterdir()) if is_readable(str(path))] == ["a.jsonl"]
+
+
 def test_the_path_is_named_when_there_is_nothing_to_read(tmp_path: Path) -> None:
     with pytest.raises(ReportError, match=r"gone: no such file or folder"):
         log_files([str(tmp_path / "gone")])

@@ -255,6 +255,17 @@ def test_the_backlog_is_the_sum_of_what_each_replica_last_knew_of_its_own_partit
     ]
 
 
+def test_a_run_has_no_time_before_it_when_its_first_record_tells_of_an_instant(
+    record: Make, read: Make, facts: Make, rows: Make
+) -> None:
+    lines = [record("verdict", at_ms=at_ms, drain_rate=9.0, rates={"P3": 0.1}) for at_ms in (0, 1_000, 5_001)]
+    lines.append(record("verdict", at_ms=5_002, instance="two", rates={"P3": 0.2}))
+    records = read(lines)
+    assert [row["t_s"] for row in rows(timeline.routes_over_time(facts(records, "routes"), 5))] == [2.5, 7.5]
+    last = rows(timeline.last_over_time(facts(records, "last"), 5))
+    assert [(row["t_s"], row["value"]) for row in last] == [(2.5, 0.1), (7.5, 0.3)], "not 0.30000000000000004"
+
+
 @pytest.mark.parametrize(
     ("seconds", "interval_s", "width"), [(0, 0, 1), (90, 1, 1), (301, 1, 2), (86_400, 1, 300), (60, 7, 10)]
 )

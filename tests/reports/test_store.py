@@ -296,9 +296,15 @@ def test_a_window_has_what_lies_in_it_when_the_store_holds_more(whole: Whole, ho
         row["kind"]: row["lines"] for row in wanted.taken.kinds
     }
     assert layers.spans == {"run": Span(since, until)}
+    assert layers.going_on == {"run"}
     checked = {row["check"] for row in tabled(layers, str(home.folder / "tables"), quiet).tables.rows["cross_checks"]}
     assert checked == {"confirmed = samples of publish latency", "route records = class records"}, "written together"
     assert "class records = sum of type records" in {json.loads(row)["check"] for row in whole.tables["cross_checks"]}
+
+
+def test_the_message_names_the_window_when_nothing_lies_in_it(whole: Whole, home: Home) -> None:
+    with pytest.raises(ReportError, match=r"logs: no metric records in this time \(--since, --until\)"):
+        whole.home.copy(home.folder).layers(window=Window(START_MS + 2 * HOURS * HOUR_MS, None))
 
 
 def test_facts_tell_what_records_told_when_the_records_are_too_old_to_be_kept(whole: Whole, home: Home) -> None:

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from proxy.reports.facts import BY_MINUTE, FACTS, rows_of
+from proxy.reports.files import ReportError
 from proxy.reports.intake import Row, Taken, stored, united
 from proxy.reports.layers import Layers, Span, spans, width_of
 from proxy.reports.retained import Window
@@ -29,6 +30,9 @@ def opened(
     batches = [batch for batch in shelf.batches() if batch.run in runs]
     within = [batch for batch in batches if any(_overlaps(kind, window) for kind in batch.kinds)]
     taken = _counted(within, window, more)
+    told = {kind["run"] for kind in taken.kinds}
+    if is_cut and (empty := [run for run in runs if run not in told]):
+        raise ReportError(f"{', '.join(runs[empty[0]])}: no metric records in this time (--since, --until)")
     found = spans(taken, runs)
     width_s = width_of(taken.kinds, found)
     by_facts = width_s >= MINUTE_S or not all(batch.has_records for batch in within)
@@ -38,7 +42,7 @@ def opened(
         found = {run: _floored(span, width_s) for run, span in found.items()}
     records = _records(shelf, batches, window, unfinished)
     facts = _facts(shelf, batches, window, unfinished, width_s) if by_facts else None
-    return Layers(taken, records, facts, found, width_s, is_cut)
+    return Layers(taken, records, facts, found, width_s, is_cut, _going_on(batches, window))
 
 
 def _counted(batches: Sequence[Batch], window: Window, more: Taken) -> Taken:
@@ -55,6 +59,12 @@ def _counted(batches: Sequence[Batch], window: Window, more: Taken) -> Taken:
         both["interval_s"] = max(filter(None, (both["interval_s"], kind["interval_s"])), default=None)
     rejected = united(row for batch in batches for row in batch.rejected)
     return Taken([sums[key] for key in sorted(sums)], united([*rejected, *more.rejected]))
+
+
+def _going_on(batches: Sequence[Batch], window: Window) -> frozenset[str]:
+    """Return the runs of which a store has something behind the window."""
+    end_ms = window.until_ms
+    return frozenset(batch.run for batch in batches if end_ms is not None and batch.last_ms > end_ms)
 
 
 def _clipped(kind: Row, window: Window) -> Row:
