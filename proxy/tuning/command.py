@@ -117,6 +117,8 @@ def options(argv: Sequence[str]) -> argparse.Namespace:
 
 def _tune(told: argparse.Namespace) -> None:
     check_names([*told.policy, *told.law], told.tried)
+    if told.since is not None and told.until is not None and told.since >= told.until:
+        raise ReportError("--until must be later than --since")
     files = log_files(told.logs)
     check_installed()
     if told.json is not None:

@@ -53,6 +53,8 @@ async def test_nothing_scrolls_sideways_when_names_are_long(
     incident = {"name": name, "place": name, "times": 123_456_789, "count": 1, "first_s": 0.0, "last_s": 0.0}
     findings = found(*runs, incidents=[{"run": runs[0], **incident, "last_detail": "x" * 300}], notices=("y" * 400,))
     findings.tables["types_over_time"][0]["type"] = name
+    for row in (*findings.tables["depth_over_time"], *findings.tables["routes_over_time"]):
+        row["route"] = "r" * 249
     seen = await look(findings, width=width)
     await open_all(seen)
     assert await seen.page.evaluate("document.scrollingElement.scrollWidth <= window.innerWidth")

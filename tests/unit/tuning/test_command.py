@@ -102,6 +102,7 @@ def test_no_policy_at_all_is_worse_than_what_was_recorded(capsys: pytest.Capture
         (["."], "no metric log here"),
         (["nowhere", "--law", "cubik"], "cubik is no policy and no law"),
         (["nowhere", "--try", "growht=0.1"], "class_budget has no growht"),
+        ([".", "--since", "2026-01-02", "--until", "2026-01-01"], "--until must be later than --since"),
     ],
 )
 def test_what_needs_no_records_is_told_in_one_message_before_any_is_read(
