@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from load.metric_fleet import Plan, make
 from load.spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.long
-DEADLINE = pytest.mark.timeout(3_600)
-"""For a test with all that it is the first to need: a cluster, a report made here, one made there."""
+DEADLINE = pytest.mark.timeout(4_500)
+"""For a test with all that it is the first to need: a cluster, a report made here, two made there."""
 
 CHECKOUT = Path(__file__).parents[2]
 HERE = "import sys; from proxy.reports.command import main; sys.exit(main(sys.argv[1:]))"
@@ -28,12 +28,14 @@ from proxy.reports.places import Places, join
 from proxy.reports.session import spark_session
 from test_places import check_places
 
-logs, to, home = sys.argv[1:]
+to, home, *files = sys.argv[1:]
 with spark_session("local[1]", Path("places.log")) as spark:
-    for file in Path(logs).iterdir():
+    for file in map(Path, files):
         Places(spark).upload(file, join(to, file.name))
-    check_places(Places(spark), home)
+    if home:
+        check_places(Places(spark), home)
 """
+"""Uploads files to a folder; says whether places keep their word in a store if one is named."""
 WORKERS = 2
 
 
@@ -54,6 +56,20 @@ class Cluster:
             text=True,
             check=False,
         )
+
+    def report(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Make a report by all workers."""
+        path = os.pathsep.join(filter(None, sys.path))
+        command = [sys.executable, "-c", HERE, *arguments, "--master", self.spark.master]
+        done = self.run(*command, PYTHONPATH=path)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def upload(self, to: str, files: Iterable[Path], home: str = "") -> None:
+        """Put files into a folder of the store; if a `home` is given, check that places keep their word there."""
+        path = os.pathsep.join(filter(None, [*sys.path, str(Path(__file__).parent)]))
+        done = self.run(sys.executable, "-c", PLACES, to, home, *files, PYTHONPATH=path)
+        assert done.returncode == 0, done.stderr
 
     def bucket(self, name: str) -> Path:
         """Make a bucket; return the folder of its objects."""
@@ -97,11 +113,8 @@ def stored(cluster: Cluster, logs: Path) -> str:
     """The address of the logs; beside them places have kept their word, in the only Spark that this takes."""
     for name in ("logs", "places"):
         cluster.bucket(name)
-    path = os.pathsep.join(filter(None, [*sys.path, str(Path(__file__).parent)]))
-    addresses = "s3a://logs/fleet", "s3a://places/home"
-    done = cluster.run(sys.executable, "-c", PLACES, logs, *addresses, PYTHONPATH=path)
-    assert done.returncode == 0, done.stderr
-    return addresses[0]
+    cluster.upload("s3a://logs/fleet", logs.iterdir(), "s3a://places/home")
+    return "s3a://logs/fleet"
 
 
 @pytest.fixture(scope="module")
@@ -154,10 +167,8 @@ def test_the_report_is_the_local_one_when_a_cluster_makes_it_from_and_to_a_store
     cluster: Cluster, stored: str, check_equal: Callable[[Path], None]
 ) -> None:
     out = cluster.bucket("one") / "report"
-    arguments = [stored, "--master", cluster.spark.master, "--conf", "spark.app.name=one", "--out", "s3a://one/report"]
-    done = cluster.run(sys.executable, "-c", HERE, *arguments, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("class  run")
+    done = cluster.report(stored, "--conf", "spark.app.name=one", "--out", "s3a://one/report")
+    assert "\nclass  run  " in done.stdout
     assert done.stderr.endswith("report: written to s3a://one/report: report.html, report.png, report.json, tables/\n")
     check_used(cluster, "one")
     check_equal(out)
@@ -174,3 +185,28 @@ def test_the_report_is_the_local_one_when_the_wheel_is_submitted(
     assert done.returncode == 0, done.stderr
     check_used(cluster, "two")
     check_equal(out)
+
+
+@DEADLINE
+def test_the_report_is_the_local_one_when_an_object_store_keeps_what_was_read_and_more_comes(
+    cluster: Cluster, logs: Path, check_equal: Callable[[Path], None]
+) -> None:
+    bucket = cluster.bucket("three")
+    arguments = ["s3a://three/logs", "--store", "s3a://three/store", "--out", "s3a://three/report"]
+
+    def stored() -> dict[Path, int]:
+        parts = [path for layer in ("batches", "records", "facts") for path in (bucket / "store" / layer).rglob("*")]
+        return {path: path.stat().st_mtime_ns for path in parts if path.is_file()}
+
+    early = sorted(logs.glob("*.jsonl.gz"))[::2]
+    cluster.upload("s3a://three/logs", early)
+    assert f": {len(early)} files\n" in cluster.report(*arguments).stderr
+    before = stored()
+
+    late = sorted({*logs.iterdir()}.difference(early))
+    cluster.upload("s3a://three/logs", late)
+    assert f": {len([path for path in late if path.suffix == '.gz'])} files\n" in cluster.report(*arguments).stderr
+    after = stored()
+    assert len(after) > len(before)
+    assert {path: after.get(path) for path in before} == before
+    check_equal(bucket / "report")
