@@ -461,3 +461,11 @@ def test_one_line_names_what_is_damaged_when_a_batch_s_manifest_is(logs: dict[in
     manifest.write_text(manifest.read_text()[:-20])
     with pytest.raises(ReportError, match=rf"{manifest.name}: is damaged; --rebuild makes the store anew"):
         home.layers()
+
+
+def test_an_address_with_wildcards_is_taken_as_without_a_store(logs: dict[int, list[Path]], home: Home) -> None:
+    home.come([*logs[0], *logs[1]])
+    for _ in range(2):
+        home.taken({"run": [f"file://{home.folder}/lo?s/one-*"]}, {"run": []})
+        taken = [json.loads(path.read_text())["files"] for path in (home.store / "batches").iterdir()]
+        assert taken == [[path.name for path in (logs[0][0], logs[1][0])]]

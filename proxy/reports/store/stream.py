@@ -15,6 +15,7 @@ from proxy.reports.facts import FACTS, by_grain, rows_of
 from proxy.reports.files import as_spark_path
 from proxy.reports.intake import stored, take_in
 from proxy.reports.overview import CUT_SHORT
+from proxy.reports.places import is_address
 from proxy.reports.records import told_lines
 from proxy.reports.schema import KINDS
 from proxy.reports.store.shelf import MINUTE, Batch, Shelf
@@ -41,8 +42,10 @@ def take_new(
         source = source.option("maxBytesPerTrigger", BATCH_BYTES).option("recursiveFileLookup", value=True)
         source = source.option("ignoreCorruptFiles", value=bool(unreadable))
         folder, pattern = _parts(path)
+        if not is_address(folder) or shelf.places.exists(folder):
+            folder = as_spark_path(folder)  # taken literally, as `places.looked_up` does
         name = hashlib.sha256(f"{run}\0{path}".encode()).hexdigest()[:12]
-        text = source.option("pathGlobFilter", pattern).load(as_spark_path(folder))
+        text = source.option("pathGlobFilter", pattern).load(folder)
         lines = told_lines(text, run)
         taking = partial(_take, shelf, run, name, frozenset(unreadable), say)
         query = (
@@ -59,9 +62,9 @@ def take_new(
 
 def _parts(path: str) -> tuple[str, str]:
     """Return a folder, and which names in it are meant: a stream watches folders only."""
-    if "://" not in path and Path(path).is_file():
+    if not is_address(path) and Path(path).is_file():
         return str(Path(path).absolute().parent), re.sub(r"([\[\]{}*?\\])", r"\\\1", Path(path).name)
-    return path if "://" in path else str(Path(path).absolute()), FINISHED
+    return path if is_address(path) else str(Path(path).absolute()), FINISHED
 
 
 def _take(
