@@ -93,28 +93,38 @@ class Session:
     # Writing
 
     def write(self) -> None:
-        """Hand over the next pieces, as long as the wire takes them and something may be written."""
+        """Hand over the next pieces, as long as the wire takes them and something may be written; few in one turn."""
         self._law.look(self._now())
+        written = 0
         while self.wire is not None and not self.over and self._writing_since is None and self.wire.writable:
-            if not self._rest:
-                if self.holds:
+            if self._rest:
+                if written:
+                    self._stir()
                     return
-                piece = self._gather()
-                if piece.parts:
-                    self._hand_over(b"".join(piece.parts), piece.sent)
-                told = self._outcomes.tell()
-                if not piece.parts and not told:
-                    return
-            else:
-                self._hand_over(self._rest.popleft(), [])
+                written = self._hand_over(self._rest.popleft(), [])
+                continue
+            if self.holds:
+                return
+            piece = self._gather()
+            if piece.parts:
+                frames = b"".join(piece.parts)
+                if written and written + len(frames) > PIECE_BYTES:
+                    self._rest.extend(cut(frames, PIECE_BYTES))
+                else:
+                    written += self._hand_over(frames, piece.sent)
+            told = self._outcomes.tell()
+            if not piece.parts and not told:
+                return
 
-    def _hand_over(self, frames: bytes, sent: list[Sent]) -> None:
+    def _hand_over(self, frames: bytes, sent: list[Sent]) -> int:
+        """Hand over a piece, and keep what it has too much; return its bytes."""
         assert self.wire is not None
         if len(frames) > PIECE_BYTES:
             frames, *rest = cut(frames, PIECE_BYTES)
             self._rest.extend(rest)
-        self._writing_since = self._now()
-        self.wire.write(frames, sent)
+        began = self._now()
+        self._writing_since = None if self.wire.write(frames, sent) else began
+        return len(frames)
 
     def _gather(self) -> Piece:
         piece = Piece()

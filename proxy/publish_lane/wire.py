@@ -82,8 +82,11 @@ class Wire(Protocol):
         """Whether a piece can be handed over now."""
         ...
 
-    def write(self, piece: bytes, sent: Sequence[Sent]) -> None:
-        """Hand over whole frames, while `writable`; `WireEvents.on_written` follows when they have left."""
+    def write(self, piece: bytes, sent: Sequence[Sent]) -> bool:
+        """Hand over whole frames, while `writable`; return whether they have left.
+
+        If not, `WireEvents.on_written` follows when they have.
+        """
         ...
 
     async def close(self, *, gracefully: bool) -> None:

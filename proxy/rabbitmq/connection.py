@@ -1,9 +1,9 @@
 """A lane's wire over a plain aio-pika connection: frames in large pieces, confirms as they come.
 
-aio-pika has no way to publish many messages at once, so this stands on the layer below it, aiormq: its write queue
-takes frames that are already encoded, and a channel class of its own (`ConfirmChannel`) takes confirms, returns and
-closes before aiormq would look up a future per message. The private names it overrides are listed there; a test fails
-when aiormq changes them.
+aio-pika has no way to publish many messages at once, so this stands on the layer below it, aiormq, which logs in, keeps
+heartbeats and opens channels. Frames that are already encoded are written beside it, each time whole ones; what tells
+of messages is taken off before it (`intake`), closes by a channel class of its own (`ConfirmChannel`). The private name
+it overrides is listed there; a test fails when aiormq changes it.
 """
 
 import asyncio
@@ -32,15 +32,17 @@ _HEARTBEATS_WAITING = 4
 """More heartbeats than this, unread by a blocked broker, are dropped: they would fill the write queue of 10."""
 _CHANNELS = 65_535
 """Channel numbers, if the broker sets no bound."""
+_BUFFERED_BYTES = 64 * 1024
+"""As much may wait for the socket before the next piece waits, too: where asyncio's transports pause by default."""
 _REFUSALS = (ConnectionFrameError, ConnectionSyntaxError, ConnectionCommandInvalid, ConnectionUnexpectedFrame)
 """How a broker closes the connection over what was written to it (501, 502, 503, 505)."""
 _HEARTBEAT = ChannelFrame.marshall(0, [Heartbeat()]).payload
 
 
 class ConfirmChannel(aiormq.Channel):
-    """A channel that hands confirms, returns and its closing on at once.
+    """A channel that hands its closing on at once; confirms and returns never come to it (`intake`).
 
-    Overrides the private `_on_confirm_frame`, `_on_return_frame`, `_on_close_frame` and calls the private `_get_frame`.
+    Overrides the private `_on_close_frame`.
     """
 
     def __init__(self, connection: AbstractConnection, number: int, events: WireEvents) -> None:
@@ -58,19 +60,6 @@ class ConfirmChannel(aiormq.Channel):
         await self.write_queue.put(ChannelFrame.marshall(self.number, [frame]))
         await asyncio.wait([self.closing])
 
-    async def _on_confirm_frame(self, frame: Any) -> None:
-        acked = isinstance(frame, commands.Basic.Ack)
-        self._events.on_confirm(self.number, frame.delivery_tag or 0, multiple=frame.multiple, acked=acked)
-
-    async def _on_return_frame(self, frame: commands.Basic.Return) -> None:
-        header: Any = await self._get_frame()
-        left = header.body_size
-        while left > 0:
-            body: Any = await self._get_frame()
-            left -= len(body.value)
-        why = f"{frame.reply_text}: exchange {frame.exchange!r}, routing key {frame.routing_key!r}"
-        self._events.on_return(self.number, (header.properties.message_id or "").encode(), why)
-
     async def _on_close_frame(self, frame: commands.Channel.Close) -> None:
         # Told before aiormq answers: not a single frame may be written after the answer.
         self.end_is_known = True
@@ -85,6 +74,9 @@ class RabbitWire:
         self._login = login
         self._events = events
         self._underlay = login.underlay
+        self._intake = login.intake
+        self._intake.tell(events)
+        self._writer = login.writer
         self._queue = self._underlay.write_queue
         self._number = 0
         self._is_closed = False
@@ -147,6 +139,7 @@ class RabbitWire:
             channels[self._number] = channel
             channel.closing.add_done_callback(lambda closing: self._on_channel_end(channel, closing))
             await channel.open()
+        self._intake.take(self._number)
         return self._number
 
     async def close_channel(self, number: int) -> None:
@@ -157,11 +150,15 @@ class RabbitWire:
             with speaking(self.host):
                 await channel.close_at_broker()
 
-    def write(self, piece: bytes, sent: Sequence[Sent]) -> None:  # noqa: ARG002 -- bytes say it all
-        """Hand over whole frames."""
+    def write(self, piece: bytes, sent: Sequence[Sent]) -> bool:  # noqa: ARG002 -- bytes say it all
+        """Hand over whole frames; they have left when the socket has, or soon will have, all but a little."""
+        self._writer.write(piece)
+        if self._writer.transport.get_write_buffer_size() < _BUFFERED_BYTES:
+            return True
         written = self._loop.create_future()
         written.add_done_callback(self._on_written)
-        self._queue.put_nowait(ChannelFrame(payload=piece, should_close=False, drain_future=written))
+        self._queue.put_nowait(ChannelFrame(payload=b"", should_close=False, drain_future=written))
+        return False
 
     async def close(self, *, gracefully: bool) -> None:
         """Close the connection; bounded, idempotent."""
@@ -178,6 +175,7 @@ class RabbitWire:
             self._events.on_lost(f"{self.host}: {cause(error)}", refused=isinstance(error, _REFUSALS))
 
     def _on_channel_end(self, channel: ConfirmChannel, closing: asyncio.Future[Any]) -> None:
+        self._intake.end(channel.number)
         error = None if closing.cancelled() else closing.exception()
         if not self._is_closed and not channel.end_is_known and not self._underlay.is_closed:
             self._events.on_lost(f"{self.host}: a channel ended: {cause(error)}", refused=False)

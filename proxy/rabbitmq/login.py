@@ -24,6 +24,7 @@ from yarl import URL
 from proxy.access import LOOK_SECONDS, Access, broker_access
 from proxy.errors import BrokerError, RefusedLoginError, SecretError
 from proxy.rabbitmq.host_turn import DoubtedHosts, HostTurn
+from proxy.rabbitmq.intake import BoundedReader, Intake
 from proxy.rabbitmq.words import handshake_failure, speaking, stranger, tls_failure
 from proxy.settings import BrokerSettings
 from proxy.settings.parts import split_host
@@ -32,41 +33,7 @@ CLOSE_DEADLINE = 2.0
 """Seconds a connection may take to close in order; then it is cut."""
 UPDATE_SECONDS = 5.0
 """A broker that blocks the connection, or is silent, takes no new token within it; the next look tries again."""
-FIRST_BYTES = 8
-"""So much of what comes first is kept: a version of AMQP is told in so many."""
-FRAME_BYTES = 129 * 1024**2
-"""The longest frame taken from a broker that sets no bound: the largest event that the settings allow, come back."""
-
 _say = structlog.get_logger("tidegate.broker")
-
-
-class _BoundedReader:
-    """What the client calls of a reader; it would gather a frame as long as its head says, up to 4 GiB."""
-
-    def __init__(self, reader: asyncio.StreamReader) -> None:
-        self.longest = FRAME_BYTES
-        self.first = b""
-        """What came first, as much as tells protocols apart."""
-        self.at_eof = reader.at_eof
-        self.read = reader.read
-        self._read = reader.readexactly
-        self._now = asyncio.get_running_loop().time
-        self.heard = self._now()
-        """When something last came."""
-
-    async def readexactly(self, size: int) -> bytes:
-        """Read as `asyncio.StreamReader` does. Raises `OSError` if it is more than a frame may have."""
-        if size > self.longest:
-            raise OSError(f"a frame of {size} bytes, at most {self.longest} are agreed")
-        try:
-            data = await self._read(size)
-        except asyncio.IncompleteReadError as error:
-            self.first += error.partial[: FIRST_BYTES - len(self.first)]
-            raise
-        if len(self.first) < FIRST_BYTES:
-            self.first += data[: FIRST_BYTES - len(self.first)]
-        self.heard = self._now()
-        return data
 
 
 class _Cuttable(TransportFactory):
@@ -75,12 +42,12 @@ class _Cuttable(TransportFactory):
     def __init__(self, *, tls: bool) -> None:
         self._is_tls = tls
         self._factory = TLSTransportFactory() if tls else TCPTransportFactory()
-        self._reader: _BoundedReader | None = None
+        self._reader: BoundedReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
     async def create(self, url: URL, **kwargs: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         reader, self._writer = await self._factory.create(url, **kwargs)
-        self._reader = _BoundedReader(reader)
+        self._reader = BoundedReader(reader)
         return cast("asyncio.StreamReader", self._reader), self._writer
 
     @property
@@ -89,20 +56,26 @@ class _Cuttable(TransportFactory):
         return self._writer
 
     @property
+    def intake(self) -> Intake:
+        """What comes; there is a connection."""
+        assert self._reader is not None
+        return self._reader.intake
+
+    @property
     def heard(self) -> float:
         """When something last came; 0 before there is a connection."""
-        return 0.0 if self._reader is None else self._reader.heard
+        return 0.0 if self._reader is None else self._reader.intake.heard
 
     def stranger(self, error: BaseException) -> str | None:
         """Return what to say of whom answered, if that is no broker; `error` is what came of it."""
         if self._reader is not None:
-            return stranger(self._reader.first)
+            return stranger(self._reader.intake.first)
         return handshake_failure(error) if self._is_tls else None
 
     def bound(self, frame_max: int) -> None:
         """Take no longer frames any more; 0 is no bound but that of `FRAME_BYTES`."""
         if self._reader is not None and frame_max:
-            self._reader.longest = frame_max
+            self._reader.intake.longest = frame_max
 
     def cut(self) -> None:
         if self._writer is not None:
@@ -124,6 +97,17 @@ class Login:
     def heard(self) -> float:
         """When something last came, in seconds of the loop's clock."""
         return self._transport.heard
+
+    @property
+    def intake(self) -> Intake:
+        """What comes, before the client sees it."""
+        return self._transport.intake
+
+    @property
+    def writer(self) -> asyncio.StreamWriter:
+        """Where what is written goes."""
+        assert self._transport.writer is not None
+        return self._transport.writer
 
     async def renew(self, token: str) -> None:
         """Send the token unless the broker has it; `UPDATE_SECONDS` at most. Raises `BrokerError`."""

@@ -77,11 +77,12 @@ class ModelWire:
         """Close a channel on which nothing is open."""
         await asyncio.sleep(2 * self._broker.latency())
 
-    def write(self, piece: bytes, sent: Sequence[Sent]) -> None:  # noqa: ARG002 -- the events say it all
+    def write(self, piece: bytes, sent: Sequence[Sent]) -> bool:  # noqa: ARG002 -- the events say it all
         """Send events on their way."""
         self._incoming.append(sent)
         self._last_arrival = max(self._loop.time() + 2 * self._broker.latency(), self._last_arrival)
         self._loop.call_at(self._last_arrival, self._arrive)
+        return False
 
     async def close(self, *, gracefully: bool) -> None:  # noqa: ARG002 -- nothing here can keep it waiting
         """Close the connection."""

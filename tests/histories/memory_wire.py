@@ -129,15 +129,16 @@ class MemoryWire:
         await asyncio.sleep(2 * self._broker.latency())
         self._channels.pop(number, None)
 
-    def write(self, piece: bytes, sent: Sequence[Sent]) -> None:  # noqa: ARG002 -- the events say it all
+    def write(self, piece: bytes, sent: Sequence[Sent]) -> bool:  # noqa: ARG002 -- the events say it all
         """Send events on their way."""
         if not self._is_open:
-            return  # the process is dead, whatever its last callbacks still write
+            return False  # the process is dead, whatever its last callbacks still write
         self._broker.on_write(self, sent)
         self._incoming.append(sent)
         self._last_arrival = max(self._loop.time() + self._broker.latency(), self._last_arrival)
         self._loop.call_at(self._last_arrival, self._arrive, context=_BROKER_SIDE)
         self._loop.call_soon(self._deliver, self._events.on_written)
+        return False
 
     async def close(self, *, gracefully: bool) -> None:  # noqa: ARG002 -- nothing here can keep it waiting
         """Close the connection."""

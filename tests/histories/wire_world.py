@@ -241,12 +241,12 @@ class WatchedWire:
         """See `Wire`."""
         return self._wire.writable
 
-    def write(self, piece: bytes, sent: Sequence[Sent]) -> None:
+    def write(self, piece: bytes, sent: Sequence[Sent]) -> bool:
         """See `Wire`."""
         if not self._witness.told[PROCESS.get()].is_dead:
             self._witness.on_write(self, sent)
             self._judge(sent)
-        self._wire.write(piece, sent)
+        return self._wire.write(piece, sent)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

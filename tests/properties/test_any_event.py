@@ -84,9 +84,10 @@ class Wire:
     async def close_channel(self, number: int) -> None:
         del number
 
-    def write(self, piece: bytes, sent: Sequence[Sent]) -> None:
+    def write(self, piece: bytes, sent: Sequence[Sent]) -> bool:
         del sent
         self.pieces.append(piece)
+        return False
 
     async def close(self, *, gracefully: bool) -> None:
         del gracefully

@@ -67,6 +67,12 @@ class AmqpServer:
         """Send bytes, frames or not."""
         self._writer.write(data)
 
+    def read(self, *, on: bool) -> None:
+        """Read on, or no more."""
+        transport = self._writer.transport
+        assert isinstance(transport, asyncio.Transport)
+        (transport.resume_reading if on else transport.pause_reading)()
+
     def hang_up(self) -> None:
         """Cut the connection."""
         self._writer.transport.abort()

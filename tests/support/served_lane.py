@@ -98,11 +98,12 @@ class ServedWire:
         for sent in held:
             self._work(self._life, sent)
 
-    def write(self, piece: bytes, sent: Sequence[Sent]) -> None:
+    def write(self, piece: bytes, sent: Sequence[Sent]) -> bool:
         del piece
         loop = asyncio.get_running_loop()
         loop.call_soon(self.events.on_written)
         loop.call_later(self.serving.way / 2, self._work, self._life, list(sent))
+        return False
 
     def _work(self, life: int, sent: Sequence[Sent]) -> None:
         serving, loop = self.serving, asyncio.get_running_loop()

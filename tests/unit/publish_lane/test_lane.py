@@ -62,11 +62,12 @@ class ScriptedWire:
         await asyncio.sleep(0.001)
         self.channels_closed.append(number)
 
-    def write(self, piece: bytes, sent: Sequence[Sent]) -> None:
+    def write(self, piece: bytes, sent: Sequence[Sent]) -> bool:
         self.pieces.append(piece)
         self.sent.extend(sent)
         if self.drains:
             asyncio.get_running_loop().call_later(0.001, self.events.on_written)
+        return False
 
     async def close(self, *, gracefully: bool) -> None:
         self.closed.append(gracefully)

@@ -55,7 +55,7 @@ async def answering(words: bytes) -> AsyncIterator[str]:
         (None, b"HTTP/1.1 400 Bad Request\r\n\r\n", "it speaks HTTP, not AMQP; see the ports in broker.hosts"),
         (None, b"AMQP\x00\x01\x00\x00", "it speaks another version of AMQP than 0-9-1; see the ports in broker.hosts"),
         (None, b"\x15\x03\x03\x00\x02\x02\x46", "it asks for TLS; see broker.tls"),
-        (None, b"SSH-2.0-OpenSSH_9.2\r\n", "it speaks something else than AMQP ('SSH-2.0'): if RabbitMQ runs there"),
+        (None, b"SSH-2.0-OpenSSH_9.2\r\n", "it speaks something else than AMQP ('SSH-2.0-'): if RabbitMQ runs there"),
         (None, b"\x00\x00\x00\x04oops", "it speaks something else than AMQP"),
         (None, b"", "it closes the connection without a word of AMQP: if RabbitMQ runs there"),
     ],
