@@ -7,6 +7,8 @@ from typing import Any
 
 from aiokafka.conn import AIOKafkaConnection, CloseReason
 
+from proxy.kafka_log.answers import Answers
+
 _KEEPALIVE = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
 """A connection on which nothing is under way but a join is known to be dead after 8 s."""
 MOST_MUTED = 30.0
@@ -47,7 +49,7 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
         if self.patience is not None:
             now = self._loop.time()
             self._due = max(now, self.muted_until, self._due if self._requests else now) + self.patience(request)
-            self._request_timeout = self._due - now + MOST_MUTED
+            self._request_timeout = None  # the library's own bound would cost a second timer for each
         answer = super().send(request, expect_response)
         if self.patience is None:
             return self._answer_or_close(answer)
@@ -73,6 +75,13 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
         if (muted := min(getattr(response, "throttle_time_ms", 0) / 1000, MOST_MUTED)) > 0:
             self._mute(muted)
         return response
+
+    def _create_reader_task(self) -> Any:
+        Answers(self._reader, self._handle_frame, self._break)
+        return super()._create_reader_task()  # it sees the end
+
+    def _break(self, error: Exception) -> None:
+        self.close(reason=CloseReason.CONNECTION_BROKEN, exc=error)
 
     def _mute(self, seconds: float) -> None:
         self.muted_until = max(self.muted_until, self._loop.time() + seconds)

@@ -94,7 +94,9 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         kind = type(request).__name__.removesuffix("Request")
         if isinstance(request, FetchRequest) and (connection := self._conns.get((node_id, group))) is not None:
             # A node that has us wait for a quota would read it no sooner, and nothing that is sent behind it.
-            await asyncio.sleep(max(0.0, connection.muted_until - self._loop.time()))
+            muted = connection.muted_until - self._loop.time()
+            if muted > 0:
+                await asyncio.sleep(muted)
         try:
             if isinstance(request, JoinGroupRequest | SyncGroupRequest):
                 async with self._watched(node_id, group):

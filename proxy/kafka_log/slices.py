@@ -220,6 +220,13 @@ class Slices(Fetcher):  # type: ignore[misc]  # the library is untyped
         state = self._state(tp)
         return state.resume_fut if state is not None else None
 
+    async def _proc_fetch_request(self, assignment: Any, node_id: Any, request: Any) -> bool:
+        """See the library, which wakes whoever waits for records some turns of the loop later."""
+        is_new = bool(await super()._proc_fetch_request(assignment, node_id, request))
+        if is_new:
+            self._wake()
+        return is_new
+
     # -- what is fetched next -----------------------------------------------------------------------------------------
 
     def _on_fetched(self, node: Any, request: Any, response: Any) -> None:

@@ -70,7 +70,7 @@ def excess(world: KafkaWorld, replica: Replica) -> Iterator[str]:
         "DeadLetters.run": types,
         "Sending.run": types,
         "AIOKafkaConnection._read": kafka,
-        "Fetcher._proc_fetch_request": kafka,
+        "Slices._proc_fetch_request": kafka,
         "Network.send": kafka,
         "Event.wait": kafka,
         "Queue.get": rabbit,
