@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from load import monitor_cost, windows
+from load import cost, monitor_cost, windows
 from load.stack import SetupError, Stack, StackError
 from load.terminal import command_line, interrupted_by_signals, say
 from load.throughput import Plan, measure
@@ -29,11 +29,15 @@ examples:
   python -m load.bench throughput --json out/throughput.json          about 12 minutes
   python -m load.bench throughput --quick --json out/quick.json       about 2 minutes; shows the way, judges no goal
   python -m load.bench windows --json out/windows.json                 about 15 minutes, the window that adapts
+  python -m load.bench cost --json out/cost.json                       about 10 minutes; mq-bridge too, if installed
   python -m load.bench monitor --json out/monitor.json                 about a minute
 
 exit codes: 0 every goal met (or none judged); 1 a goal missed, or an event lost, repeated or late;
   2 the machine lacks something
 """
+
+
+_PLAIN = {"monitor": monitor_cost.measure, "cost": cost.measure}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,8 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     interrupted_by_signals()
     try:
         with Stack.up(rabbitmq_sbin=options.rabbitmq_sbin) as stack:
-            if options.what == "monitor":
-                return monitor_cost.measure(stack, options.rounds, options.json)
+            if options.what in _PLAIN:
+                return _PLAIN[options.what](stack, options.rounds, options.json)
             if options.what == "windows":
                 return windows.measure(stack, options.rounds, options.size, options.events, options.json)
             plan = Plan(rounds=options.rounds, events=options.events) if not options.quick else Plan.quick()
@@ -69,8 +73,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     sweep = actions.add_parser("windows", help="the window that adapts beside fixed ones, at several distances")
+    costs = actions.add_parser("cost", help="CPU and response times at everyday rates, by an open schedule")
     monitor = actions.add_parser("monitor", help="what watching 1,000 queues costs, as a share of a core")
-    for action in (throughput, sweep, monitor):
+    for action in (throughput, sweep, costs, monitor):
         action.add_argument("--json", type=Path, required=True, metavar="FILE", help="where every figure goes")
         action.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds, interleaved (default: 3)")
         action.add_argument("--rabbitmq-sbin", type=Path, metavar="DIR", help="scripts of another RabbitMQ")
