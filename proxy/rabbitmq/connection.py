@@ -152,6 +152,8 @@ class RabbitWire:
 
     def write(self, piece: bytes, sent: Sequence[Sent]) -> bool:  # noqa: ARG002 -- bytes say it all
         """Hand over whole frames; they have left when the socket has, or soon will have, all but a little."""
+        if self._writer.is_closing():
+            return False  # the client has ended the connection, and is about to say so
         self._writer.write(piece)
         if self._writer.transport.get_write_buffer_size() < _BUFFERED_BYTES:
             return True
