@@ -56,7 +56,8 @@ class Session:
         self._stir = stir
         self._lost = lost
         self._now = asyncio.get_running_loop().time
-        self._rest: deque[bytes] = deque()
+        self._rest: deque[tuple[bytes, list[Sent]]] = deque()
+        """Pieces that wait, each with the events that begin in it."""
         self._writing_since: float | None = None
         self._suspects_first = False
 
@@ -101,7 +102,7 @@ class Session:
                 if written:
                     self._stir()
                     return
-                written = self._hand_over(self._rest.popleft(), [])
+                written = self._hand_over(*self._rest.popleft())
                 continue
             if self.holds:
                 return
@@ -109,7 +110,7 @@ class Session:
             if piece.parts:
                 frames = b"".join(piece.parts)
                 if written and written + len(frames) > PIECE_BYTES:
-                    self._rest.extend(cut(frames, PIECE_BYTES))
+                    self._rest.append((frames, piece.sent))
                 else:
                     written += self._hand_over(frames, piece.sent)
             told = self._outcomes.tell()
@@ -121,7 +122,7 @@ class Session:
         assert self.wire is not None
         if len(frames) > PIECE_BYTES:
             frames, *rest = cut(frames, PIECE_BYTES)
-            self._rest.extend(rest)
+            self._rest.extendleft((part, []) for part in reversed(rest))
         began = self._now()
         self._writing_since = None if self.wire.write(frames, sent) else began
         return len(frames)
@@ -240,7 +241,8 @@ class Session:
             return
         self._channels.drop(known)
         # The rest of a message on a channel that is closed would end the connection.
-        self._rest = deque(filter(None, (without_channel(piece, channel) for piece in self._rest)))
+        kept = ((without_channel(piece, channel), sent) for piece, sent in self._rest)
+        self._rest = deque((piece, sent) for piece, sent in kept if piece)
         self._accuse([known], why)
         self._stir()
 
