@@ -22,6 +22,8 @@ POSITION_FIELD = b"\x11tidegate-positionS"
 TIMESTAMP_FIELD = b"\x12tidegate-timestampl"
 _SHAPES = 64
 """Shapes kept per partition and address; beyond it they are made anew."""
+_LEAN_SHAPES = 8
+"""Likewise of those that depend on the body's size, too: where sizes differ, a thousand event types would keep many."""
 _START = 7
 """Bytes of a frame before its payload."""
 _length = struct.Struct(">I").pack
@@ -147,7 +149,7 @@ class LeanHeader:
         return b"%b%b%b" % (shape[0], place, shape[1])
 
     def _shape(self, size: int, digits: int, mime: bytes) -> tuple[bytes, bytes]:
-        if len(self._shapes) >= _SHAPES:
+        if len(self._shapes) >= _LEAN_SHAPES:
             self._shapes.clear()
         shape = self._shapes[size, digits, mime] = self._around(digits, b"", mime, size)
         return shape

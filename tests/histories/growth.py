@@ -25,7 +25,17 @@ _MOST_OF_A_KIND = 2
 """Tasks that do the same, where it is not one for each connection, type or route."""
 _MOST_KEPT = 64
 """Things of one kind that the product keeps at rest, where there is no bound of their own."""
-_BOUNDED = ("Tally", "DrainRate", "Mix", "Baseline", "_Shape", "Tier.above", "Tier.rivals", "tuple.")
+_BOUNDED = (
+    "Tally",
+    "DrainRate",
+    "Mix",
+    "Baseline",
+    "_Shape",
+    "LeanHeader._shapes",
+    "Tier.above",
+    "Tier.rivals",
+    "tuple.",
+)
 """Buckets of statistics, samples of some seconds or of a minute, encoded headers; which tiers stand above which, by the
 settings; tuples in what is counted itself.
 """
