@@ -7,32 +7,36 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from load import cost, monitor_cost, windows
+from load.contenders.starting import ALL
 from load.stack import SetupError, Stack, StackError
 from load.terminal import command_line, interrupted_by_signals, say
-from load.throughput import Plan, measure
+from load.throughput import QUEUE_TYPES, Plan, measure
 from load.wire import WireError
 from load.worker import WorkerError
 
 EXAMPLES = """\
-what is compared, in turn in every round, over the same events, each into a fresh durable queue that nobody consumes:
-  tidegate   `tidegate run` as a process, control off (policy: static), everything else at its default but the window
-  naive      aiokafka + aio-pika: poll 500, gather 500 publishes, await their confirms, commit
-  raw        no Kafka: frames made by hand over one socket, with content headers as long as Tidegate's
-  raw-bare   the same with nothing but a message id, which is less work
-
-how: the rate counts from the first poll of the queue that sees an event to the one that sees all, for everybody alike;
-  CPU is user + system of the contender's process over the same span; after each run the queue is read and every event
-  checked byte by byte: one lost, repeated or late makes the exit code 1. Figures of a shared or busy machine are worth
-  only their ratios, and those only together with the spread beside them.
+throughput: in turn in every round, over the same events, each into a fresh durable queue:
+  tidegate            `tidegate run` as a process, control off (policy: static), a window of 1,000
+  raw, raw-bare       no Kafka: frames made by hand over one socket, a window of 1,000; with content headers as long as
+                      Tidegate's, and with nothing but a message id
+  mq-bridge, -tuned   if it is installed: one task, which keeps the order, and four, which lose it
+  naive               aiokafka + aio-pika: poll 500, gather 500 publishes, await their confirms, commit
+  tidegate-defaults   nothing set, so it steers by the queue: a consumer takes what comes; only worth comparing with
+  tidegate-static     the same with policy: static, the same consumer
+how: the first round is discarded, as everything is still warming up. The rate counts from the first poll that sees an
+  event in the queue (or at the consumer) to the one that sees all, for everybody alike; CPU is user + system of the
+  contender, of RabbitMQ and of Kafka over the same span; then every event is checked byte by byte. What others lose,
+  repeat or displace is told; of Tidegate it makes the exit code 1. Figures of a shared machine are worth only their
+  ratios, and those only together with the spread beside them.
 
 examples:
-  python -m load.bench throughput --json out/throughput.json          about 12 minutes
+  python -m load.bench throughput --json out/throughput.json          about 25 minutes
   python -m load.bench throughput --quick --json out/quick.json       about 2 minutes; shows the way, judges no goal
   python -m load.bench windows --json out/windows.json                 about 15 minutes, the window that adapts
   python -m load.bench cost --json out/cost.json                       about 10 minutes; mq-bridge too, if installed
   python -m load.bench monitor --json out/monitor.json                 about a minute
 
-exit codes: 0 every goal met (or none judged); 1 a goal missed, or an event lost, repeated or late;
+exit codes: 0 every goal met (or none judged); 1 a goal missed, or Tidegate lost, repeated or displaced an event;
   2 the machine lacks something
 """
 
@@ -50,8 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return _PLAIN[options.what](stack, options.rounds, options.json)
             if options.what == "windows":
                 return windows.measure(stack, options.rounds, options.size, options.events, options.json)
-            plan = Plan(rounds=options.rounds, events=options.events) if not options.quick else Plan.quick()
-            return measure(stack, plan, options.json)
+            return measure(stack, Plan.quick() if options.quick else _plan(options), options.json)
     except SetupError as error:
         say(str(error))
         return 2
@@ -61,6 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         say("interrupted; everything is taken down")
         return 128 + (error.args[0] if error.args else signal.SIGINT)
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    return Plan(options.rounds, options.events, tuple(options.size), tuple(options.queue), tuple(options.without))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -77,11 +84,25 @@ def _parser() -> argparse.ArgumentParser:
     monitor = actions.add_parser("monitor", help="what watching 1,000 queues costs, as a share of a core")
     for action in (throughput, sweep, costs, monitor):
         action.add_argument("--json", type=Path, required=True, metavar="FILE", help="where every figure goes")
-        action.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds, interleaved (default: 3)")
+        rounds = 5 if action is throughput else 3
+        action.add_argument(
+            "--rounds", type=int, default=rounds, metavar="N", help=f"rounds kept, interleaved (default: {rounds})"
+        )
         action.add_argument("--rabbitmq-sbin", type=Path, metavar="DIR", help="scripts of another RabbitMQ")
     throughput.add_argument(
         "--events", type=int, default=100_000, metavar="N",
         help="events of each size, a multiple of 4; fewer flatter classic queues (default: 100000)",
+    )  # fmt: skip
+    throughput.add_argument(
+        "--size", type=int, nargs="+", default=Plan.sizes, metavar="BYTES", help="of one value (default: 256 1024)"
+    )
+    throughput.add_argument(
+        "--queue", nargs="+", choices=list(QUEUE_TYPES), default=Plan.queue_types, metavar="TYPE",
+        help="classic, quorum (default: both)",
+    )  # fmt: skip
+    throughput.add_argument(
+        "--without", nargs="+", choices=[name for name in ALL if name != "tidegate"], default=(), metavar="NAME",
+        help="contenders left out; their ratios are not measured",
     )  # fmt: skip
     sweep.add_argument(
         "--events", type=int, default=240_000, metavar="N", help="events of the log, a multiple of 4 (default: 240000)"

@@ -21,6 +21,7 @@ from load import bridge_settings, machine
 from load.bridge_settings import Lane
 from load.deliveries import Delivered, Deliveries
 from load.kafka import KafkaView
+from load.measure import cpu_seconds
 from load.sender import Record, Sender
 from load.stack import Stack
 from load.tables import aligned
@@ -145,11 +146,11 @@ async def _one(costs: Costs, name: str, rate: int, number: int) -> Run:
             feeding = tasks.create_task(_feed(stack.kafka, group, rate, worker, sent))
             await _flowing(receiver, worker)
             await asyncio.sleep(WARM_SECONDS)
-            before = [worker.cpu_seconds(), *(_cpu(one) for one in brokers)]
+            before = [worker.cpu_seconds(), *map(cpu_seconds, brokers)]
             woken, began = worker.process.num_ctx_switches().voluntary, time.monotonic()
             await asyncio.sleep(SECONDS)
             took = time.monotonic() - began
-            after = [worker.cpu_seconds(), *(_cpu(one) for one in brokers)]
+            after = [worker.cpu_seconds(), *map(cpu_seconds, brokers)]
             woken = worker.process.num_ctx_switches().voluntary - woken
             feeding.cancel()
             await asyncio.sleep(1.0)
@@ -202,11 +203,6 @@ def _percentiles(times: list[float]) -> dict[str, float]:
     """Return what is known of a sorted list; a percentile with too few samples beyond it is left out."""
     told = [share for share in PERCENTILES if len(times) * (100 - share) / 100 >= TELLING]
     return {f"p{share:g}": round(times[int(len(times) * share / 100)], 2) for share in told}
-
-
-def _cpu(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
 
 
 def _tidegate(costs: Costs, group: str) -> Worker:

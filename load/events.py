@@ -110,6 +110,8 @@ def _json(body: dict[str, object]) -> bytes:
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
+MARK = b"bulk:"
+"""What every bulk value begins with."""
 _PLACE = 24
 """Bytes at the front of a bulk value: `bulk:<partition, 3 digits>:<number, 14 digits>:`."""
 _HEAD = _PLACE + 4

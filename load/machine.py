@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ def describe(stack: Stack) -> dict[str, Any]:
         },
         "versions": stack.versions
         | {"python": platform.python_version(), "tidegate": commit()}
-        | {client: version(client) for client in CLIENTS},
+        | {client: version(client) for client in CLIENTS}
+        | ({"mq-bridge": version("mq-bridge")} if find_spec("mq_bridge") else {}),
         "filesystem": kind,
         "warning": warning(kind),
     }

@@ -1,13 +1,14 @@
 """One run of one contender, timed at the queue: the same way for all, whatever they say of themselves."""
 
 import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import psutil
 
 from load.checker import Tally, tally
 from load.events import Bulk
-from load.wire import Wire
+from load.wire import Delivery
 from load.worker import Worker, WorkerError
 
 POLL_SECONDS = 0.02
@@ -21,7 +22,8 @@ class Span:
     seconds: float
     cpu: float
     """Processor seconds of the worker within."""
-    rabbitmq_cpu: float
+    broker_cpu: Mapping[str, float]
+    """The same of each broker."""
     start_cpu: float
     """Processor seconds of the worker before."""
     peak_rss: int
@@ -32,40 +34,44 @@ class Span:
         return self.events / self.seconds
 
 
-def watch(wire: Wire, queue: str, worker: Worker, rabbitmq: psutil.Process, events: int, seconds: float) -> Span:
-    """Watch a queue that nobody consumes until it holds `events`. Raises WorkerError after `seconds` or at a crash."""
+def watch(
+    arrived: Callable[[], int], worker: Worker, brokers: Mapping[str, psutil.Process], events: int, seconds: float
+) -> Span:
+    """Watch until so many `events` have `arrived`. Raises WorkerError after `seconds` or at a crash."""
     deadline = time.monotonic() + seconds
-    first: tuple[int, float, float, float] | None = None
+    first: tuple[float, ...] | None = None
     while True:
-        ready = wire.count(queue).ready
-        seen = (ready, time.monotonic(), worker.cpu_seconds(), _cpu(rabbitmq))
-        if first is None and ready:
+        count = arrived()
+        seen = (count, time.monotonic(), worker.cpu_seconds(), *map(cpu_seconds, brokers.values()))
+        peak_rss = worker.peak_rss()  # asked each time: who has moved all may end at any moment
+        if first is None and count:
             first = seen
-        if first is not None and ready >= events:
+        if first is not None and count >= events:
             if first == seen:
                 raise WorkerError("all events arrived between two polls: take more of them")
-            moved, took, cpu, rabbitmq_cpu = (now - then for now, then in zip(seen, first, strict=True))
-            return Span(int(moved), took, cpu, rabbitmq_cpu, first[2], worker.peak_rss())
+            moved, took, cpu, *rest = (now - then for now, then in zip(seen, first, strict=True))
+            return Span(int(moved), took, cpu, dict(zip(brokers, rest, strict=True)), first[2], peak_rss)
         worker.check()
         if time.monotonic() > deadline:
-            raise WorkerError(f"{ready} of {events} events after {seconds:.0f} s\n{worker.last_words()}")
+            raise WorkerError(f"{count} of {events} events after {seconds:.0f} s\n{worker.last_words()}")
         time.sleep(POLL_SECONDS)
 
 
-def verify(wire: Wire, queue: str, bulk: Bulk, counts: list[int]) -> tuple[Tally, bytes]:
-    """Empty the queue; return what was in it, all partitions together, and the content header of the first message.
+def verify(came: Iterable[Delivery], bulk: Bulk, counts: list[int]) -> tuple[Tally, bytes]:
+    """Return what became of all partitions together, and the content header of the first message.
 
-    Raises WireError if it gives nothing more before it is empty, ValueError if a value is not as it was produced.
+    Raises ValueError if a value is not as it was produced.
     """
     arrivals: list[list[int]] = [[] for _ in counts]
     properties = b""
-    for delivery in wire.drain(queue, wire.count(queue).ready):
+    for delivery in came:
         properties = properties or delivery.properties
         partition, number = bulk.read(delivery.body)
         arrivals[partition].append(number)
     return sum(map(tally, counts, arrivals), Tally()), properties
 
 
-def _cpu(process: psutil.Process) -> float:
+def cpu_seconds(process: psutil.Process) -> float:
+    """Return the processor time that a process has used, user and system."""
     times = process.cpu_times()
     return float(times.user + times.system)

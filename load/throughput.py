@@ -1,4 +1,4 @@
-"""Throughput: Tidegate, the naive loop and the raw publisher in turn, over the same events, timed at the queue."""
+"""Throughput: Tidegate and others in turn, over the same events, timed at the queue or at its consumer."""
 
 import asyncio
 import json
@@ -6,19 +6,22 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 
-from load import bridge_settings, machine
-from load.bridge_settings import Lane
-from load.contenders.raw import PARTITIONS, WINDOW, bare_properties
+from load import machine
+from load.checker import Tally
+from load.contenders.raw import PARTITIONS, WINDOW
+from load.contenders.starting import Contender, Course, contenders
+from load.drain import Drain
 from load.events import Bulk
-from load.kafka import KafkaView, await_committed
-from load.measure import verify, watch
+from load.kafka import KafkaError, KafkaView, await_committed
+from load.measure import Span, verify, watch
 from load.producer import fill
-from load.ratios import JUDGED_SIZES, Judged, Run, cells, judge
+from load.ratios import WORDS, Judged, Run, cells, judge
 from load.stack import Stack
 from load.tables import throughput_table, verdict_lines
 from load.terminal import say
@@ -39,15 +42,19 @@ TOTAL_SECONDS = 1_800.0
 class Plan:
     """How much is measured."""
 
-    rounds: int = 3
+    rounds: int = 5
+    """Kept; the first one comes before them and is discarded."""
     events: int = 100_000
     sizes: tuple[int, ...] = (256, 1024)
-    judged: bool = True
+    queue_types: tuple[str, ...] = tuple(QUEUE_TYPES)
+    without: tuple[str, ...] = ()
+    """Contenders left out."""
+    is_judged: bool = True
 
     @classmethod
     def quick(cls) -> "Plan":
         """Return a plan that shows the way in a minute or two and whose figures say little."""
-        return cls(rounds=1, events=20_000, sizes=(256,), judged=False)
+        return cls(rounds=1, events=20_000, sizes=(256,), is_judged=False)
 
 
 @dataclass
@@ -62,7 +69,14 @@ class Bench:
     """Content header of a message of Tidegate's by size of value, learnt in its first run."""
     runs: list[Run] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    """What runs lost, repeated or displaced, in words."""
+    """What runs of Tidegate's lost, repeated or displaced, in words."""
+    remarks: list[str] = field(default_factory=list)
+    """The same of others."""
+
+    @cached_property
+    def entered(self) -> Mapping[str, Contender]:
+        """Return who is measured."""
+        return contenders(self.plan.without)
 
     @property
     def counts(self) -> list[int]:
@@ -94,13 +108,13 @@ def measure(stack: Stack, plan: Plan, file: Path) -> int:
             asyncio.run(_produce(bench, size))
         _rounds(bench)
     found = cells(bench.runs)
-    judged = judge(found, sizes=JUDGED_SIZES if plan.judged else ())
+    judged = judge(found, is_judged=plan.is_judged)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(_record(about, bench, judged), indent=1) + "\n", encoding="utf-8")
     print(throughput_table(found))
     print(verdict_lines(judged))
     for fault in bench.faults:
-        print(fault)
+        print(f"FAULT: {fault}")
     say(f"every run is in {file}")
     return 1 if bench.faults or any(one.met is False for one in judged) else 0
 
@@ -113,91 +127,85 @@ async def _produce(bench: Bench, size: int) -> None:
 
 def _rounds(bench: Bench) -> None:
     began = time.monotonic()
-    names = list(CONTENDERS)
-    for number in range(bench.plan.rounds):
+    names = list(bench.entered)
+    for number in range(bench.plan.rounds + 1):
         if time.monotonic() - began > TOTAL_SECONDS:
             say(f"stopping after {number} rounds: {TOTAL_SECONDS / 60:.0f} minutes are over")
             break
+        # Whoever goes first meets another broker than whoever goes last: each does both.
+        turn = number % len(names)
         for size in bench.plan.sizes:
-            for queue_type in QUEUE_TYPES:
-                # Whoever goes first meets another broker than whoever goes last: each does both.
-                for name in names[number % len(names) :] + names[: number % len(names)] if number else names:
+            for queue_type in bench.plan.queue_types:
+                for name in names[turn:] + names[:turn]:
                     _one(bench, name, queue_type, size, number)
 
 
 def _one(bench: Bench, name: str, queue_type: str, size: int, number: int) -> None:
-    group = f"{name}-{queue_type}-{size}-{number}"
-    queue = bench.queue
-    bench.wire.declare(queue, QUEUE_TYPES[queue_type])
-    events = sum(bench.counts)
-    rabbitmq_pid = bench.stack.rabbitmq_pid
-    if rabbitmq_pid is None:
-        raise WorkerError("RabbitMQ has ended")
-    start, reads_log = CONTENDERS[name]
-    with start(bench, group, size) as worker:
-        rabbitmq = psutil.Process(rabbitmq_pid)
-        span = watch(bench.wire, queue, worker, rabbitmq, events, RUN_SECONDS + events / 1000)
-        if reads_log:
-            ends = {(bench.topic(size), at): count for at, count in enumerate(bench.counts)}
-            asyncio.run(await_committed(bench.stack.kafka, group, ends, END_SECONDS))
-        worker.stop() if name == "tidegate" else worker.join(END_SECONDS)
-    tally, properties = verify(bench.wire, queue, Bulk(size, seed=SEED), bench.counts)
-    if name == "tidegate":
-        bench.properties.setdefault(size, properties)
-    bench.wire.delete(queue)
+    contender = bench.entered[name]
+    course = Course(
+        bench.stack, bench.folder, f"{name}-{queue_type}-{size}-{number}", bench.topic(size), bench.queue,
+        sum(bench.counts), size, SEED, bench.properties.get(size, b""),
+    )  # fmt: skip
+    bench.wire.declare(course.queue, QUEUE_TYPES[queue_type])
+    span, tally = _drained(bench, contender, course) if contender.is_consumed else _kept(bench, name, contender, course)
+    bench.wire.delete(course.queue)
     if tally.lost or tally.duplicates or tally.late or tally.foreign:
-        bench.faults.append(f"{group}: {tally.lost} lost, {tally.duplicates} repeated, {tally.late} late")
+        words = f"{course.group}: {tally.lost} lost, {tally.duplicates} repeated, {tally.late} late"
+        (bench.faults if contender.is_ours else bench.remarks).append(words)
     per_100k = 100_000 / span.events
     bench.runs.append(
         Run(
-            contender=name, queue_type=queue_type, size=size, round=number, rate=span.rate,
-            cpu=span.cpu * per_100k, rabbitmq_cpu=span.rabbitmq_cpu * per_100k,
+            contender=name, queue_type=queue_type, size=size, round=number, rate=span.rate, cpu=span.cpu * per_100k,
+            rabbitmq_cpu=span.broker_cpu["rabbitmq"] * per_100k, kafka_cpu=span.broker_cpu["kafka"] * per_100k,
             peak_rss_mb=span.peak_rss / 1e6, start_cpu=span.start_cpu,
+            delivered=tally.arrived, lost=tally.lost, duplicates=tally.duplicates, late=tally.late,
         )
     )  # fmt: skip
-    say(f"round {number + 1}, {queue_type}, {size} B, {name}: {span.rate:,.0f}/s, {span.cpu * per_100k:.2f} CPU-s/100k")
-
-
-def _tidegate(bench: Bench, group: str, size: int) -> Worker:
-    file = bench.folder / f"{group}.yaml"
-    lane = Lane("bulk", bench.topic(size), bench.queue)
-    bridge_settings.write(file, bench.stack, group, [lane], in_flight=WINDOW)
-    return Worker("proxy", "run", "-c", str(file), output=bench.folder / f"{group}.txt")
-
-
-def _naive(bench: Bench, group: str, size: int) -> Worker:
-    return Worker(
-        "load.contenders.naive",
-        *("--kafka", bench.stack.kafka, "--amqp", bench.stack.amqp, "--topic", bench.topic(size)),
-        *("--group", group, "--queue", bench.queue, "--events", str(sum(bench.counts))),
-        output=bench.folder / f"{group}.txt",
+    say(
+        f"round {number or '0, discarded'}, {queue_type}, {size} B, {name}: {span.rate:,.0f}/s, "
+        f"{span.cpu * per_100k:.2f} CPU-s/100k{', order lost' if tally.late else ''}"
     )
 
 
-def _raw(bench: Bench, group: str, size: int) -> Worker:
-    return _raw_with(bench, group, size, bench.properties[size])
+def _kept(bench: Bench, name: str, contender: Contender, course: Course) -> tuple[Span, Tally]:
+    """Run it, timed by how many messages the queue holds; then read them."""
+    with contender.start(course) as worker:
+        span = _watched(bench, lambda: bench.wire.count(course.queue).ready, worker, course)
+        _end(bench, contender, course, worker)
+    came = bench.wire.drain(course.queue, bench.wire.count(course.queue).ready)
+    tally, properties = verify(came, Bulk(course.size, seed=SEED), bench.counts)
+    if name == "tidegate":
+        bench.properties.setdefault(course.size, properties)
+    return span, tally
 
 
-def _raw_bare(bench: Bench, group: str, size: int) -> Worker:
-    return _raw_with(bench, group, size, bare_properties())
+def _drained(bench: Bench, contender: Contender, course: Course) -> tuple[Span, Tally]:
+    """Run it, timed by what a consumer has got."""
+    with Drain(bench.stack.amqp_port, course.queue) as drain:
+        with contender.start(course) as worker:
+            span = _watched(bench, lambda: drain.count, worker, course)
+            _end(bench, contender, course, worker)
+        return span, verify(drain.end(), Bulk(course.size, seed=SEED), bench.counts)[0]
 
 
-def _raw_with(bench: Bench, group: str, size: int, properties: bytes) -> Worker:
-    return Worker(
-        "load.contenders.raw",
-        *("--port", str(bench.stack.amqp_port), "--queue", bench.queue, "--events", str(sum(bench.counts))),
-        *("--size", str(size), "--seed", str(SEED), "--properties", properties.hex()),
-        output=bench.folder / f"{group}.txt",
-    )
+def _watched(bench: Bench, arrived: Callable[[], int], worker: Worker, course: Course) -> Span:
+    pids = {"rabbitmq": bench.stack.rabbitmq_pid, "kafka": bench.stack.kafka_pid}
+    gone = [name for name, pid in pids.items() if pid is None]
+    if gone:
+        raise WorkerError(f"{gone[0]} has ended")
+    brokers = {name: psutil.Process(pid) for name, pid in pids.items()}
+    return watch(arrived, worker, brokers, course.events, RUN_SECONDS + course.events / 1000)
 
 
-CONTENDERS: Mapping[str, tuple[Callable[[Bench, str, int], Worker], bool]] = {
-    "tidegate": (_tidegate, True),
-    "naive": (_naive, True),
-    "raw": (_raw, False),
-    "raw-bare": (_raw_bare, False),
-}
-"""How each is started, and whether it reads the log; Tidegate first, because raw copies the header of its messages."""
+def _end(bench: Bench, contender: Contender, course: Course, worker: Worker) -> None:
+    """Wait for its commit, if it reads the log, and for its end."""
+    ends = {(course.topic, at): count for at, count in enumerate(bench.counts)}
+    if contender.reads_log:
+        try:
+            asyncio.run(await_committed(bench.stack.kafka, course.group, ends, END_SECONDS))
+        except KafkaError as error:
+            (bench.faults if contender.is_ours else bench.remarks).append(f"{course.group}: {error}")
+    worker.join(END_SECONDS) if contender.ends_alone else worker.stop()
 
 
 def _record(about: dict[str, Any], bench: Bench, judged: Sequence[Judged]) -> dict[str, Any]:
@@ -209,21 +217,28 @@ def _record(about: dict[str, Any], bench: Bench, judged: Sequence[Judged]) -> di
         "window": WINDOW,
         "partitions": PARTITIONS,
         "content_header_bytes": {str(size): len(properties) for size, properties in bench.properties.items()},
+        "contenders": {name: one.words for name, one in bench.entered.items()},
         "runs": [asdict(run) for run in bench.runs],
         "cells": [
             {
                 "queue_type": at[0], "size": at[1], "contender": name, "rounds": len(cell.runs),
-                "rate": cell.rate, "spread": cell.spread, "cpu": cell.cpu,
-                "rabbitmq_cpu": cell.rabbitmq_cpu, "peak_rss_mb": cell.peak_rss_mb,
+                **{what: cell.middle(what) for what in WORDS}, "spread": cell.spread(),
+                "peak_rss_mb": cell.peak_rss_mb, "delivered": cell.delivered,
+                **{what: cell.total(what) for what in _TROUBLES},
             }
             for at, here in found.items() for name, cell in here.items()
         ],
         "ratios": [
             {
-                "queue_type": one.setting[0], "size": one.setting[1], "what": one.goal.what, "over": one.goal.over,
-                "ratio": one.ratio, "goal": one.goal.bound, "met": one.met,
+                "queue_type": one.setting[0], "size": one.setting[1],
+                "what": one.goal.what, "of": one.goal.of, "over": one.goal.over,
+                "ratio": one.ratio, "spread": one.spread, "goal": one.goal.bounds.get(one.setting[0]), "met": one.met,
             }
             for one in judged
         ],
         "faults": bench.faults,
+        "remarks": bench.remarks,
     }  # fmt: skip
+
+
+_TROUBLES: tuple[Literal["lost", "duplicates", "late"], ...] = ("lost", "duplicates", "late")

@@ -44,6 +44,24 @@ class Delivery(NamedTuple):
     body: bytes
 
 
+def deliveries(data: bytes) -> Iterator[Delivery]:
+    """Yield the messages of a consumer's stream, whole frames from its beginning on; what ends in part is left out."""
+    at, head, body, missing = 0, b"", b"", 0
+    while len(data) - at >= _FRAME_HEAD.size:
+        kind, _, size = _FRAME_HEAD.unpack_from(data, at)
+        if len(data) - at < size + 8:
+            return
+        payload = data[at + 7 : at + 7 + size]
+        at += size + 8
+        if kind == _HEADER_FRAME:
+            head, body, missing = payload, b"", int.from_bytes(payload[4:12], "big")
+        elif kind == _BODY_FRAME:
+            body += payload
+            missing -= size
+            if missing == 0:
+                yield Delivery(head[12:], body)
+
+
 class Wire:
     """One connection as guest on 127.0.0.1, virtual host `/`. Every method raises WireError when it gets no answer.
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -37,6 +38,7 @@ class Worker:
                 start_new_session=True, preexec_fn=_die_with_parent,  # noqa: PLW1509 - started before any thread is
             )  # fmt: skip
         self._view = psutil.Process(self._process.pid)
+        self._cpu_seconds, self._peak_rss = 0.0, 0
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -67,20 +69,19 @@ class Worker:
         self._process.send_signal(signal.SIGCONT)
 
     def cpu_seconds(self) -> float:
-        """Return the processor time used since its start, user and system; 0 once it has ended."""
-        try:
+        """Return the processor time used since its start, user and system; once it has ended, what was known last."""
+        with suppress(psutil.NoSuchProcess):
             times = self._view.cpu_times()
-        except psutil.NoSuchProcess:
-            return 0.0
-        return float(times.user + times.system)
+            self._cpu_seconds = float(times.user + times.system)
+        return self._cpu_seconds
 
     def peak_rss(self) -> int:
-        """Return the most memory it ever had resident, in bytes; 0 once it has ended."""
-        try:
+        """Return the most memory it ever had resident, in bytes; once it has ended, what was known last."""
+        with suppress(OSError):
             status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii", errors="replace")
-        except OSError:
-            return 0
-        return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:")), 0)
+            told = (int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
+            self._peak_rss = next(told, self._peak_rss)
+        return self._peak_rss
 
     def stop(self, seconds: float = STOP_SECONDS) -> None:
         """Ask it to end (SIGTERM) and wait. Raises WorkerError if it does not, or not with exit code 0."""
