@@ -114,7 +114,7 @@ async def test_nothing_confirmed_is_missing_when_the_broker_restarts(
     # RabbitMQ writes down with a delay that a queue exists: a kill right now would take the queue with it.
     stack.rabbitmqctl("eval", "mnesia:sync_log().")
     recorder = bench.recorder(queue)
-    async with bench.lane(alone=False) as lane:
+    async with bench.lane(alone=False, in_flight_events=400) as lane:  # one that adapts is wider on a slow machine
         first = asyncio.create_task(lane.publish([recorder.batch(made(n, n + 500)) for n in range(0, 20_000, 500)]))
         await until(lambda: recorder.count(Outcome.CONFIRMED) > 2_000)
         await asyncio.to_thread(stack.stop_rabbitmq, kill=kill)
