@@ -8,9 +8,7 @@ about load).
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hdrh.histogram import HdrHistogram
-
-from proxy.congestion.buckets import DIGITS, HIGHEST_US, LOWEST_US
+from proxy.congestion.buckets import LOWEST_US, index_of, quantile
 from proxy.congestion.trips import Trips
 
 
@@ -50,7 +48,8 @@ class RouteStatistics:
         """Confirmed by what they do; None: no event type of the class goes that way."""
         self._classes = classes
         self._route = route
-        self._latency = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
+        self._latency: dict[int, int] = {}
+        """Publications by the bucket of their latency."""
         self._errors = 0
         self._shortest: float | None = None
 
@@ -67,7 +66,8 @@ class RouteStatistics:
             counts = self.by_way[way]
             counts[rank] = (counts[rank] or 0) + count
         if seconds is not None:
-            self._latency.record_value(min(max(int(seconds * 1e6), LOWEST_US), HIGHEST_US), count)
+            index = index_of(max(int(seconds * 1e6), LOWEST_US))
+            self._latency[index] = self._latency.get(index, 0) + count
             if self._shortest is None or seconds < self._shortest:
                 self._shortest = seconds
 
@@ -83,9 +83,9 @@ class RouteStatistics:
 
     def report(self) -> Statistics:
         """Return what happened since the last report, and begin anew."""
-        confirmed = self._latency.get_total_count()
-        p50 = self._latency.get_value_at_percentile(50) / 1e6 if confirmed else None
-        statistics = Statistics(self._route, confirmed + self._errors, self._errors, p50)
-        self._latency.reset()
+        median = quantile(self._latency, 0.5)
+        p50 = None if median is None else median / 1e6
+        statistics = Statistics(self._route, sum(self._latency.values()) + self._errors, self._errors, p50)
+        self._latency.clear()
         self._errors = 0
         return statistics
