@@ -13,6 +13,5 @@ import uvloop
 class PreciseLoop(uvloop.Loop):
     """An event loop whose `time` has the resolution of the system's monotonic clock, whose epoch uvloop shares."""
 
-    def time(self) -> float:
-        """Return seconds of the monotonic clock."""
-        return time.monotonic()
+    time = time.monotonic  # itself, for it is asked some 20 times an event
+    """Seconds of the monotonic clock."""

@@ -91,7 +91,7 @@ class DeadLetters:
     @property
     def is_full(self) -> bool:
         """Whether the type must wait for its dead letters: no more of them may lie in memory."""
-        return min(self._held.room(self._open, self._open_bytes)) <= 0
+        return bool(self._held.events) and min(self._held.room(self._open, self._open_bytes)) <= 0
 
     @property
     def is_stuck(self) -> bool:

@@ -159,7 +159,7 @@ class PartitionFlow:
         self._sent = max(self._sent, batch.first + len(events))
         self.out += len(events)
         self.waiting -= len(events)
-        self.waiting_bytes -= sum(event.size for event in events)
+        self.waiting_bytes -= sum([event.size for event in events])
         return batch
 
     def settle(self, batch: Batch) -> None:

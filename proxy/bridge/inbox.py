@@ -158,16 +158,23 @@ class Inbox:
 
     def ready(self, now: float, *, old: bool = False) -> int:
         """Return how many events may be taken now, of what is live or of what is old."""
-        return sum(flow.ready(now) for flow in self._turns(old=old))
+        count = 0
+        for flow in (self._old if old else self._live).turns:
+            if flow.waiting:
+                count += flow.ready(now)
+        return count
 
     def sends_again(self, now: float, *, old: bool = False) -> bool:
         """Return whether the events taken next were sent before, in vain."""
-        return next((flow.sends_again for flow in self._turns(old=old) if flow.ready(now)), False)
+        for flow in (self._old if old else self._live).turns:
+            if flow.waiting and flow.ready(now):
+                return flow.sends_again
+        return False
 
     def next_ready(self, now: float, *, old: bool = False) -> float | None:
         """Return when the first pausing partition may go on, on the loop's clock; None if none is pausing."""
-        turns = self._turns(old=old)
-        return min((flow.not_before for flow in turns if flow.waiting and flow.not_before > now), default=None)
+        turns = (self._old if old else self._live).turns
+        return min([flow.not_before for flow in turns if flow.waiting and flow.not_before > now], default=None)
 
     def oldest_ms(self) -> int | None:
         """Return the timestamp of the oldest event that waits at the front of a partition; None if none has one."""
@@ -181,7 +188,7 @@ class Inbox:
         turns = row.turns
         for _ in range(len(turns)):
             flow = turns[0]
-            while limit > 0 and (batch := flow.take(limit, now)) is not None:
+            while limit > 0 and flow.waiting and (batch := flow.take(limit, now)) is not None:
                 batches.append(batch)
                 row.on_way[flow] = None
                 limit -= len(batch.events)
@@ -208,22 +215,22 @@ class Inbox:
     def recount(self) -> None:
         """Bring the sums in line after flows gave or took back events; resumes the type if it is low now."""
         for row in (self._live, self._old):
-            self._count(
-                row,
-                sum(flow.waiting for flow in row.turns) - row.events,
-                sum(flow.waiting_bytes for flow in row.turns) - row.bytes,
-            )
-
-    def _turns(self, *, old: bool) -> deque[PartitionFlow]:
-        return (self._old if old else self._live).turns
+            events, size = -row.events, -row.bytes
+            for flow in row.turns:
+                events += flow.waiting
+                size += flow.waiting_bytes
+            if events or size:
+                self._count(row, events, size)
 
     def _row(self, flow: PartitionFlow) -> _Row:
         return self._old if flow.is_old else self._live
 
     def _place(self, flow: PartitionFlow) -> None:
         """Let a partition change rows; never while the lane has more to write of it, or the rest could overtake."""
+        if flow.catches_up is flow.is_old:
+            return
         before = self._row(flow)
-        if flow in before.on_way or flow.catches_up is flow.is_old or self.flows.get(flow.partition) is not flow:
+        if flow in before.on_way or self.flows.get(flow.partition) is not flow:
             return
         flow.is_old = not flow.is_old
         after = self._row(flow)
@@ -244,18 +251,18 @@ class Inbox:
         row.bytes += size
         self.events += events
         self.bytes += size
-        self._weigh(self._live, self._old, 1.0)
-        self._weigh(self._old, self._live, OLD_SHARE)
+        most = min(self._limits.inbox_events, self._mark())
+        self._weigh(self._live, self._old, 1.0, most)
+        self._weigh(self._old, self._live, OLD_SHARE, most)
         if size:
             self._budget.add(size)
 
-    def _weigh(self, row: _Row, other: _Row, share: float) -> None:
-        """Pause or resume a row that may fill a share of the inbox, and what the other leaves of it."""
+    def _weigh(self, row: _Row, other: _Row, share: float, most: float) -> None:
+        """Pause or resume a row that may fill a share of the inbox, `most` events, and what the other leaves of it."""
         limits = self._limits
-        most = min(limits.inbox_events, self._mark())
         events = min(share * most, most - other.events)
         size = min(share * limits.inbox_bytes, limits.inbox_bytes - other.bytes)
         if row.events >= events or row.bytes >= size:
             self._press(row, "inbox", on=True)
-        elif row.events <= events * limits.inbox_low and row.bytes <= size * limits.inbox_low:
+        elif row.pressures and row.events <= events * limits.inbox_low and row.bytes <= size * limits.inbox_low:
             self._press(row, "inbox", on=False)

@@ -10,7 +10,7 @@ Tier k is what is live of class k. Tier `catch_up(k)` is what is old of it and s
 what is live of its own class, or behind everything.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import ceil, floor, inf
 
 from proxy.congestion.ladder import Ladder, Tier
@@ -51,6 +51,9 @@ class Divider:
         self._share = share
         self._ladder = Ladder(tiers, pools, last=last)
         self._tiers = self._ladder.tiers
+        self._gates: list[tuple[Pool, ...]] = []
+        """The pools whose tokens a tier needs."""
+        self._look()
         self._strict = strict
         self._most_waiting = most_waiting
         self._waiting = 0
@@ -83,6 +86,7 @@ class Divider:
         """
         granted = self.advance(now)
         if self._ladder.count(pool, classes):
+            self._look()
             self._serve(granted)
         return granted
 
@@ -141,7 +145,7 @@ class Divider:
 
     def give_back(self, tier: int, size: float) -> None:
         """Return tokens that were granted and not used; negative: take more."""
-        for pool in self._ladder.counting(tier):
+        for pool in self._tiers[tier].counting:
             self._pools[pool].give(size)
 
     def overdraw(self, tier: int, size: float) -> None:
@@ -152,6 +156,8 @@ class Divider:
         """Refill up to now and return what is granted by it, in order."""
         due = floor(now / PERIOD + _DUST) - self._refills
         granted: list[Ticket] = []
+        if due <= 0:
+            return granted
         if self._waiting and due > LONGEST_STALL / PERIOD:
             kept = round(LONGEST_STALL / PERIOD)
             self._refills += due - kept
@@ -167,9 +173,11 @@ class Divider:
 
     def next_due(self) -> float | None:
         """Return when `advance` can grant again, at the earliest; None if nobody waits, or for nothing that comes."""
+        if not self._waiting:
+            return None
         periods = inf
         for tier, place in enumerate(self._tiers):
-            gates = [pool for pool in self._gates(tier) if pool.rate != inf]
+            gates = [pool for pool in self._gates[tier] if pool.rate != inf]
             if place.waiting and all(pool.rate > 0 for pool in gates) and not self._ladder.waits_above(tier):
                 missing = place.waiting[0].size - place.waiting[0].reserve
                 waits = [(missing - pool.balance) / (pool.rate * PERIOD) for pool in gates]
@@ -183,7 +191,7 @@ class Divider:
 
     def refill(self, tier: int) -> float:
         """Return the tokens of one refill; infinite where the tier has no limit."""
-        return min(pool.rate for pool in self._gates(tier)) * PERIOD
+        return min([pool.rate for pool in self._gates[tier]]) * PERIOD
 
     def portion(self, tier: int) -> float:
         """Return what a fair request asks for: one refill, all the stock if nobody waits; infinite without a limit."""
@@ -212,18 +220,17 @@ class Divider:
         """Return how many requests of the tier wait."""
         return len(self._tiers[tier].waiting)
 
-    def _gates(self, tier: int) -> Iterator[Pool]:
-        """Yield the pools whose tokens a tier needs."""
-        return (self._pools[pool] for pool in self._tiers[tier].gates)
+    def _look(self) -> None:
+        self._gates = [tuple([self._pools[pool] for pool in tier.gates]) for tier in self._tiers]
 
     def _passes(self, tier: int) -> bool:
         """Return whether the tier only subtracts and never waits."""
         is_bypass = tier == 0 and not self._strict and len(self._pools) == 1
-        return is_bypass or all(pool.rate == inf for pool in self._gates(tier))
+        return is_bypass or self._is_unlimited(tier)
 
     def _stock(self, tier: int) -> float:
         """Return what it finds in the pools that have a limit."""
-        return min((pool.balance for pool in self._gates(tier) if pool.rate != inf), default=0.0)
+        return min([pool.balance for pool in self._gates[tier] if pool.rate != inf], default=0.0)
 
     def _anyone_before(self, tier: int) -> bool:
         return bool(self._tiers[tier].waiting) or self._is_behind(tier)
@@ -232,7 +239,7 @@ class Divider:
         return self._ladder.waits_above(tier) or self._ladder.comes_back(tier, self._refills)
 
     def _debit(self, tier: int, size: float) -> None:
-        for pool in self._ladder.counting(tier):
+        for pool in self._tiers[tier].counting:
             self._pools[pool].take(size)
         for behind in self._tiers[tier].feeds:
             if self._tiers[behind].waiting:
@@ -264,7 +271,10 @@ class Divider:
         self._serve_owed(granted)
 
     def _is_unlimited(self, tier: int) -> bool:
-        return all(pool.rate == inf for pool in self._gates(tier))
+        for pool in self._gates[tier]:  # noqa: SIM110  # asked for each event; a generator is twice the work
+            if pool.rate != inf:
+                return False
+        return True
 
     def _serve_trickle(self, granted: list[Ticket]) -> None:
         trickle = self._trickle
@@ -273,6 +283,8 @@ class Divider:
 
     def _serve_owed(self, granted: list[Ticket]) -> None:
         """Give catch-up tiers what their shares have come to, whoever waits before them."""
+        if not self._waiting:
+            return
         for tier in self._ladder.behind():
             place = self._tiers[tier]
             while place.waiting and place.owed > _DUST:

@@ -115,8 +115,10 @@ class DrainRate:
 
     def _over(self, window: float, others: float) -> Drain:
         samples, last = self._samples, self._samples[-1]
-        count = sum(1 for sample in samples if sample.at >= last.at - window - 1e-9)
-        start = len(samples) - max(2, count)
+        first = last.at - window - 1e-9
+        start = len(samples) - 2
+        while start > 0 and samples[start - 1].at >= first:
+            start -= 1
         if last.at - samples[start].at < SHORTEST:
             start -= 1  # quick samples after a gap; the first of all lies far enough back
         return self._since(start, others)
@@ -131,7 +133,7 @@ class DrainRate:
         return Drain(
             max(0.0, inflow - slope),
             inflow,
-            tuple((now - then) / seconds for now, then in zip(last.confirmed, first.confirmed, strict=True)),
+            tuple([(now - then) / seconds for now, then in zip(last.confirmed, first.confirmed, strict=True)]),
             slope,
-            is_capacity=all(sample.waiting for sample in islice(samples, start + 1, None)),
+            is_capacity=all([sample.waiting for sample in islice(samples, start + 1, None)]),  # noqa: C419  # quicker
         )

@@ -23,6 +23,8 @@ class Tier:
     """Catch-up tiers below that get a share of what this one is granted."""
     gates: tuple[int, ...] = ()
     """Pools whose tokens it needs."""
+    counting: tuple[int, ...] = ()
+    """Pools that count what it is granted."""
     rivals: tuple[int, ...] = ()
     """Of the tiers above those that one of these pools counts: who waits there goes first."""
     waiting: deque[Ticket] = field(default_factory=deque)
@@ -62,14 +64,12 @@ class Ladder:
         self._look()
         return True
 
-    def counting(self, tier: int) -> Iterator[int]:
-        """Yield the pools that count the tier."""
-        rank = self.tiers[tier].rank
-        return (pool for pool, counts in enumerate(self._counts) if counts[rank])
-
     def waits_above(self, tier: int) -> bool:
         """Return whether anyone waits above whose tokens are the tier's as well."""
-        return any(self.tiers[above].waiting for above in self.tiers[tier].rivals)
+        for above in self.tiers[tier].rivals:  # noqa: SIM110  # asked for each event; a generator is twice the work
+            if self.tiers[above].waiting:
+                return True
+        return False
 
     def comes_back(self, tier: int, refill: int) -> bool:
         """Return whether a catch-up tier must let one come back first whose wait ended with this refill.
@@ -109,5 +109,6 @@ class Ladder:
             if self._last and tier >= self._classes and self._counts[lowest][place.rank]:
                 gates.add(lowest)
             place.gates = tuple(sorted(gates))
+            place.counting = tuple(pool for pool, counts in enumerate(self._counts) if counts[place.rank])
             counted = [any(self._counts[pool][rank] for pool in gates) for rank in range(self._classes)]
             place.rivals = tuple(above for above in place.above if counted[self.tiers[above].rank])

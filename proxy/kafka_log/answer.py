@@ -43,7 +43,7 @@ class Room:
 
 
 class Batches(PartitionRecords):  # type: ignore[misc]  # the library is untyped
-    """The batches of one answer; made by the library, in place of its own class."""
+    """The batches of one answer."""
 
     def __init__(self, tp: Any, records: Any, *wanted: Any) -> None:
         super().__init__(tp, records, *wanted)
@@ -164,7 +164,7 @@ class Batches(PartitionRecords):  # type: ignore[misc]  # the library is untyped
 
 
 class Answer:
-    """One buffer of the library's fetcher, in place of its own class.
+    """One buffer of the library's fetcher.
 
     A node is sent no new fetch while something of its last answer waits to be taken, so that one answer of each node at
     most lies in memory; what is paused does not count for that, or one paused partition would stop all.
@@ -172,8 +172,8 @@ class Answer:
 
     def __init__(self, tp: Any, *, assignment: Any, partition_records: Batches, backoff: float) -> None:
         self.batches = partition_records
-        self._tp = tp
         self._assignment = assignment
+        self._state = assignment.state_value(tp)
         self._backoff = backoff
 
     @property
@@ -201,7 +201,3 @@ class Answer:
             return self.batches.take(room, most, on_open)
         finally:
             self._state.consumed_to(self.batches.next_fetch_offset)
-
-    @property
-    def _state(self) -> Any:
-        return self._assignment.state_value(self._tp)

@@ -7,18 +7,17 @@ from typing import Any, TypeVar
 
 import aiokafka.conn
 import aiokafka.consumer.consumer
-import aiokafka.consumer.fetcher
 import structlog
 from aiokafka import errors
 from aiokafka.conn import create_conn, get_ip_port_afi
 
 from proxy.errors import RefusedLoginError
 from proxy.kafka_log import unpacking
-from proxy.kafka_log.answer import Answer, Batches
 from proxy.kafka_log.coordination import Coordination
+from proxy.kafka_log.fetching import Subscriptions
 from proxy.kafka_log.login import Credentials, SecuredConnection, refusal
 from proxy.kafka_log.network import ASK_ANOTHER, Network
-from proxy.kafka_log.slices import Slices, Subscriptions
+from proxy.kafka_log.slices import Slices
 from proxy.kafka_log.words import NoHostError, unreached
 from proxy.settings import LogSettings
 
@@ -99,8 +98,6 @@ def teach_manners() -> None:
     aiokafka.consumer.consumer.Fetcher = Slices
     aiokafka.consumer.consumer.SubscriptionState = Subscriptions
     aiokafka.consumer.consumer.GroupCoordinator = Coordination
-    aiokafka.consumer.fetcher.FetchResult = Answer
-    aiokafka.consumer.fetcher.PartitionRecords = Batches
     unpacking.teach()
     library = logging.getLogger("aiokafka")
     if library.level == logging.NOTSET:

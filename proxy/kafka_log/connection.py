@@ -2,12 +2,18 @@
 
 import asyncio
 import socket
+import time
+from collections import deque
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import Any
 
+from aiokafka import errors
 from aiokafka.conn import AIOKafkaConnection, CloseReason
 
+from proxy.kafka_log import fetch_wire
 from proxy.kafka_log.answers import Answers
+from proxy.kafka_log.fetch_sessions import Fetch
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
 """A connection on which nothing is under way but a join is known to be dead after 8 s."""
@@ -20,6 +26,9 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
 
     A node with a quota answers at once, tells in its answer how long it then reads nothing from the connection, and
     keeps to that: time that counts for no request.
+
+    Answers come in the order of the requests, so one timer watches them all: it fires when the first that it knew of
+    is due, and looks who is first then.
     """
 
     patience: Callable[[Any], float] | None = None
@@ -27,10 +36,14 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
     muted_until = 0.0
     """Time on the loop's clock before which the node reads nothing here, as it has told."""
     _due = 0.0
+    _timer: asyncio.TimerHandle | None = None
+    _speaks = False
+    """Whether it knows fetches of our version."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._waits: set[asyncio.Timeout] = set()
+        self._dues: deque[float] = deque()
+        """When what is under way is due, in the order of `_requests`."""
 
     async def connect(self) -> Any:
         """Connect and log in; the kernel notices a peer that is gone without a word."""
@@ -41,20 +54,67 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
             for name, seconds in _KEEPALIVE.items():
                 if option := getattr(socket, name, None):
                     opened.setsockopt(socket.IPPROTO_TCP, option, seconds)
+        least, most = self._versions.get(Fetch.API_KEY, (0, 0))
+        self._speaks = least <= fetch_wire.VERSION <= most
         return connected
 
     def send(self, request: Any, expect_response: bool = True) -> Any:  # as the library has it
-        """Send a request and return what its answer is awaited by. Raises `KafkaConnectionError`."""
+        """Send a request and return what its answer is awaited by. Raises `KafkaConnectionError`.
+
+        Awaited, that raises `TimeoutError` if nothing has come when it is due, or later by what the node is mute
+        meanwhile.
+        """
         self._give_up_what_is_lost()
-        if self.patience is not None:
-            now = self._loop.time()
-            self._due = max(now, self.muted_until, self._due if self._requests else now) + self.patience(request)
-            self._request_timeout = None  # the library's own bound would cost a second timer for each
-        answer = super().send(request, expect_response)
         if self.patience is None:
+            answer = super().send(request, expect_response)
+            self._dues.append(inf)
             return self._answer_or_close(answer)
-        self._request_timeout = self._due - now
-        return self._answer_in_time(answer, self._due)
+        now = self._loop.time()
+        due = max(now, self.muted_until, self._due if self._requests else now) + self.patience(request)
+        self._request_timeout = None  # the library's own bound would cost a second timer for each
+        answer = self._fetch(request) if self._speaks and isinstance(request, Fetch) else super().send(request)
+        self._due = due
+        self._dues.append(due)
+        if self._timer is None:
+            self._timer = self._loop.call_at(due, self._look)
+        return answer
+
+    def close(self, reason: Any = None, exc: BaseException | None = None) -> Any:
+        """Close; whoever waits for an answer is told."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._dues.clear()
+        return super().close(reason, exc)
+
+    def _fetch(self, request: Fetch) -> asyncio.Future[fetch_wire.FetchAnswer]:
+        if self._writer is None:
+            raise errors.KafkaConnectionError(f"no connection to {self._host}:{self._port}")
+        number = self._next_correlation_id()
+        try:
+            self._writer.write(fetch_wire.encode(request, number, self._client_id))
+        except OSError as error:
+            self.close(reason=CloseReason.CONNECTION_BROKEN)
+            raise errors.KafkaConnectionError(f"connection to {self._host}:{self._port} broken: {error}") from error
+        answer: asyncio.Future[fetch_wire.FetchAnswer] = self._loop.create_future()
+        self._requests.append((number, request, answer))
+        return answer
+
+    def _handle_frame(self, frame: bytes) -> None:
+        number, request, answer = self._requests[0]
+        if isinstance(request, Fetch) and frame.startswith(number.to_bytes(4)):
+            if not answer.done():
+                answer.set_result(fetch_wire.decode(frame))
+            self._last_action = time.monotonic()
+            self._requests.popleft()
+        else:
+            super()._handle_frame(frame)  # which closes if it is the answer to something else
+        if self._dues:
+            self._dues.popleft()
+        if answer.done() and not answer.cancelled() and answer.exception() is None:
+            muted = min(getattr(answer.result(), "throttle_time_ms", 0) / 1000, MOST_MUTED)
+            if muted > 0:
+                self._mute(muted)
 
     async def _answer_or_close(self, answer: Awaitable[Any]) -> Any:
         """Close the connection if the answer is awaited no more: the library forgets the one it starts with."""
@@ -64,17 +124,17 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
             self.close()
             raise
 
-    async def _answer_in_time(self, answer: Awaitable[Any], due: float) -> Any:
-        """Raise `TimeoutError` if nothing has come when it is due, or later by what the node is mute meanwhile."""
-        async with asyncio.timeout_at(due) as wait:
-            self._waits.add(wait)
-            try:
-                response = await answer
-            finally:
-                self._waits.discard(wait)
-        if (muted := min(getattr(response, "throttle_time_ms", 0) / 1000, MOST_MUTED)) > 0:
-            self._mute(muted)
-        return response
+    def _look(self) -> None:
+        """Give up the first request that is awaited and due; look again when the first one is."""
+        self._timer = None
+        now = self._loop.time()
+        for due, (_, _, answer) in zip(self._dues, self._requests, strict=False):
+            if answer.done():
+                continue
+            if due > now:
+                self._timer = self._loop.call_at(due, self._look)
+                return
+            answer.set_exception(TimeoutError())
 
     def _create_reader_task(self) -> Any:
         Answers(self._reader, self._handle_frame, self._break)
@@ -86,14 +146,13 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
     def _mute(self, seconds: float) -> None:
         self.muted_until = max(self.muted_until, self._loop.time() + seconds)
         self._due += seconds
-        for wait in self._waits:
-            when = wait.when()
-            if when is not None and not wait.expired():
-                wait.reschedule(when + seconds)
+        self._dues = deque(due + seconds for due in self._dues)
 
     def _send_sasl_token(self, payload: bytes, expect_response: bool = True) -> Any:
         self._give_up_what_is_lost()
-        return super()._send_sasl_token(payload, expect_response)
+        sent = super()._send_sasl_token(payload, expect_response)
+        self._dues.append(inf)
+        return sent
 
     def _give_up_what_is_lost(self) -> None:
         if self._writer is not None and self._writer.is_closing():

@@ -9,8 +9,7 @@ from aiokafka import AIOKafkaConsumer, errors
 from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import options
 from proxy.kafka_log.login import Credentials
-from proxy.kafka_log.network import Bounds
-from proxy.kafka_log.nodes import Nodes
+from proxy.kafka_log.nodes import Bounds, Nodes
 from proxy.settings import Limits, LogSettings
 
 _say = structlog.get_logger("tidegate.kafka")

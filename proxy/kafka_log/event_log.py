@@ -207,7 +207,7 @@ class KafkaLog:
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.wait({self._keeper})
-            self._reader.interrupt()
+            self._consumer._fetcher.interrupt()  # noqa: SLF001  # as above
             with suppress(LogError, TimeoutError):
                 async with asyncio.timeout(_REPEAT_SECONDS):
                     await self._positions.repeat()

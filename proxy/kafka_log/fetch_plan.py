@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from aiokafka import TopicPartition
 
 from proxy.kafka_log.fetch_sessions import Fetch, FetchSession, Wish
+from proxy.kafka_log.fetch_wire import FetchAnswer
 
 ROUND = 10
 TURN = 0.1
@@ -67,7 +68,10 @@ class FetchPlan:
                 del self._nodes[at]
             if place is not None:
                 self._nodes[at] = place.node
-                self._sessions.setdefault(place.node, FetchSession()).want(at, place.offset)
+                session = self._sessions.get(place.node)
+                if session is None:
+                    session = self._sessions[place.node] = FetchSession()
+                session.want(at, place.offset)
 
     def fetches(self, may_ask: Callable[[Any], bool], wish: Wish, now: float) -> list[tuple[Any, Fetch]]:
         """Return the next fetch of every node of which something is wanted and which may be asked."""
@@ -77,10 +81,9 @@ class FetchPlan:
             if session.is_wanted and now >= session.rests_until and may_ask(node)
         ]
 
-    def on_answer(self, node: Any, fetch: object, response: Any, now: float) -> None:
+    def on_answer(self, node: Any, fetch: object, answer: FetchAnswer, now: float) -> None:
         """Take a node's answer; what it tells of has changed."""
-        for topic, given in response.topics:
-            for number, *_ in given:
-                self.touch(TopicPartition(topic, number))
+        for told in answer.told:
+            self._touched[told.at] = None
         if node in self._sessions:
-            self._sessions[node].on_answer(fetch, response, now)
+            self._sessions[node].on_answer(fetch, answer, now)

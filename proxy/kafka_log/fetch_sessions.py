@@ -5,12 +5,13 @@ went or were read on, and its answer those with news. Without one, every fetch a
 whether or not there is anything to read. A node that gives none (its cache is full) is told everything each time.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from aiokafka import TopicPartition
 from aiokafka.protocol.fetch import FetchRequest
+
+from proxy.kafka_log.fetch_wire import FetchAnswer, Places, by_topic
 
 PAUSE = 0.1
 """Seconds for which a node is sent no fetch after it refused one that told it everything."""
@@ -23,9 +24,6 @@ _NOT_FOUND = 70
 _WITH_START, _WITH_SESSIONS, _WITH_EPOCHS, _WITH_RACK = 5, 7, 9, 11
 """The first version of the request that has each; Kafka 2.3 has all."""
 _UNKNOWN = -1
-
-Places = Mapping[TopicPartition, int]
-"""Offsets by partition."""
 
 
 class Wish(NamedTuple):
@@ -51,47 +49,36 @@ class Fetch(FetchRequest):  # type: ignore[misc]  # the library is untyped
         forgotten: Iterable[TopicPartition],
         told: Places,
     ) -> None:
-        super().__init__(*wish[:4], [], wish.rack)
+        self.wish = wish
         self.session = session
         self.named = named
         self.forgotten = tuple(forgotten)
-        self._bytes = wish.partition_bytes
-        self._told = told
-        self._answered: Places | None = None
+        self.told = told
 
     @property
-    def topics(self) -> list[tuple[str, list[tuple[int, int, int]]]]:
-        """Return what the library asks for afterwards: what its answer is about; all of it while there is none."""
-        places = self._told if self._answered is None else self._answered
-        return [(topic, [(number, offset, self._bytes) for number, offset in one]) for topic, one in _by_topic(places)]
-
-    def on_answer(self, response: Any) -> None:
-        """Note what the answer tells of, before the library reads it."""
-        told = [TopicPartition(topic, one[0]) for topic, given in response.topics for one in given]
-        self._answered = {at: self._told.get(at, _UNKNOWN) for at in told}
+    def topics(self) -> list[tuple[str, list[tuple[int, int]]]]:
+        """Return what the library goes through where a node could not be asked."""
+        return list(by_topic(self.told).items())
 
     def build(self, request_struct_class: Any) -> Any:
-        """Return the request on the wire."""
-        version = request_struct_class.API_VERSION
+        """Return the library's request, for a node that doesn't speak the version of `fetch_wire`."""
+        version, wish = request_struct_class.API_VERSION, self.wish
         epoch = (_UNKNOWN,) if version >= _WITH_EPOCHS else ()
         start = (_UNKNOWN,) if version >= _WITH_START else ()
         named = [
-            (topic, [(number, *epoch, offset, *start, self._bytes) for number, offset in one])
-            for topic, one in _by_topic(self.named)
+            (topic, [(number, *epoch, offset, *start, wish.partition_bytes) for number, offset in one])
+            for topic, one in by_topic(self.named).items()
         ]
         forgotten = [
-            (topic, [number for number, _ in one]) for topic, one in _by_topic(dict.fromkeys(self.forgotten, 0))
+            (topic, [number for number, _ in one]) for topic, one in by_topic(dict.fromkeys(self.forgotten, 0)).items()
         ]
         return request_struct_class(
             _UNKNOWN,  # no replica
-            self._max_wait_ms,
-            self._min_bytes,
-            self._max_bytes,
-            self._isolation_level,
+            *wish[:4],
             *(self.session if version >= _WITH_SESSIONS else ()),
             named,
             *((forgotten,) if version >= _WITH_SESSIONS else ()),
-            *((self._rack_id,) if version >= _WITH_RACK else ()),
+            *((wish.rack,) if version >= _WITH_RACK else ()),
         )
 
 
@@ -152,13 +139,12 @@ class FetchSession:
         self._asked = Fetch(wish, (self._id, self._epoch), named, forgotten, self._told)
         return self._asked
 
-    def on_answer(self, fetch: object, response: Any, now: float) -> None:
+    def on_answer(self, fetch: object, answer: FetchAnswer, now: float) -> None:
         """Take the answer to a fetch; one to an earlier one, given up meanwhile, says nothing."""
         if fetch is not self._asked or self._asked is None:
             return
-        self._asked.on_answer(response)
         self._asked = None
-        error, given = getattr(response, "error_code", 0), getattr(response, "session_id", _NO_ID)
+        error, given = answer.error_code, answer.session_id
         if error and self._epoch == _FIRST:
             self.rests_until = now + PAUSE
         if not error and given != _NO_ID:
@@ -167,10 +153,3 @@ class FetchSession:
         self._epoch = _FIRST
         if not error or error == _NOT_FOUND:
             self._id = _NO_ID  # else it is told with the next fetch, so that the node can forget what it has
-
-
-def _by_topic(places: Places) -> list[tuple[str, list[tuple[int, int]]]]:
-    topics: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for (topic, number), offset in places.items():
-        topics[topic].append((number, offset))
-    return list(topics.items())

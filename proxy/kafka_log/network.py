@@ -18,7 +18,7 @@ connects to one node at a time; and it asks a node chosen by chance. Here
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from aiokafka import errors
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
@@ -26,11 +26,12 @@ from aiokafka.cluster import ClusterMetadata
 from aiokafka.conn import CloseReason, create_conn
 from aiokafka.protocol.admin import ApiVersionRequest
 from aiokafka.protocol.coordination import FindCoordinatorRequest
-from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
 
+from proxy.kafka_log.fetch_sessions import Fetch
+from proxy.kafka_log.fetch_wire import FetchAnswer, adopted
 from proxy.kafka_log.leaders import Leaders
-from proxy.kafka_log.nodes import CONNECT, Nodes, Turns
+from proxy.kafka_log.nodes import CONNECT, Bounds, Nodes, Turns
 from proxy.kafka_log.protocol import TopicsRequest
 from proxy.kafka_log.words import failure
 
@@ -42,18 +43,9 @@ _CONNECT_ANSWERS = 1.5
 """One attempt to connect, login included, takes at most the time of so many answers."""
 _STRETCHES = 3
 """How often the time for a fetch is doubled."""
+_FETCH = "Fetch"
 _METADATA_PAUSE = 0.1
 """Seconds between two requests for metadata: partitions without a leader would have it asked for without end."""
-
-
-class Bounds(NamedTuple):
-    """Seconds that requests may take."""
-
-    answer: float
-    fetch_wait: float = 0.0
-    """How long a node may hold back an empty fetch."""
-    gather: float = 0.0
-    """How long a node may hold back a join or a sync."""
 
 
 class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
@@ -70,7 +62,7 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         seconds = self._request_timeout_ms / 1000
         self.bounds = Bounds(seconds)
         self.nodes = Nodes(self._loop.time)
-        self.on_fetched: Callable[[Any, Any, Any], None] = lambda _node, _request, _response: None
+        self.on_fetched: Callable[[Any, Fetch, FetchAnswer], None] = lambda _node, _request, _answer: None
         """Told of every answer to a fetch."""
         self._attempts: dict[tuple[object, ConnectionGroup], asyncio.Task[Any]] = {}
         self._stretch: dict[object, int] = {}
@@ -92,29 +84,52 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
     async def send(self, node_id: Any, request: Any, *, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> Any:
         """Send a request to a node and return its answer. Raises `KafkaError`."""
         kind = type(request).__name__.removesuffix("Request")
-        if isinstance(request, FetchRequest) and (connection := self._conns.get((node_id, group))) is not None:
+        try:
+            if isinstance(request, JoinGroupRequest | SyncGroupRequest):
+                async with self._watched(node_id, group):
+                    response = await self._ask(node_id, request, group)
+            else:
+                response = await self._ask(node_id, request, group)
+        except (errors.RequestTimedOutError, errors.KafkaConnectionError) as error:
+            self._failed(node_id, kind, f"{kind}: {failure(error)}")
+            raise
+        self.nodes.answered(node_id, self.host(node_id), kind)
+        if muted := getattr(response, "throttle_time_ms", 0):
+            self.nodes.throttles(node_id, self.host(node_id), muted / 1000)
+        return response
+
+    async def fetch(self, node_id: Any, request: Fetch) -> FetchAnswer:
+        """Send a fetch to a node and return its answer. Raises `KafkaError`."""
+        if (connection := self._conns.get((node_id, ConnectionGroup.DEFAULT))) is not None:
             # A node that has us wait for a quota would read it no sooner, and nothing that is sent behind it.
             muted = connection.muted_until - self._loop.time()
             if muted > 0:
                 await asyncio.sleep(muted)
         try:
-            if isinstance(request, JoinGroupRequest | SyncGroupRequest):
-                async with self._watched(node_id, group):
-                    response = await super().send(node_id, request, group=group)
-            else:
-                response = await super().send(node_id, request, group=group)
+            answer = adopted(await self._ask(node_id, request))
         except (errors.RequestTimedOutError, errors.KafkaConnectionError) as error:
-            if isinstance(request, FetchRequest) and isinstance(error, errors.RequestTimedOutError):
+            if isinstance(error, errors.RequestTimedOutError):
                 self._stretch[node_id] = min(self._stretch.get(node_id, 0) + 1, _STRETCHES)
-            self._failed(node_id, kind, f"{kind}: {failure(error)}")
+            self._failed(node_id, _FETCH, f"{_FETCH}: {failure(error)}")
             raise
-        if isinstance(request, FetchRequest):
-            self._stretch.pop(node_id, None)
-            self.on_fetched(node_id, request, response)
-        self.nodes.answered(node_id, self.host(node_id), kind)
-        if muted := getattr(response, "throttle_time_ms", 0):
-            self.nodes.throttles(node_id, self.host(node_id), muted / 1000)
-        return response
+        self._stretch.pop(node_id, None)
+        self.on_fetched(node_id, request, answer)
+        self.nodes.answered(node_id, self.host(node_id), _FETCH)
+        if answer.throttle_time_ms:
+            self.nodes.throttles(node_id, self.host(node_id), answer.throttle_time_ms / 1000)
+        return answer
+
+    async def _ask(self, node_id: Any, request: Any, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> Any:
+        connection = self._conns.get((node_id, group))
+        if connection is None or not connection.connected():
+            connection = await self._get_conn(node_id, group=group)
+        if connection is None:
+            raise errors.NodeNotReadyError(f"node {node_id} is not connected")
+        try:
+            return await connection.send(request)
+        except TimeoutError as error:
+            connection.close(reason=CloseReason.CONNECTION_TIMEOUT)  # renewed by the next request
+            raise errors.RequestTimedOutError from error
 
     async def ask_any(self, request: Any, kind: str) -> Any:
         """Ask the nodes in turn, another one every second, until one answers. Raises `KafkaError` if none does.
@@ -242,7 +257,7 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
     def _patience(self, node_id: Any, request: Any) -> float:
         answer, fetch_wait, gather = self.bounds
         match request:
-            case FetchRequest():
+            case Fetch():
                 return fetch_wait + answer * (1 << self._stretch.get(node_id, 0))
             case JoinGroupRequest() | SyncGroupRequest():
                 return gather + answer
@@ -262,7 +277,7 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         while True:
             await asyncio.sleep(ASK_ANOTHER)
             try:
-                await super().send(node_id, ApiVersionRequest())
+                await self._ask(node_id, ApiVersionRequest())
             except errors.KafkaError as error:
                 if connection := self._conns.get((node_id, group)):
                     connection.close(reason=CloseReason.CONNECTION_TIMEOUT, exc=error)

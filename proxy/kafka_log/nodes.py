@@ -6,6 +6,7 @@ still. Every change is said once, with the node's name, however many requests no
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import structlog
 
@@ -18,6 +19,16 @@ LONGEST_PAUSE = 1.0
 """Seconds from one attempt to connect to a node to the next: the first pause, doubled up to the longest."""
 CONNECT = "connect"
 """The kind of request that a connection is, login included."""
+
+
+class Bounds(NamedTuple):
+    """Seconds that requests may take."""
+
+    answer: float
+    fetch_wait: float = 0.0
+    """How long a node may hold back an empty fetch."""
+    gather: float = 0.0
+    """How long a node may hold back a join or a sync."""
 
 
 @dataclass(slots=True)

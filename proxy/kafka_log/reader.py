@@ -23,8 +23,6 @@ _say = structlog.get_logger("tidegate.kafka")
 
 _FAILURE_PAUSE = 0.1
 """Seconds that a read takes at least where the consumer fails: until it has joined anew it may do so without end."""
-_GRACE = 0.1
-"""Seconds beyond `wait` after which a read that the library holds back, as it does in a rebalance, is given up."""
 
 _NOBODY = TopicPartition("", 0)
 _MISCONFIGURED = (
@@ -54,25 +52,17 @@ class Reader:
         self._on_unavailable = on_unavailable
         self._on_refused = on_refused
         self._on_left = on_left
-        self._patience: asyncio.Timeout | None = None
 
     async def read(self, shares: Callable[[], Shares], wait: float) -> Mapping[Partition, list[Event]]:
-        """Return what was fetched for the shares, a slice of it; at most 0.1 s later than `wait`.
+        """Return what was fetched for the shares, a slice of it; at most 0.1 s later than `wait`, where it fails.
 
         Raises `LogError` if the settings don't suit the log or the consumer has come to an end.
         """
-        fetched: dict[Any, list[Any]] = {}
         try:
-            # The library waits only before it takes records off its buffers, so giving up loses none.
-            async with asyncio.timeout(wait + _GRACE) as self._patience:
-                fetched = await self._consumer.getmany(timeout_ms=round(wait * 1000))
-        except TimeoutError:
-            return {}
+            fetched = await self._consumer.getmany(timeout_ms=round(wait * 1000))
         except errors.KafkaError as error:
             await self._sort_out(error, shares())
             return {}
-        finally:
-            self._patience = None
         taken: dict[Partition, list[Event]] = {}
         held = shares()
         for at, records in fetched.items():
@@ -83,11 +73,6 @@ class Reader:
         while self._unreadable:
             self._give_up(*self._unreadable.popitem(), held)
         return taken
-
-    def interrupt(self) -> None:
-        """End a read under way; it returns nothing."""
-        if self._patience is not None and not self._patience.expired():
-            self._patience.reschedule(asyncio.get_running_loop().time())
 
     async def _sort_out(self, error: errors.KafkaError, shares: Shares) -> None:
         match error:
@@ -112,10 +97,7 @@ class Reader:
             # Without a turn of the loop nothing new can have failed. The library tells whoever waits, and keeps the
             # same failure for the next who asks; what it raises after that, it will raise for ever.
             try:
-                async with asyncio.timeout(0):
-                    await self._consumer.getmany(_NOBODY, timeout_ms=0)
-            except TimeoutError:
-                break  # it is joining already
+                await self._consumer.getmany(_NOBODY, timeout_ms=0)
             except errors.KafkaError as end:
                 if is_last:
                     raise LogError(f"the log's consumer has come to an end: {end}") from end

@@ -55,11 +55,14 @@ class Channels:
     @property
     def oldest(self) -> float | None:
         """Instant at which the oldest open event was written; None if none is open."""
-        return min((channel.ledger.oldest for channel in self if channel.ledger.oldest is not None), default=None)
+        return min([written for one in self if (written := one.ledger.oldest) is not None], default=None)
 
     def known(self, number: int) -> Channel | None:
         """Return the channel of that number; None if it is gone."""
-        return next((channel for channel in self if channel.number == number), None)
+        for channel in (self._main, self._second):
+            if channel is not None and channel.number == number:
+                return channel
+        return None
 
     def drop(self, channel: Channel) -> None:
         """Do without a channel that the broker has closed; the main one is opened again."""

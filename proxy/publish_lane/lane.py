@@ -98,9 +98,11 @@ class PublishLane:
 
     async def publish(self, batches: Sequence[Batch]) -> None:
         """Write the batches, all of one topic, in order; return when each is wholly written or withdrawn."""
+        if not batches:
+            return
         written = asyncio.get_running_loop().create_future()
         request = Request(batches, lambda: None if written.done() else written.set_result(None))
-        if not batches or request.batch is None:
+        if request.batch is None:
             return
         self._requests.update(dict.fromkeys(batches, request))
         self._quarantine.add(request)

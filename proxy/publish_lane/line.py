@@ -7,7 +7,8 @@ docs/design/0013-window-by-class.md.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from functools import cache
+from typing import NamedTuple
 
 from proxy.bridge.broker import Batch
 
@@ -35,10 +36,13 @@ class Place(NamedTuple):
     """Place of its class, 0 the most important."""
     is_old: bool = False
 
-    @classmethod
-    def of(cls, batch: Batch) -> Self:
+    @staticmethod
+    def of(batch: Batch) -> "Place":
         """Return where a batch's request stands."""
-        return cls(batch.rank, batch.is_old)
+        return _place(batch.rank, batch.is_old)
+
+
+_place = cache(Place)
 
 
 @dataclass(slots=True)
@@ -93,24 +97,24 @@ class Request:
     batches: Sequence[Batch]
     end: Callable[[], None]
     """Called when nothing of it is left to write."""
+    place: Place = field(init=False)
+    """Where it stands."""
+    topic: str = field(init=False)
+    """Where its events come from; a topic is an event type."""
     _at: int = 0
 
-    @property
-    def place(self) -> Place:
-        """Where it stands."""
-        return Place.of(self.batches[0])
-
-    @property
-    def topic(self) -> str:
-        """Where its events come from; a topic is an event type."""
-        return self.batches[0].partition.topic
+    def __post_init__(self) -> None:
+        """Look at the first batch, which the others are like."""
+        first = self.batches[0]
+        self.place = Place.of(first)
+        self.topic = first.partition.topic
 
     @property
     def batch(self) -> Batch | None:
         """The batch to write from next, asked in the step in which it is written; None when nothing is left."""
         while self._at < len(self.batches):
             batch = self.batches[self._at]
-            if not batch.withdrawn and batch.done < len(batch.events):
+            if batch.done < len(batch.events) and not batch.withdrawn:
                 return batch
             self._at += 1
         return None
@@ -118,7 +122,7 @@ class Request:
     @property
     def want(self) -> int:
         """Events left to write, some of them perhaps withdrawn."""
-        return sum(len(batch.events) - batch.done for batch in self.batches[self._at :])
+        return sum([len(batch.events) - batch.done for batch in self.batches[self._at :]])
 
 
 @dataclass(slots=True)
@@ -138,27 +142,33 @@ class Line:
     """Whether slots were missing when someone was last to be served."""
 
     @property
+    def waits(self) -> bool:
+        """Whether anyone is in it."""
+        return bool(self._places)
+
+    @property
     def first(self) -> Request | None:
         """Who is next: the first of the smallest place that is owed a slot, else of the smallest; None: nobody now."""
         places = self._places
         if not places:
             return None
-        top = min(places)
-        if len(places) > 1 or self.keeps:
-            owed = min((one for one in places if self._owed[one] >= 1 and (one != top or self.keeps)), default=None)
+        top, keeps = min(places), self.keeps
+        if len(places) > 1 or keeps:
+            owed = min((one for one in places if self._owed[one] >= 1 and (one != top or keeps)), default=None)
             if owed is not None:
                 return next(iter(places[owed]))
-        return None if self.keeps else next(iter(places[top]))
+        return None if keeps else next(iter(places[top]))
 
     @property
     def keeps(self) -> bool:
         """Whether all who wait let one above them come back first: but for what they are owed."""
-        return self._left is not None and bool(self._places) and min(self._places) > self._left
+        left = self._left
+        return left is not None and bool(self._places) and min(self._places) > left
 
     @property
     def wants_turn(self) -> bool:
         """Whether those who are kept waiting need another turn; where slots are short, what gives some asks for it."""
-        return self.keeps and not self._is_short
+        return bool(self._places) and not self._is_short and self.keeps
 
     def most(self, request: Request) -> int | None:
         """Return how many events of the first request may be written before `first` is asked again; None: all."""
@@ -167,9 +177,9 @@ class Line:
 
     def turn(self) -> None:
         """Begin a turn of the lane."""
-        if self.keeps:
-            self._kept += 1
-        if not self.keeps or self._kept > GRACE:
+        keeps = self.keeps
+        self._kept += keeps
+        if not keeps or self._kept > GRACE:
             self._left = None
             self._kept = self._kept if self._kept <= GRACE else 0
 
@@ -192,6 +202,8 @@ class Line:
         """Count written events of a place: it is owed as much less, and whoever waits below it is owed more."""
         owed = self._owed
         owed[place] = max(0.0, owed.get(place, 0.0) - events)
+        if len(owed) == 1:
+            return
         below = self._heads(place)
         lowest = max(below, default=max(owed)).rank
         between = len([one for one in below if one.rank not in {place.rank, lowest}])

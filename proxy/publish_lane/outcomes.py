@@ -51,7 +51,7 @@ class Outcomes:
         """Take outcomes in; `written` unless the events never took a slot."""
         for one in resolved:
             if written:
-                size = sum(event.size for event in one.batch.events[one.start : one.end])
+                size = sum([event.size for event in one.batch.events[one.start : one.end]])
                 self.window.give(one.end - one.start, size)
                 if one.outcome is not Outcome.UNKNOWN and one.reason is not Reason.REFUSED:
                     self.quarantine.clear(one.batch.partition.topic, one.end - one.start)
@@ -60,7 +60,8 @@ class Outcomes:
 
     def tell(self) -> bool:
         """Tell the recipients, whose answer may add outcomes; return whether there was anything to tell."""
-        told = bool(self._untold)
+        if not self._untold:
+            return False
         while self._untold:
             untold, self._untold = self._untold, []
             for one in untold:
@@ -68,4 +69,4 @@ class Outcomes:
                 batch.recipient.on_outcome(
                     batch, one.start, one.end, one.outcome, seconds=one.seconds, reason=why, detail=one.detail
                 )
-        return told
+        return True

@@ -36,8 +36,15 @@ class Quarantine:
     _suspects: dict[str, _Suspect] = field(default_factory=dict)
 
     @property
+    def waits(self) -> bool:
+        """Whether any request may be served, of a suspected topic or not."""
+        return bool(self._suspects) or self.line.waits
+
+    @property
     def first(self) -> Request | None:
         """Who is next: a request of the topic that was served longest ago."""
+        if not self._suspects:
+            return None
         return next((next(iter(suspect.requests)) for suspect in self._suspects.values() if suspect.requests), None)
 
     def __contains__(self, topic: str) -> bool:

@@ -129,6 +129,8 @@ class Session:
 
     def _gather(self) -> Piece:
         piece = Piece()
+        if not self._quarantine.waits:
+            return piece
         sources = [self._gather_line, self._gather_suspect]
         for gather in reversed(sources) if self._suspects_first else sources:
             gather(piece)
@@ -221,7 +223,7 @@ class Session:
             if acked:
                 known.is_proven = True
                 self._refusals.on_ack(now)
-                self._patience.saw(max((one.seconds or 0.0 for one in resolved), default=0.0), now)
+                self._patience.saw(max([one.seconds or 0.0 for one in resolved], default=0.0), now)
             else:
                 self._refusals.on_nack(now)
             self._law.on_confirm(resolved, acked=acked, now=now)

@@ -7,6 +7,7 @@ it overrides is listed there; a test fails when aiormq changes it.
 """
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -76,8 +77,11 @@ class RabbitWire:
         self._underlay = login.underlay
         self._intake = login.intake
         self._intake.tell(events)
-        self._writer = login.writer
+        self._transport = login.writer.transport
         self._queue = self._underlay.write_queue
+        self._most_waiting = self._queue.maxsize or sys.maxsize
+        # aiormq tells it only through a coroutine that waits until it is over, and it is asked in every turn.
+        self._unblocked: asyncio.Event = self._underlay._Connection__connection_unblocked  # type: ignore[attr-defined]  # noqa: SLF001
         self._number = 0
         self._is_closed = False
         self._loop = asyncio.get_running_loop()
@@ -107,18 +111,12 @@ class RabbitWire:
     @property
     def writable(self) -> bool:
         """Whether a piece can be handed over now."""
-        return not self._queue.full()
+        return self._queue.qsize() < self._most_waiting
 
     def is_blocked(self) -> bool:
         """Return whether the broker takes nothing now; look often, for heartbeats pile up meanwhile."""
-        # aiormq tells it only through a coroutine that waits until it is over: one step shows whether it would wait.
-        waiting = self._underlay.ready()
-        try:
-            waiting.send(None)
-        except StopIteration:
+        if self._unblocked.is_set() and self._underlay.connected.is_set():
             return False
-        finally:
-            waiting.close()
         if self._queue.qsize() > _HEARTBEATS_WAITING:
             self._drop_heartbeats()
         return True
@@ -152,10 +150,10 @@ class RabbitWire:
 
     def write(self, piece: bytes, sent: Sequence[Sent]) -> bool:  # noqa: ARG002 -- bytes say it all
         """Hand over whole frames; they have left when the socket has, or soon will have, all but a little."""
-        if self._writer.is_closing():
+        if self._transport.is_closing():
             return False  # the client has ended the connection, and is about to say so
-        self._writer.write(piece)
-        if self._writer.transport.get_write_buffer_size() < _BUFFERED_BYTES:
+        self._transport.write(piece)
+        if self._transport.get_write_buffer_size() < _BUFFERED_BYTES:
             return True
         written = self._loop.create_future()
         written.add_done_callback(self._on_written)

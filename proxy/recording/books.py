@@ -113,6 +113,11 @@ class Books:
         for partition in ended:
             del self._epochs[partition]
 
+    @property
+    def unwritten(self) -> Collection[Partition]:
+        """Partitions of which something was committed since they were last written."""
+        return self._unwritten.keys()
+
     def write(self, partitions: Collection[Partition] | None = None) -> None:
         """Write what was committed of some partitions, or of all, since it was last written."""
         chosen = list(self._unwritten) if partitions is None else partitions

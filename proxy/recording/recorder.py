@@ -4,7 +4,8 @@ The records are those of docs/metric-log.md; every count is of the interval, so 
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from math import inf
 from typing import Any
 
@@ -29,6 +30,8 @@ DepthOf = Callable[[str], QueueState | None]
 """What is known of a queue now; None if nothing is."""
 LAG_WAIT = 0.5
 """Seconds the log may take to tell its ends; then the lag of this interval is unknown."""
+_AT_ONCE = 64
+"""Event types, or partitions, that are recorded in one step of the event loop: a few milliseconds."""
 LAG_PAUSE = 1.0
 """Seconds between two questions for the ends, however often there are records: each is about every partition."""
 
@@ -142,13 +145,14 @@ class Recorder:
                 asked_at, lags = clock(), await self._ask_lags(log, assignment)
             self._record_routes_and_classes(assignment, lanes, depth_of, lags)
             if clock() - self._types_recorded_at >= intervals.type_interval:
-                self._record_types(assignment, lags)
+                for _ in self._record_types(assignment, lags):
+                    await asyncio.sleep(0)
 
     async def finish(self, log: EventLog, assignment: Assignment, lanes: Mapping[str, Lane], depth_of: DepthOf) -> None:
         """Record what was counted since the last records, and what is left in the log; `run` must have begun."""
         lags = await self._ask_lags(log, assignment)
         self._record_routes_and_classes(assignment, lanes, depth_of, lags)
-        self._record_types(assignment, lags)
+        deque(self._record_types(assignment, lags), maxlen=0)
 
     def _record_routes_and_classes(
         self,
@@ -203,17 +207,17 @@ class Recorder:
                     **_counts(tally),
                     **self._waiting(listeners),
                     lag=self.lags[name],
-                    batch_size=BatchSizes(sum=sum(sizes), min=min(sizes), max=max(sizes), types=len(sizes))
-                    if sizes
-                    else None,
+                    batch_size=BatchSizes.of(sizes),
                 )
             )
 
-    def _record_types(self, assignment: Assignment, lags: Mapping[Partition, int] | None) -> None:
-        """Record every event type to which something happened, and what was committed of it."""
+    def _record_types(self, assignment: Assignment, lags: Mapping[Partition, int] | None) -> Iterator[None]:
+        """Record each event type to which something happened, then what was committed; yield now and then."""
         now = asyncio.get_running_loop().time()
         interval, self._types_recorded_at = now - self._types_recorded_at, now
-        for listener in assignment.listeners.values():
+        for count, listener in enumerate(list(assignment.listeners.values()), 1):
+            if not count % _AT_ONCE:
+                yield
             kind = listener.event_type
             own = self._of_types[kind.name]
             if own.is_empty and not listener.inbox.events:
@@ -232,7 +236,10 @@ class Recorder:
                     paused=listener.inbox.is_paused,
                 )
             )
-        self.books.write()
+        unwritten = sorted(self.books.unwritten)
+        for at in range(0, len(unwritten), _AT_ONCE):
+            yield
+            self.books.write(unwritten[at : at + _AT_ONCE])
 
     async def _ask_lags(self, log: EventLog, assignment: Assignment) -> Mapping[Partition, int] | None:
         done = {flow.partition: flow.watermark.position for flow in assignment.flows()}

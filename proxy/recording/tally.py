@@ -61,11 +61,19 @@ class Tallies:
         self, events: Sequence[Event], seconds: float | None, overtaken: int, wall: float, *, old: bool = False
     ) -> None:
         """See `Counts.on_confirmed`."""
-        count, size = len(events), sum([event.size for event in events])
+        count, size, ahead = len(events), 0, 0
         wall_us = int(wall * 1e6)
-        stamps = Counter([event.timestamp_ms for event in events if event.timestamp_ms is not None])
-        bridge = [(index_of(wall_us - stamp * 1000), number) for stamp, number in stamps.items()]
-        ahead = sum([number for stamp, number in stamps.items() if stamp * 1000 > wall_us])
+        stamps: dict[int, int] = {}
+        for event in events:
+            size += event.size
+            stamp = event.timestamp_ms
+            if stamp is not None:
+                stamps[stamp] = stamps.get(stamp, 0) + 1
+        bridge: dict[int, int] = {}
+        for stamp, number in stamps.items():
+            index = index_of(wall_us - stamp * 1000)
+            bridge[index] = bridge.get(index, 0) + number
+            ahead += number if stamp * 1000 > wall_us else 0
         publish = None if seconds is None else index_of(int(seconds * 1e6))
         for tally in self._all:
             tally.confirmed += count
@@ -73,10 +81,11 @@ class Tallies:
             tally.overtaken += overtaken
             tally.ahead_of_clock += ahead
             tally.old += count if old else 0
+            # Not by `+=`: of a bucket that is new a Counter asks Python code.
             if publish is not None:
-                tally.publish_us[publish] += count
-            for index, events_of_it in bridge:
-                tally.bridge_us[index] += events_of_it
+                tally.publish_us[publish] = tally.publish_us.get(publish, 0) + count
+            for index, number in bridge.items():
+                tally.bridge_us[index] = tally.bridge_us.get(index, 0) + number
 
     def on_failed(self, outcome: Outcome, count: int) -> None:
         """Count events that have to be sent again."""

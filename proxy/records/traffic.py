@@ -109,6 +109,11 @@ class BatchSizes(Part):
     max: Annotated[float, "largest"]
     types: Annotated[int, "how many"]
 
+    @classmethod
+    def of(cls, sizes: list[float]) -> "BatchSizes | None":
+        """Return what is said of the sizes; None if there are none."""
+        return cls(sum=sum(sizes), min=min(sizes), max=max(sizes), types=len(sizes)) if sizes else None
+
 
 class ClassInterval(Traffic):
     """Each class, every `route_interval`."""

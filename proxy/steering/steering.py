@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Protocol
 
 from croniter import croniter
@@ -24,6 +25,9 @@ from proxy.steering.other_replicas import Lead, OtherReplicas
 from proxy.steering.policies import Policies
 from proxy.steering.route_control import Judging
 from proxy.steering.wanted import Observer, WantedConsumers
+
+_TOPICS_KNOWN = 100_000
+"""Of so many topics it is remembered whose they are."""
 
 
 class Verdicts(Protocol):
@@ -79,7 +83,8 @@ class Steering:
         self._insights = (
             None if insights is None or management is None else Insights(insights, queues, management.interval)
         )
-        lowest = LowestPart(self._route_of_lowest)
+        # Asked for every partition of the group: a pattern makes an event type each time.
+        lowest = LowestPart(lru_cache(_TOPICS_KNOWN)(self._route_of_lowest))
         self._others = OtherReplicas(log, self._lead, done, lowest)
         self.policies = Policies(
             settings,

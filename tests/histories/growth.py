@@ -80,7 +80,7 @@ def excess(world: KafkaWorld, replica: Replica) -> Iterator[str]:
         "DeadLetters.run": types,
         "Sending.run": types,
         "AIOKafkaConnection._read": kafka,
-        "Slices._proc_fetch_request": kafka,
+        "Fetching._proc_fetch_request": kafka,
         "Network.send": kafka,
         "Event.wait": kafka,
         "Queue.get": rabbit,

@@ -59,6 +59,7 @@ SHARE = "proxy/positions/share.py"
 QUARANTINE = "proxy/publish_lane/quarantine.py"
 PATIENCE = "proxy/publish_lane/patience.py"
 SLICES = "proxy/kafka_log/slices.py"
+FETCHING = "proxy/kafka_log/fetching.py"
 SESSIONS = "proxy/kafka_log/fetch_sessions.py"
 FETCH_PLAN = "proxy/kafka_log/fetch_plan.py"
 ROUTE_CONTROL = "proxy/steering/route_control.py"
@@ -429,7 +430,7 @@ MUTATIONS = (
     Mutation(
         "metrics lose what came since the last record",
         RECORDER,
-        "        self._record_types(assignment, lags)\n\n    def _record_routes_and_classes(",
+        "        deque(self._record_types(assignment, lags), maxlen=0)\n\n    def _record_routes_and_classes(",
         "\n    def _record_routes_and_classes(",
     ),
     Mutation(
@@ -491,7 +492,7 @@ MUTATIONS = (
     Mutation(
         "the last ranges are not written",
         RECORDER,
-        "        self.books.write()\n",
+        "            self.books.write(unwritten[at : at + _AT_ONCE])\n",
         "",
     ),
     Mutation(
@@ -657,7 +658,7 @@ MUTATIONS = (
     Mutation(
         "slots are always kept for a class above",
         LINE,
-        "        return self._left is not None and bool(self._places) and min(self._places) > self._left\n",
+        "        return left is not None and bool(self._places) and min(self._places) > left\n",
         "        return bool(self._places)\n",
         tests=(IN_LINE,),
     ),
@@ -705,16 +706,23 @@ MUTATIONS = (
     ),
     Mutation(
         "a partition that a node refuses never rests",
-        SLICES,
+        FETCHING,
         "        refusal.until = now + refusal.rest\n",
         "        refusal.until = now\n",
         tests=(IN_SLICES,),
     ),
     Mutation(
         "a refusal is remembered when the node answers again",
-        SLICES,
-        "                    self._refusals.pop(TopicPartition(topic, number), None)\n",
-        "                    pass\n",
+        FETCHING,
+        "                self._refusals.pop(told.at, None)\n",
+        "                pass\n",
+        tests=(IN_SLICES,),
+    ),
+    Mutation(
+        "a partition that is resumed waits for the next poll",
+        FETCHING,
+        "            self._wake()  # it may have been resumed\n",
+        "            pass\n",
         tests=(IN_SLICES,),
     ),
     Mutation(
@@ -1028,14 +1036,14 @@ MUTATIONS = (
     Mutation(
         "who came last to a lane is served first",
         LINE,
-        "return None if self.keeps else next(iter(places[top]))",
-        "return None if self.keeps else next(reversed(places[top]))",
+        "return None if keeps else next(iter(places[top]))",
+        "return None if keeps else next(reversed(places[top]))",
         "wire",
     ),
     Mutation(
         "the lane turns without end while slots are short",
         LINE,
-        "return self.keeps and not self._is_short",
+        "return bool(self._places) and not self._is_short and self.keeps",
         "return self.keeps",
         tests=("tests/unit/publish_lane/test_line.py",),
     ),
@@ -1294,8 +1302,8 @@ MUTATIONS = (
     Mutation(
         "a partition changes rows while the lane has more to write of it",
         INBOX,
-        "        if flow in before.on_way or flow.catches_up",
-        "        if flow.catches_up",
+        "        if flow in before.on_way or ",
+        "        if ",
         tests=(CATCH_UP,),
     ),
     Mutation(

@@ -1,7 +1,6 @@
 """What a fetch names: what has changed, and everything where the node may not know it."""
 
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
 from aiokafka import TopicPartition
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from proxy.kafka_log.fetch_plan import ROUND, TURN, FetchPlan, Place
 from proxy.kafka_log.fetch_sessions import PAUSE, Fetch, FetchSession, Wish
+from proxy.kafka_log.fetch_wire import FetchAnswer, Told
 from tests.wire.kafka.messages import Error
 from tests.wire.kafka.sessions import Sessions
 
@@ -46,9 +46,8 @@ def _asked(at: TopicPartition, offset: int) -> dict[str, int]:
     return {"partition": at.partition, "offset": offset}
 
 
-def answer(error: int = 0, session: int = 0, *told: TopicPartition) -> Any:
-    topics = [(at.topic, [(at.partition, 0, 9)]) for at in told]
-    return SimpleNamespace(error_code=error, session_id=session, topics=topics)
+def answer(error: int = 0, session: int = 0, *told: TopicPartition) -> FetchAnswer:
+    return FetchAnswer(0, error, session, [Told(at, 0, 9, 9, [], -1, b"") for at in told])
 
 
 class Fetched:
@@ -176,15 +175,14 @@ def test_the_node_fetches_what_is_wanted_whatever_was_lost_between(steps: list[t
     assert world.broker.fetched == wanted
 
 
-def test_the_library_is_told_of_the_offsets_that_were_fetched_when_the_answer_is_about_others_than_the_fetch() -> None:
+def test_a_fetch_knows_the_offsets_of_all_that_is_fetched_when_it_names_others() -> None:
     session = FetchSession()
     session.want(ONE, 3)
     session.want(TWO, 4)
     session.on_answer(session.fetch(WISH), answer(0, 8), 0.0)
     second = session.fetch(WISH)
     assert not second.named
-    session.on_answer(second, answer(0, 8, TWO), 0.0)
-    assert second.topics == [(TWO.topic, [(0, 4, WISH.partition_bytes)])]
+    assert second.told == {ONE: 3, TWO: 4}
 
 
 def test_a_fetch_is_what_the_protocol_says_when_it_is_written() -> None:

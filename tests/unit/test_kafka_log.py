@@ -399,17 +399,6 @@ async def test_the_mistake_is_named_when_the_log_refuses_the_session_timeout() -
         await reader.read(dict, 0.01)
 
 
-async def test_a_read_ends_at_once_when_it_is_interrupted() -> None:
-    reader = _reader(_Consumer(), [])
-    reading = asyncio.ensure_future(reader.read(dict, 60))
-    await asyncio.sleep(0)
-    reader.interrupt()
-    reader.interrupt()
-    async with asyncio.timeout(5):
-        assert await reading == {}
-    reader.interrupt()
-
-
 async def test_stopping_does_nothing_when_the_log_was_never_started() -> None:
     log = KafkaLog(LogSettings(hosts=["h:1"], group="g"), Limits())
     for _ in range(2):

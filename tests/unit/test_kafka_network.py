@@ -6,16 +6,17 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from aiokafka import errors
+from aiokafka import TopicPartition, errors
 from aiokafka.client import ConnectionGroup
 from aiokafka.protocol.coordination import FindCoordinatorResponse_v0
-from aiokafka.protocol.fetch import FetchRequest, FetchResponse_v4
+from aiokafka.protocol.fetch import FetchResponse_v4
 from aiokafka.protocol.group import HeartbeatRequest, HeartbeatResponse_v0, JoinGroupRequest
 from structlog.testing import capture_logs
 
 from proxy.kafka_log.client import teach_manners
-from proxy.kafka_log.network import Bounds, Network
-from proxy.kafka_log.nodes import CONNECT, REMEMBERED, Nodes
+from proxy.kafka_log.fetch_sessions import Fetch, Wish
+from proxy.kafka_log.network import Network
+from proxy.kafka_log.nodes import CONNECT, REMEMBERED, Bounds, Nodes
 from proxy.kafka_log.protocol import TopicsRequest
 from tests.support.scripted_kafka import ScriptedKafka, scripted_kafka
 
@@ -24,7 +25,8 @@ ANSWER = 0.1
 ENOUGH = 10.0
 """Seconds in which everything ends that ends at all; the library's own timeouts are longer."""
 HEARTBEAT = HeartbeatRequest("group", 1, "member")
-FETCH = FetchRequest(0, 1, 1024, 0, [("orders", [(0, 0, 1024)])])
+ORDERS = {TopicPartition("orders", 0): 0}
+FETCH = Fetch(Wish(0, 1, 1024, 0, 1024), (0, -1), ORDERS, (), ORDERS)
 
 
 @pytest.fixture(autouse=True)
@@ -145,9 +147,9 @@ async def test_a_node_that_throttles_is_waited_for_and_named_once_and_loses_no_c
         connections = node.asked["ApiVersionRequest"]
         with capture_logs() as said:
             for _ in range(2):
-                _, beat = await asyncio.gather(client.send(1, FETCH), client.send(1, HEARTBEAT))  # one sent before ...
+                _, beat = await asyncio.gather(client.fetch(1, FETCH), client.send(1, HEARTBEAT))  # one sent before ...
                 assert beat.error_code == 0
-                later = asyncio.ensure_future(client.send(1, FETCH))
+                later = asyncio.ensure_future(client.fetch(1, FETCH))
                 assert (await client.send(1, HEARTBEAT)).error_code == 0  # ... and one while it is mute
                 await later
         assert node.asked["ApiVersionRequest"] == connections
@@ -159,8 +161,8 @@ async def test_no_fetch_is_sent_to_a_node_before_its_throttle_is_over() -> None:
         node = kafka.nodes[0]
         node.answers["HeartbeatRequest"] = lambda _: HeartbeatResponse_v0(0)
         node.answers["FetchRequest"] = lambda _: FetchResponse_v4(500, [])
-        await client.send(1, FETCH)
-        waiting = asyncio.ensure_future(client.send(1, FETCH))
+        await client.fetch(1, FETCH)
+        waiting = asyncio.ensure_future(client.fetch(1, FETCH))
         await client.send(1, HEARTBEAT)
         assert node.asked["FetchRequest"] == 1
         await waiting
@@ -208,22 +210,22 @@ async def test_a_fetch_is_answered_in_the_end_when_its_node_is_slower_than_silen
         async with network(kafka) as client:
             for _ in range(2):
                 with pytest.raises(errors.RequestTimedOutError):
-                    await client.send(1, FETCH)
-            assert (await client.send(1, FETCH)).topics == []
+                    await client.fetch(1, FETCH)
+            assert (await client.fetch(1, FETCH)).told == []
 
 
 async def test_a_question_behind_a_slow_fetch_waits_for_it_when_they_share_a_connection() -> None:
     async with scripted_kafka() as kafka:
         node = kafka.nodes[0]
-        node.delays["FetchRequest"] = 3 * ANSWER
+        node.delays["FetchRequest"], node.delays["HeartbeatRequest"] = 1.25, 0.4  # together more than the fetch has
         node.answers["FetchRequest"] = lambda _: FetchResponse_v4(0, [])
         node.answers["HeartbeatRequest"] = lambda _: HeartbeatResponse_v0(0)
         async with network(kafka) as client:
-            client.bounds = Bounds(ANSWER, fetch_wait=5 * ANSWER)
-            fetch = asyncio.ensure_future(client.send(1, FETCH))
+            client.bounds = Bounds(0.5, fetch_wait=1.0)
+            fetch = asyncio.ensure_future(client.fetch(1, FETCH))
             await node.hears("FetchRequest")
             assert (await client.send(1, HEARTBEAT)).error_code == 0
-            assert (await fetch).topics == []
+            assert (await fetch).told == []
 
 
 def test_attempts_to_connect_come_at_ever_longer_pauses_when_a_node_refuses_them() -> None:

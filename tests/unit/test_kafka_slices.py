@@ -25,8 +25,7 @@ from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import teach_manners
 from proxy.kafka_log.consumer import new_consumer
 from proxy.kafka_log.login import Credentials
-from proxy.kafka_log.network import Bounds
-from proxy.kafka_log.nodes import Nodes
+from proxy.kafka_log.nodes import Bounds, Nodes
 from proxy.kafka_log.slices import SLICE_BYTES, SLICE_EVENTS, Slices
 from proxy.settings import Limits, LogSettings
 from tests.support.scripted_kafka import ScriptedKafka, scripted_kafka

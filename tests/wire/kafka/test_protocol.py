@@ -15,7 +15,8 @@ from aiokafka.record.util import calc_crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.kafka_log.network import Bounds, Network
+from proxy.kafka_log.network import Network
+from proxy.kafka_log.nodes import Bounds
 from proxy.model import Event
 from tests.wire.kafka.cluster import ScriptedCluster
 from tests.wire.kafka.codec import INT64, STRING, Input, array, decode, encode, read_varint, struct, write_varint

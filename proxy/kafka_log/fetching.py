@@ -1,0 +1,292 @@
+"""The library's fetcher, with a routine of our own: what is fetched next, and what an answer brings.
+
+Before each fetch only those partitions are looked at to which something has happened, and only they are named in it
+(`fetch_plan`, `fetch_sessions`); in the library a fetch costs some 30 µs for every partition there is.
+
+A partition that a node answers with an error is left out of its fetches for a while; in the library it would be asked
+for again at once, thousands of times a second.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from aiokafka import TopicPartition, errors
+from aiokafka.consumer.fetcher import Fetcher
+from aiokafka.consumer.subscription_state import SubscriptionState
+from aiokafka.record.memory_records import MemoryRecords
+
+from proxy.kafka_log.answer import Answer, Batches
+from proxy.kafka_log.fetch_plan import FetchPlan, Place
+from proxy.kafka_log.fetch_sessions import Fetch, Wish
+from proxy.kafka_log.fetch_wire import FetchAnswer, Told
+from proxy.kafka_log.network import Network
+
+FIRST_REST = 0.1
+LONGEST_REST = 2.0
+"""Seconds for which a partition that fails is left out: the first time, doubled up to the longest."""
+LONGEST_REST_MOVED = 0.4
+"""The same where the error says that another node leads it by now: the metadata are on their way."""
+
+_RAISED = {errors.OffsetOutOfRangeError.errno, errors.TopicAuthorizationFailedError.errno}
+"""Errors that are raised to the reader."""
+_MOVED = {errors.NotLeaderForPartitionError.errno, errors.UnknownTopicOrPartitionError.errno}
+"""Errors after which the metadata are asked for at once."""
+
+
+class Refusal:
+    """A node's error for one partition."""
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+        self.error = 0
+        self.rest = 0.0
+        self.until = 0.0
+
+
+class Subscriptions(SubscriptionState):  # type: ignore[misc]  # the library is untyped
+    """What is read; tells whose fetching begins or ends. Made by the library's consumer, in place of its own class."""
+
+    on_changed: Callable[[TopicPartition], None] = staticmethod(lambda _: None)
+
+    def pause(self, tp: TopicPartition) -> None:
+        """See the library."""
+        super().pause(tp)
+        self.on_changed(tp)
+
+    def resume(self, tp: TopicPartition) -> None:
+        """See the library."""
+        super().resume(tp)
+        self.on_changed(tp)
+
+
+class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
+    """Fetches into `_records`, an answer for each partition."""
+
+    def __init__(self, client: Network, subscriptions: Any, **wanted: Any) -> None:
+        super().__init__(client, subscriptions, **wanted)
+        self._wish = Wish(
+            self._fetch_max_wait_ms,
+            self._fetch_min_bytes,
+            self._fetch_max_bytes,
+            self._isolation_level,
+            self._max_partition_fetch_bytes,
+            self._client_rack or "",
+        )
+        self._plan = FetchPlan()
+        self._planned_for: Any = None
+        """The assignment."""
+        self._leaderless: dict[TopicPartition, None] = {}
+        self._unplaced: dict[TopicPartition, None] = {}
+        """Those whose offset the library still has to find."""
+        self._refusals: dict[TopicPartition, Refusal] = {}
+        client.on_fetched = self._on_fetched
+        client.cluster.add_listener(lambda _: self._plan.touch_all())
+        subscriptions.on_changed = self._on_changed
+        self._fetch_task.add_done_callback(lambda _: self._wake())
+
+    def seek_to(self, tp: TopicPartition, offset: int) -> None:
+        """See the library."""
+        super().seek_to(tp, offset)
+        self._on_changed(tp)
+
+    def _on_changed(self, tp: TopicPartition) -> None:
+        self._plan.touch(tp)
+        self._notify(self._wait_consume_future)
+        if tp in self._records:
+            self._wake()  # it may have been resumed
+
+    def _wake(self) -> None:
+        """Let whoever waits for records look."""
+        for waiter in list(self._fetch_waiters):
+            self._notify(waiter)
+
+    # -- the routine ---------------------------------------------------------------------------------------------------
+
+    async def _fetch_requests_routine(self) -> None:
+        """Fetch until cancelled. The library's waits for a set of tasks and futures, anew for each fetch."""
+        assignment: Any = None
+        try:
+            while True:
+                if assignment is None or not assignment.active:
+                    assignment = await self._next_assignment()
+                    continue
+                self._wait_consume_future = news = self._loop.create_future()
+                self._look_after_tasks()
+                timer = self._loop.call_later(self._begin_what_is_due(assignment), self._notify, news)
+                try:
+                    await news
+                finally:
+                    timer.cancel()
+        except asyncio.CancelledError:
+            pass
+
+    async def _next_assignment(self) -> Any:
+        """Give up what is under way for the last one; return the next; None if it has to be looked for again."""
+        for task in self._pending_tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        self._pending_tasks.clear()
+        self._records.clear()
+        subscription = self._subscriptions.subscription
+        if subscription is None or subscription.assignment is None:
+            try:
+                await self._subscriptions.wait_for_assignment()
+            except errors.KafkaError:
+                return None  # the reader gets it
+        assignment = self._subscriptions.subscription.assignment
+        if assignment is not None:
+            assignment.unassign_future.add_done_callback(lambda _: self._notify(self._wait_consume_future))
+        return assignment
+
+    def _look_after_tasks(self) -> None:
+        """Forget those that are through; what one has raised ends the routine, and so reading."""
+        for task in [one for one in self._pending_tasks if one.done()]:
+            self._pending_tasks.discard(task)
+            if task.result():
+                self._wake()
+
+    def _begin_what_is_due(self, assignment: Any) -> float:
+        """Begin fetches and searches for offsets; return for how many seconds to wait for news."""
+        fetches, sought, seconds = self._due(assignment)
+        for node, fetch in fetches:
+            self._begin(node, self._proc_fetch_request(assignment, node, fetch))
+        for node, partitions in sought.items():
+            self._begin(node, self._update_fetch_positions(assignment, node, partitions))
+        if self._leaderless:
+            self._client.force_metadata_update().add_done_callback(lambda _: self._notify(self._wait_consume_future))
+        return seconds
+
+    def _begin(self, node: Any, doing: Any) -> None:
+        task = self._loop.create_task(doing)
+        self._pending_tasks.add(task)
+        self._in_flight.add(node)
+        task.add_done_callback(lambda _: self._end(node))
+
+    def _end(self, node: Any) -> None:
+        self._in_flight.discard(node)
+        self._notify(self._wait_consume_future)
+
+    # -- what an answer brings -----------------------------------------------------------------------------------------
+
+    async def _proc_fetch_request(self, assignment: Any, node_id: Any, request: Fetch) -> bool:
+        """See the library. Returns False always: who waits is woken here, some turns of the loop earlier."""
+        try:
+            answer = await self._client.fetch(node_id, request)
+        except errors.KafkaError:
+            self._invalidate_preferred_read_replica_for_node(node_id, request)
+            await asyncio.sleep(self._retry_backoff)
+            return False
+        except asyncio.CancelledError:
+            return False
+        if assignment.active:
+            is_new = [self._take_in(assignment, told, request) for told in answer.told]
+            if any(is_new):
+                self._wake()
+        return False
+
+    def _take_in(self, assignment: Any, told: Told, fetch: Fetch) -> bool:
+        """Keep what a node tells of a partition until it is taken; return whether there is something to take."""
+        at = told.at
+        state, offset = assignment.state_value(at), fetch.told.get(at)
+        if state is None or offset is None or not state.has_valid_position or state.position != offset:
+            return False  # reading has moved meanwhile
+        if told.error:
+            return self._take_error(at, told.error, offset)
+        if self._client_rack:
+            self._update_preferred_read_replica(at, told.replica)
+        state.highwater, state.lso = told.highwater, told.stable
+        if not told.records:
+            return False
+        records = MemoryRecords(told.records)
+        if records.has_next():
+            batches = Batches(at, records, told.aborted, offset, None, None, self._check_crcs, self._isolation_level)
+            self._records[at] = Answer(
+                at, assignment=assignment, partition_records=batches, backoff=self._prefetch_backoff
+            )
+        else:
+            why = f"a record at {at.topic}/{at.partition}@{offset} is larger than a fetch may bring of one partition"
+            self._set_error(at, errors.RecordTooLargeError(why))
+            state.consumed_to(offset + 1)
+        return True
+
+    def _take_error(self, at: TopicPartition, error: int, offset: int) -> bool:
+        self._preferred_read_replica.pop(at, None)
+        if error in _MOVED:
+            self._client.force_metadata_update()
+        elif error == errors.OffsetOutOfRangeError.errno:
+            self._set_error(at, errors.OffsetOutOfRangeError({at: offset}))
+        elif error == errors.TopicAuthorizationFailedError.errno:
+            self._set_error(at, errors.TopicAuthorizationFailedError(at.topic))
+        return error in _RAISED
+
+    # -- what is fetched next -----------------------------------------------------------------------------------------
+
+    def _on_fetched(self, node: Any, request: Fetch, answer: FetchAnswer) -> None:
+        now = self._loop.time()
+        self._plan.on_answer(node, request, answer, now)
+        for told in answer.told:
+            if told.error and told.error not in _RAISED:
+                self._refuse(told.at, node, told.error, now)
+            elif self._refusals:
+                self._refusals.pop(told.at, None)
+
+    def _refuse(self, tp: TopicPartition, node: Any, error: int, now: float) -> None:
+        refusal = self._refusals.get(tp)
+        if refusal is None or refusal.node != node:
+            refusal = self._refusals[tp] = Refusal(node)
+        moved = getattr(errors.for_code(error), "invalid_metadata", False)
+        refusal.error = error
+        refusal.rest = min(2 * refusal.rest or FIRST_REST, LONGEST_REST_MOVED if moved else LONGEST_REST)
+        refusal.until = now + refusal.rest
+
+    def _due(self, assignment: Any) -> tuple[list[tuple[Any, Fetch]], dict[Any, list[TopicPartition]], float]:
+        """Return fetches, offsets to be looked for, both by node, and how many seconds to wait for news."""
+        now = self._loop.time()
+        if assignment is not self._planned_for:
+            self._planned_for = assignment
+            self._leaderless.clear()
+            self._unplaced.clear()
+            self._refusals = {tp: refusal for tp, refusal in self._refusals.items() if tp in assignment.tps}
+            self._plan.begin(assignment.tps)
+        for tp in (*self._refusals, *self._unplaced):
+            self._plan.touch(tp)
+        self._plan.settle(self._place_of, now)
+        held = {self._select_read_replica(tp) for tp, one in self._records.items() if one.calculate_backoff()}
+        sought: dict[Any, list[TopicPartition]] = defaultdict(list)
+        for tp in self._unplaced:
+            leader = self._client.cluster.leader_for_partition(tp)
+            if leader not in {None, -1} and leader not in self._in_flight:
+                sought[leader].append(tp)
+        busy = self._in_flight | held | sought.keys()
+        fetches = self._plan.fetches(lambda node: node not in busy, self._wish, now)
+        return fetches, sought, self._prefetch_backoff if held else self._fetcher_timeout
+
+    def _place_of(self, tp: TopicPartition) -> Place | None:
+        """Return from where the partition is to be fetched now; None: not at all."""
+        state = self._planned_for.state_value(tp)
+        if state is None:
+            return None
+        node = self._select_read_replica(tp)
+        is_led, is_placed = node is not None and node != -1, state.has_valid_position
+        if tp in self._records:
+            self._leaderless.pop(tp, None)
+            self._unplaced.pop(tp, None)
+            return None
+        _note(self._leaderless, tp, on=not is_led)
+        _note(self._unplaced, tp, on=is_led and not is_placed)
+        if not is_led or not is_placed or state.paused:
+            return None
+        refusal = self._refusals.get(tp)
+        rests = refusal is not None and refusal.node == node and refusal.until > self._loop.time()
+        return None if rests else Place(node, state.position)
+
+
+def _note(those: dict[TopicPartition, None], tp: TopicPartition, *, on: bool) -> None:
+    if on:
+        those[tp] = None
+    elif those:
+        those.pop(tp, None)
