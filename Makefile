@@ -100,6 +100,14 @@ demo: setup ## order confirmations, brand alerts and a campaign through real bro
 control: setup ## every policy and law: ten minutes on real brokers, every scenario simulated, a page that says which to choose (an hour)
 	@$(BIN)/python -m load.compare
 
+.PHONY: bench
+bench: setup ## rates and CPU of Tidegate and others, in turn on real brokers: what a user pays (25 minutes)
+	@$(BIN)/python -m load.bench throughput --json out/throughput.json
+
+.PHONY: bench-check
+bench-check: setup ## what `make bench` found beside load/results: what became slower or dearer, beyond what is chance
+	@$(BIN)/python -m load.bench check load/results out/throughput.json
+
 .PHONY: faults
 faults: setup ## every real fault once: brokers, network, rights, replicas; nothing may be lost (6 minutes)
 	@$(BIN)/python -m load.faults --json out/faults.json

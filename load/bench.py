@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from load import cost, monitor_cost, windows
+from load import bench_check, cost, monitor_cost, windows
 from load.contenders.starting import ALL
 from load.stack import SetupError, Stack, StackError
 from load.terminal import command_line, interrupted_by_signals, say
@@ -36,8 +36,10 @@ examples:
   python -m load.bench cost --json out/cost.json                       about 10 minutes; mq-bridge too, if installed
   python -m load.bench monitor --json out/monitor.json                 about a minute
 
-exit codes: 0 every goal met (or none judged); 1 a goal missed, or Tidegate lost, repeated or displaced an event;
-  2 the machine lacks something
+  python -m load.bench check load/results out/throughput.json          what became slower, beyond what is chance
+
+exit codes: 0 every goal met (or none judged); 1 a goal missed, or Tidegate lost, repeated or displaced an event, or
+  something became slower; 2 the machine lacks something, or a file is none
 """
 
 
@@ -49,13 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     interrupted_by_signals()
     try:
-        with Stack.up(rabbitmq_sbin=options.rabbitmq_sbin) as stack:
-            if options.what in _PLAIN:
-                return _PLAIN[options.what](stack, options.rounds, options.json)
-            if options.what == "windows":
-                return windows.measure(stack, options.rounds, options.size, options.events, options.json)
-            return measure(stack, Plan.quick() if options.quick else _plan(options), options.json)
-    except SetupError as error:
+        if options.what == "check":
+            return bench_check.check(options.baseline, options.new)
+        return _measured(options)
+    except (SetupError, bench_check.CheckError) as error:
         say(str(error))
         return 2
     except (StackError, WorkerError, WireError) as error:
@@ -64,6 +63,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         say("interrupted; everything is taken down")
         return 128 + (error.args[0] if error.args else signal.SIGINT)
+
+
+def _measured(options: argparse.Namespace) -> int:
+    with Stack.up(rabbitmq_sbin=options.rabbitmq_sbin) as stack:
+        if options.what in _PLAIN:
+            return _PLAIN[options.what](stack, options.rounds, options.json)
+        if options.what == "windows":
+            return windows.measure(stack, options.rounds, options.size, options.events, options.json)
+        return measure(stack, Plan.quick() if options.quick else _plan(options), options.json)
 
 
 def _plan(options: argparse.Namespace) -> Plan:
@@ -82,6 +90,9 @@ def _parser() -> argparse.ArgumentParser:
     sweep = actions.add_parser("windows", help="the window that adapts beside fixed ones, at several distances")
     costs = actions.add_parser("cost", help="CPU and response times at everyday rates, by an open schedule")
     monitor = actions.add_parser("monitor", help="what watching 1,000 queues costs, as a share of a core")
+    checked = actions.add_parser("check", help="says what became slower or dearer since results that were kept")
+    checked.add_argument("baseline", type=Path, metavar="BASELINE", help="a JSON of `throughput`, or a folder of such")
+    checked.add_argument("new", type=Path, metavar="NEW", help="the same, newer")
     for action in (throughput, sweep, costs, monitor):
         action.add_argument("--json", type=Path, required=True, metavar="FILE", help="where every figure goes")
         rounds = 5 if action is throughput else 3
