@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from load import bench_check, cost, monitor_cost, windows
+from load import bench_check, cost, latency, monitor_cost, windows
 from load.contenders.starting import ALL
 from load.stack import SetupError, Stack, StackError
 from load.terminal import command_line, interrupted_by_signals, say
@@ -34,6 +34,7 @@ examples:
   python -m load.bench throughput --quick --json out/quick.json       about 2 minutes; shows the way, judges no goal
   python -m load.bench windows --json out/windows.json                 about 15 minutes, the window that adapts
   python -m load.bench cost --json out/cost.json                       about 10 minutes; mq-bridge too, if installed
+  python -m load.bench latency --json out/latency.json                 about 20 minutes, spectra in out/latency
   python -m load.bench monitor --json out/monitor.json                 about a minute
 
   python -m load.bench check load/results out/throughput.json          what became slower, beyond what is chance
@@ -69,6 +70,8 @@ def _measured(options: argparse.Namespace) -> int:
     with Stack.up(rabbitmq_sbin=options.rabbitmq_sbin) as stack:
         if options.what in _PLAIN:
             return _PLAIN[options.what](stack, options.rounds, options.json)
+        if options.what == "latency":
+            return latency.measure(stack, options.rounds, options.load, options.json)
         if options.what == "windows":
             return windows.measure(stack, options.rounds, options.size, options.events, options.json)
         return measure(stack, Plan.quick() if options.quick else _plan(options), options.json)
@@ -89,11 +92,16 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     sweep = actions.add_parser("windows", help="the window that adapts beside fixed ones, at several distances")
     costs = actions.add_parser("cost", help="CPU and response times at everyday rates, by an open schedule")
+    spectra = actions.add_parser("latency", help="spectra of response times under open schedules")
+    spectra.add_argument(
+        "--load", nargs="+", choices=list(latency.OFFERS), default=list(latency.OFFERS), metavar="NAME",
+        help=f"{', '.join(latency.OFFERS)} (default: all)",
+    )  # fmt: skip
     monitor = actions.add_parser("monitor", help="what watching 1,000 queues costs, as a share of a core")
     checked = actions.add_parser("check", help="says what became slower or dearer since results that were kept")
     checked.add_argument("baseline", type=Path, metavar="BASELINE", help="a JSON of `throughput`, or a folder of such")
     checked.add_argument("new", type=Path, metavar="NEW", help="the same, newer")
-    for action in (throughput, sweep, costs, monitor):
+    for action in (throughput, sweep, costs, spectra, monitor):
         action.add_argument("--json", type=Path, required=True, metavar="FILE", help="where every figure goes")
         rounds = 5 if action is throughput else 3
         action.add_argument(

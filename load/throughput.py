@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -236,6 +237,7 @@ def _record(about: dict[str, Any], bench: Bench, judged: Sequence[Judged]) -> di
             }
             for one in judged
         ],
+        "load_after": os.getloadavg()[0],
         "faults": bench.faults,
         "remarks": bench.remarks,
     }  # fmt: skip
