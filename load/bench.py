@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from load import bench_check, cost, latency, monitor_cost, windows
+from load import bench_check, cost, latency, memory, monitor_cost, scale, windows
 from load.contenders.starting import ALL
 from load.stack import SetupError, Stack, StackError
 from load.terminal import command_line, interrupted_by_signals, say
@@ -35,6 +35,8 @@ examples:
   python -m load.bench windows --json out/windows.json                 about 15 minutes, the window that adapts
   python -m load.bench cost --json out/cost.json                       about 10 minutes; mq-bridge too, if installed
   python -m load.bench latency --json out/latency.json                 about 20 minutes, spectra in out/latency
+  python -m load.bench scale --json out/scale.json                     about 5 minutes, 1,000 event types
+  python -m load.bench memory --json out/memory.json                   about 4 minutes
   python -m load.bench monitor --json out/monitor.json                 about a minute
 
   python -m load.bench check load/results out/throughput.json          what became slower, beyond what is chance
@@ -72,6 +74,10 @@ def _measured(options: argparse.Namespace) -> int:
             return _PLAIN[options.what](stack, options.rounds, options.json)
         if options.what == "latency":
             return latency.measure(stack, options.rounds, options.load, options.json)
+        if options.what == "scale":
+            return scale.measure(stack, options.types, options.partitions, options.rate, options.json)
+        if options.what == "memory":
+            return memory.measure(stack, options.gigabytes, options.json)
         if options.what == "windows":
             return windows.measure(stack, options.rounds, options.size, options.events, options.json)
         return measure(stack, Plan.quick() if options.quick else _plan(options), options.json)
@@ -101,13 +107,18 @@ def _parser() -> argparse.ArgumentParser:
     checked = actions.add_parser("check", help="says what became slower or dearer since results that were kept")
     checked.add_argument("baseline", type=Path, metavar="BASELINE", help="a JSON of `throughput`, or a folder of such")
     checked.add_argument("new", type=Path, metavar="NEW", help="the same, newer")
-    for action in (throughput, sweep, costs, spectra, monitor):
+    many = actions.add_parser(
+        "scale", help="thousands of event types: start, idle, steady, hot, held back, come and go"
+    )
+    backlog = actions.add_parser("memory", help="the most memory that a backlog of large and small events takes")
+    for action in (throughput, sweep, costs, spectra, monitor, many, backlog):
         action.add_argument("--json", type=Path, required=True, metavar="FILE", help="where every figure goes")
+        action.add_argument("--rabbitmq-sbin", type=Path, metavar="DIR", help="scripts of another RabbitMQ")
+    for action in (throughput, sweep, costs, spectra, monitor):
         rounds = 5 if action is throughput else 3
         action.add_argument(
             "--rounds", type=int, default=rounds, metavar="N", help=f"rounds kept, interleaved (default: {rounds})"
         )
-        action.add_argument("--rabbitmq-sbin", type=Path, metavar="DIR", help="scripts of another RabbitMQ")
     throughput.add_argument(
         "--events", type=int, default=100_000, metavar="N",
         help="events of each size, a multiple of 4; fewer flatter classic queues (default: 100000)",
@@ -127,6 +138,10 @@ def _parser() -> argparse.ArgumentParser:
         "--events", type=int, default=240_000, metavar="N", help="events of the log, a multiple of 4 (default: 240000)"
     )
     sweep.add_argument("--size", type=int, default=1024, metavar="BYTES", help="bytes of one value (default: 1024)")
+    many.add_argument("--types", type=int, default=1_000, metavar="N", help="event types (default: 1,000)")
+    many.add_argument("--partitions", type=int, default=1, metavar="P", help="partitions of each (default: 1)")
+    many.add_argument("--rate", type=float, default=2_000.0, metavar="R", help="events a second (default: 2,000)")
+    backlog.add_argument("--gigabytes", type=float, default=1.0, metavar="GB", help="of the backlog (default: 1)")
     throughput.add_argument("--quick", action="store_true", help="one round of 20,000 events of 256 B")
     return parser
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -13,6 +13,7 @@ from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
 SECONDS = 15.0
 """How long one answer may take."""
+TOPICS_AT_ONCE = 100
 POLL_SECONDS = 0.1
 POLL_MS = 200
 READ_SECONDS = 300.0
@@ -53,6 +54,14 @@ class KafkaView:
                 error = for_code(code)
                 raise error(message) if error is not TopicAlreadyExistsError else TopicAlreadyExistsError(topic)
 
+    async def create_all(self, topics: Sequence[str], partitions: int) -> None:
+        """Create topics, a hundred in one request."""
+        for first in range(0, len(topics), TOPICS_AT_ONCE):
+            some = [NewTopic(topic, partitions, self._replication) for topic in topics[first : first + TOPICS_AT_ONCE]]
+            for topic, code, message in (await self._admin.create_topics(some)).topic_errors:
+                if code:
+                    raise for_code(code)(f"{topic}: {message}")
+
     async def delete(self, topic: str) -> None:
         """Delete a topic."""
         answer = await self._admin.delete_topics([topic])
@@ -70,6 +79,13 @@ class KafkaView:
             {TopicPartition(topic, number): RecordsToDelete(offset) for number, offset in before.items()}
         )
 
+    async def truncate_all(self, before: Mapping[tuple[str, int], int]) -> None:
+        """Drop what lies before these offsets, by topic and partition, a hundred in one request."""
+        every = list(before.items())
+        for first in range(0, len(every), TOPICS_AT_ONCE):
+            some = every[first : first + TOPICS_AT_ONCE]
+            await self._admin.delete_records({TopicPartition(*at): RecordsToDelete(offset) for at, offset in some})
+
     async def leaders(self, topic: str) -> dict[int, tuple[int, list[int], list[int]]]:
         """Return for each partition its leader, the nodes that keep it, and those in sync; nodes by their ids."""
         (found,) = await self._admin.describe_topics([topic])
@@ -78,6 +94,11 @@ class KafkaView:
     async def coordinator(self, group: str) -> int:
         """Return the id of the node that coordinates a group."""
         return int(await self._admin.find_coordinator(group))
+
+    async def is_stable(self, group: str) -> bool:
+        """Return whether the group has members, and all of them know what is theirs."""
+        (answer,) = await self._admin.describe_consumer_groups([group])
+        return bool(answer.groups[0][2] == "Stable")
 
     async def committed(self, group: str) -> dict[tuple[str, int], int]:
         """Return the committed offset of each partition that the group has committed."""

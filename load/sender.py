@@ -54,6 +54,11 @@ class Sender:
             max_batch_size=BATCH_BYTES, **self._settings,
         )  # fmt: skip
         await self._producer.start()
+        await self._producer.client.set_topics(topics)  # all in one question, not each in its own
+        await self.learn(*topics)
+
+    async def learn(self, *topics: str) -> None:
+        """Ask where these topics are, unless it is known. Raises `KafkaError` if one is not there for long."""
         for topic in topics:
             await self._producer.partitions_for(topic)
 
