@@ -234,8 +234,8 @@ async def _feeding(scale: Scale) -> AsyncIterator[None]:
     feeding = asyncio.create_task(scale.feed.run(scale.types.places))
     try:
         yield
-        if feeding.done():
-            feeding.result()
+        scale.feed.halt()
+        await asyncio.wait_for(feeding, READY_SECONDS)
     finally:
         feeding.cancel()
         await asyncio.wait([feeding])

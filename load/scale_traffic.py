@@ -49,6 +49,7 @@ class Feed:
         self._ids: dict[Place, int] = {}
         self.rate = rate
         """Events a second."""
+        self._is_halted = False
         self._sender = Sender(kafka)
 
     async def start(self, places: Sequence[Place]) -> None:
@@ -74,9 +75,10 @@ class Feed:
         await kafka.truncate_all(dict.fromkeys(places, OPENING))
 
     async def run(self, places: Sequence[Place]) -> None:
-        """Write at the rate until cancelled."""
+        """Write at the rate until halted; cancelled, it may have counted what it never handed over."""
         self.places, began, count = places, time.monotonic(), 0
-        while True:
+        self._is_halted = False
+        while not self._is_halted:
             await asyncio.sleep(GATHERED)
             now, wall = time.monotonic(), time.time()
             batches: dict[Place, list[Record]] = {}
@@ -88,6 +90,10 @@ class Feed:
                 count += 1
             for place, batch in batches.items():
                 await self._sender.send(*place, batch, partial(self._on_answer, dues[place]))
+
+    def halt(self) -> None:
+        """Let `run` end once it has handed over what is due."""
+        self._is_halted = True
 
     async def stop(self) -> None:
         """Wait for Kafka's answers and disconnect."""
