@@ -94,7 +94,8 @@ class Committer:
             if flow.partition in taken:
                 flow.watermark.committed = max(flow.watermark.committed, resolved)
                 self._account.on_committed(flow, resolved, taken[flow.partition])
-                self._assignment.listeners[flow.partition.topic].wake()
+                if flow.waiting:  # perhaps for this, at `limits.uncommitted_events`
+                    self._assignment.listeners[flow.partition.topic].wake()
         return True
 
     def _fail(self, why: str) -> None:

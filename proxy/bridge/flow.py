@@ -288,4 +288,7 @@ class PartitionFlow:
             self._host.wake()
         if not self.out:
             self._holding = False
-            self._host.wake()
+            if self.waiting:
+                self._host.wake()
+            else:
+                self._host.on_settled()

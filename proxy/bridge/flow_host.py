@@ -51,6 +51,10 @@ class FlowHost(Protocol):
         """Look again for something to send."""
         ...
 
+    def on_settled(self) -> None:
+        """Be told that a flow has nothing out any more, and nothing to send."""
+        ...
+
     def may_send(self) -> bool:
         """Return whether this replica may publish now."""
         ...

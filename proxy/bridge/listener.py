@@ -199,6 +199,10 @@ class Listener:
         self.look()
         self._around.settled.set()
 
+    def on_settled(self) -> None:
+        """Tell whoever waits for flows to have nothing out."""
+        self._around.settled.set()
+
     def look(self) -> None:
         """Let every way out look again for something to send."""
         for sending in self._sendings:

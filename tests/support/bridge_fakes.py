@@ -267,6 +267,9 @@ class CountingHost:
         for batch in self.sending:
             batch.called_back = True
 
+    def on_settled(self) -> None:
+        self.wake()
+
     def wake(self) -> None:
         pass
 
