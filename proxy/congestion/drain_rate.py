@@ -100,10 +100,10 @@ class DrainRate:
         What was seen before that span is forgotten: it was another capacity.
         """
         samples, last = self._samples, self._samples[-1]
-        for start in range(len(samples) - 3, -1, -1):
+        for start in range(len(samples) - 3 if last.waiting else -1, -1, -1):
             seconds = last.at - samples[start].at
-            if seconds > FAST:
-                break
+            if seconds > FAST or not samples[start + 1].waiting:
+                break  # over this span and all longer ones the queues were empty once: what was taken tells nothing
             now, expected = self._since(start, others), slow.rate * seconds
             if now.is_capacity and now.rate * seconds < expected - CHANCE * sqrt(lump * expected):
                 for _ in range(start):

@@ -12,7 +12,7 @@ from aiokafka import errors
 from aiokafka.conn import create_conn, get_ip_port_afi
 
 from proxy.errors import RefusedLoginError
-from proxy.kafka_log import unpacking
+from proxy.kafka_log import schemas, unpacking
 from proxy.kafka_log.coordination import Coordination
 from proxy.kafka_log.fetching import Subscriptions
 from proxy.kafka_log.login import Credentials, SecuredConnection, refusal
@@ -99,6 +99,7 @@ def teach_manners() -> None:
     aiokafka.consumer.consumer.SubscriptionState = Subscriptions
     aiokafka.consumer.consumer.GroupCoordinator = Coordination
     unpacking.teach()
+    schemas.teach()
     library = logging.getLogger("aiokafka")
     if library.level == logging.NOTSET:
         library.setLevel(logging.CRITICAL + 1)
