@@ -37,6 +37,8 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
     """Time on the loop's clock before which the node reads nothing here, as it has told."""
     _due = 0.0
     _timer: asyncio.TimerHandle | None = None
+    _looks_at = 0.0
+    """When the timer fires."""
     _speaks = False
     """Whether it knows fetches of our version."""
 
@@ -75,8 +77,7 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
         answer = self._fetch(request) if self._speaks and isinstance(request, Fetch) else super().send(request)
         self._due = due
         self._dues.append(due)
-        if self._timer is None:
-            self._timer = self._loop.call_at(due, self._look)
+        self._look_at(due)
         return answer
 
     def close(self, reason: Any = None, exc: BaseException | None = None) -> Any:
@@ -124,6 +125,15 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
             self.close()
             raise
 
+    def _look_at(self, due: float) -> None:
+        """Look then at the latest: a timer that was set for a more patient request is too late for this one."""
+        if self._timer is not None:
+            if self._looks_at <= due:
+                return
+            self._timer.cancel()
+        self._looks_at = due
+        self._timer = self._loop.call_at(due, self._look)
+
     def _look(self) -> None:
         """Give up the first request that is awaited and due; look again when the first one is."""
         self._timer = None
@@ -132,7 +142,7 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
             if answer.done():
                 continue
             if due > now:
-                self._timer = self._loop.call_at(due, self._look)
+                self._look_at(due)
                 return
             answer.set_exception(TimeoutError())
 

@@ -228,6 +228,18 @@ async def test_a_question_behind_a_slow_fetch_waits_for_it_when_they_share_a_con
             assert (await fetch).told == []
 
 
+async def test_a_silent_node_is_known_in_time_when_a_request_of_longer_patience_was_answered_before() -> None:
+    async with scripted_kafka() as kafka, network(kafka) as client:
+        node = kafka.nodes[0]
+        client.bounds = Bounds(ANSWER, fetch_wait=2 * ENOUGH)
+        node.answers["FetchRequest"] = lambda _: FetchResponse_v4(0, [])
+        await client.fetch(1, FETCH)
+        node.is_silent = True
+        async with asyncio.timeout(ENOUGH / 2):
+            with pytest.raises(errors.RequestTimedOutError):
+                await client.send(1, HEARTBEAT)
+
+
 def test_attempts_to_connect_come_at_ever_longer_pauses_when_a_node_refuses_them() -> None:
     now = 0.0
     nodes = Nodes(lambda: now)
