@@ -53,14 +53,11 @@ class Sending:
         self._trips = trips
         self._around = around
         self._old = old
-        self._is_called = False
-        """Whether there may be something new to send."""
         self._idles: asyncio.Future[None] | None = None
         """Done when it is called."""
 
     def wake(self) -> None:
         """Look again for something to send; called several times for each event."""
-        self._is_called = True
         idles = self._idles
         if idles is not None and not idles.done():
             idles.set_result(None)
@@ -70,7 +67,6 @@ class Sending:
         clock = asyncio.get_running_loop().time
         host, inbox, old = self._host, self._host.inbox, self._old
         while True:
-            self._is_called = False
             now = clock()
             want = (
                 0 if host.is_stopped or host.dead_letters.is_full else min(inbox.ready(now, old=old), self._lane.window)
@@ -108,8 +104,6 @@ class Sending:
             host.look()
 
     async def _idle(self, now: float) -> None:
-        if self._is_called:
-            return
         loop = asyncio.get_running_loop()
         ready = self._host.inbox.next_ready(now, old=self._old)
         timer = loop.call_at(ready, self.wake) if ready is not None and ready > now else None

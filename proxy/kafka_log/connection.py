@@ -27,8 +27,8 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
     A node with a quota answers at once, tells in its answer how long it then reads nothing from the connection, and
     keeps to that: time that counts for no request.
 
-    Answers come in the order of the requests, so one timer watches them all: it fires when the first that it knew of
-    is due, and looks who is first then.
+    Answers come in the order of the requests, so one timer watches them all: it fires when the first of
+    them is due, and looks who is first then.
     """
 
     patience: Callable[[Any], float] | None = None
@@ -37,8 +37,6 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
     """Time on the loop's clock before which the node reads nothing here, as it has told."""
     _due = 0.0
     _timer: asyncio.TimerHandle | None = None
-    _looks_at = 0.0
-    """When the timer fires."""
     _speaks = False
     """Whether it knows fetches of our version."""
 
@@ -103,7 +101,9 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
 
     def _handle_frame(self, frame: bytes) -> None:
         number, request, answer = self._requests[0]
-        if isinstance(request, Fetch) and frame.startswith(number.to_bytes(4)):
+        if isinstance(request, Fetch):
+            if not frame.startswith(number.to_bytes(4)):
+                raise errors.CorrelationIdError(f"{frame[:4].hex()} came where {number:08x} was asked")
             if not answer.done():
                 answer.set_result(fetch_wire.decode(frame))
             self._last_action = time.monotonic()
@@ -128,10 +128,9 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
     def _look_at(self, due: float) -> None:
         """Look then at the latest: a timer that was set for a more patient request is too late for this one."""
         if self._timer is not None:
-            if self._looks_at <= due:
+            if self._timer.when() <= due:
                 return
             self._timer.cancel()
-        self._looks_at = due
         self._timer = self._loop.call_at(due, self._look)
 
     def _look(self) -> None:

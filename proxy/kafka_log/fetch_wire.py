@@ -1,6 +1,6 @@
 """A fetch and its answer on the wire, version 11 (Kafka 2.3), each in one step: the library takes 200 calls for both.
 
-What an older version answers is brought into the same form.
+What a node of an older version answers is brought into the same form.
 """
 
 import struct
@@ -28,7 +28,6 @@ _TOLD = struct.Struct(">ihqqqi")
 _ABORTED = struct.Struct(">qq")
 _RECORDS = struct.Struct(">ii")
 """Node to read from, bytes of records."""
-_WITH_REPLICA = 11
 
 Places = Mapping[TopicPartition, int]
 """Offsets by partition."""
@@ -128,16 +127,16 @@ def decode(frame: bytes) -> FetchAnswer:
 
 
 def adopted(response: Any) -> FetchAnswer:
-    """Return the library's answer of whatever version in our form; one that is of it already as it is."""
+    """Return the library's answer of a version before 11 in our form; one that is of it already as it is."""
     if isinstance(response, FetchAnswer):
         return response
     told: list[Told] = []
-    has_replica = response.API_VERSION >= _WITH_REPLICA
     for topic, partitions in response.topics:
         for number, error, highwater, *of, records in partitions:
-            replica = of.pop() if has_replica else _UNKNOWN
             stable, aborted = (of[0], of[-1]) if of else (None, None)
-            told.append(Told(TopicPartition(topic, number), error, highwater, stable, aborted, replica, records or b""))
+            told.append(
+                Told(TopicPartition(topic, number), error, highwater, stable, aborted, _UNKNOWN, records or b"")
+            )
     return FetchAnswer(
         getattr(response, "throttle_time_ms", 0),
         getattr(response, "error_code", 0),

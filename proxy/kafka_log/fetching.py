@@ -146,7 +146,7 @@ class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
         """Forget those that are through; what one has raised ends the routine, and so reading."""
         for task in [one for one in self._pending_tasks if one.done()]:
             self._pending_tasks.discard(task)
-            if task.result():
+            if not task.cancelled() and task.result():
                 self._wake()
 
     def _begin_what_is_due(self, assignment: Any) -> float:

@@ -44,6 +44,7 @@ _CONNECT_ANSWERS = 1.5
 _STRETCHES = 3
 """How often the time for a fetch is doubled."""
 _FETCH = "Fetch"
+_SILENCE = (errors.RequestTimedOutError, errors.KafkaConnectionError)
 _METADATA_PAUSE = 0.1
 """Seconds between two requests for metadata: partitions without a leader would have it asked for without end."""
 
@@ -90,12 +91,10 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
                     response = await self._ask(node_id, request, group)
             else:
                 response = await self._ask(node_id, request, group)
-        except (errors.RequestTimedOutError, errors.KafkaConnectionError) as error:
+        except _SILENCE as error:
             self._failed(node_id, kind, f"{kind}: {failure(error)}")
             raise
-        self.nodes.answered(node_id, self.host(node_id), kind)
-        if muted := getattr(response, "throttle_time_ms", 0):
-            self.nodes.throttles(node_id, self.host(node_id), muted / 1000)
+        self._answered(node_id, kind, getattr(response, "throttle_time_ms", 0))
         return response
 
     async def fetch(self, node_id: Any, request: Fetch) -> FetchAnswer:
@@ -107,16 +106,14 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
                 await asyncio.sleep(muted)
         try:
             answer = adopted(await self._ask(node_id, request))
-        except (errors.RequestTimedOutError, errors.KafkaConnectionError) as error:
+        except _SILENCE as error:
             if isinstance(error, errors.RequestTimedOutError):
                 self._stretch[node_id] = min(self._stretch.get(node_id, 0) + 1, _STRETCHES)
             self._failed(node_id, _FETCH, f"{_FETCH}: {failure(error)}")
             raise
         self._stretch.pop(node_id, None)
         self.on_fetched(node_id, request, answer)
-        self.nodes.answered(node_id, self.host(node_id), _FETCH)
-        if answer.throttle_time_ms:
-            self.nodes.throttles(node_id, self.host(node_id), answer.throttle_time_ms / 1000)
+        self._answered(node_id, _FETCH, answer.throttle_time_ms)
         return answer
 
     async def _ask(self, node_id: Any, request: Any, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> Any:
@@ -282,6 +279,12 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
                 if connection := self._conns.get((node_id, group)):
                     connection.close(reason=CloseReason.CONNECTION_TIMEOUT, exc=error)
                 return
+
+    def _answered(self, node_id: Any, kind: str, throttled_ms: int) -> None:
+        host = self.host(node_id)
+        self.nodes.answered(node_id, host, kind)
+        if throttled_ms:
+            self.nodes.throttles(node_id, host, throttled_ms / 1000)
 
     def _failed(self, node_id: Any, kind: str, why: str) -> None:
         if not self._is_closing and node_id not in self._hosts:

@@ -60,16 +60,15 @@ class Slices(Fetching):
         deadline = self._loop.time() + timeout
         self._is_interrupted = False
         while True:
-            if self._subscriptions.reassignment_in_progress:
-                await self._until(deadline, self._subscriptions.wait_for_assignment())
-            elif taken := self._take(partitions):
+            is_joining = self._subscriptions.reassignment_in_progress
+            if not is_joining and (taken := self._take(partitions)):
                 return taken
             if self._fetch_task.done() and not self._closed:
                 self._fetch_task.result()  # raises what has ended it
             if self.unreadable or self._closed or self._is_interrupted or deadline <= self._loop.time():
                 return {}
-            if not self._subscriptions.reassignment_in_progress:
-                await self._until(deadline, self._create_fetch_waiter())
+            news = self._subscriptions.wait_for_assignment() if is_joining else self._create_fetch_waiter()
+            await self._until(deadline, news)
 
     def interrupt(self) -> None:
         """Let a wait for records end, with nothing."""

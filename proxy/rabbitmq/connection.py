@@ -2,12 +2,11 @@
 
 aio-pika has no way to publish many messages at once, so this stands on the layer below it, aiormq, which logs in, keeps
 heartbeats and opens channels. Frames that are already encoded are written beside it, each time whole ones; what tells
-of messages is taken off before it (`intake`), closes by a channel class of its own (`ConfirmChannel`). The private name
-it overrides is listed there; a test fails when aiormq changes it.
+of messages is taken off before it (`intake`), closes by a channel class of its own (`ConfirmChannel`). The private
+names used are listed there and beside `_unblocked`; tests fail when aiormq changes one.
 """
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -79,7 +78,6 @@ class RabbitWire:
         self._intake.tell(events)
         self._transport = login.writer.transport
         self._queue = self._underlay.write_queue
-        self._most_waiting = self._queue.maxsize or sys.maxsize
         # aiormq tells it only through a coroutine that waits until it is over, and it is asked in every turn.
         self._unblocked: asyncio.Event = self._underlay._Connection__connection_unblocked  # type: ignore[attr-defined]  # noqa: SLF001
         self._number = 0
@@ -111,7 +109,7 @@ class RabbitWire:
     @property
     def writable(self) -> bool:
         """Whether a piece can be handed over now."""
-        return self._queue.qsize() < self._most_waiting
+        return not self._queue.full()
 
     def is_blocked(self) -> bool:
         """Return whether the broker takes nothing now; look often, for heartbeats pile up meanwhile."""

@@ -44,12 +44,21 @@ def _written(told: list[Told], throttled: int = 0, error: int = 0, session: int 
     return struct.pack(">i", 1) + bytes(FetchResponse_v11(throttled, error, session, topics).encode())
 
 
+def _as_told(answer: Any) -> FetchAnswer:
+    told = [
+        Told(TopicPartition(topic, number), *of[:3], *of[4:])
+        for topic, partitions in answer.topics
+        for number, *of in partitions
+    ]
+    return FetchAnswer(answer.throttle_time_ms, answer.error_code, answer.session_id, told)
+
+
 @given(st.lists(TOLD, max_size=5), st.integers(0, 9), ERRORS, st.integers(0, 9))
 def test_an_answer_is_what_the_library_would_read(told: list[Told], throttled: int, error: int, session: int) -> None:
     frame = _written(told, throttled, error, session)
     read = decode(frame)
     assert read == FetchAnswer(throttled, error, session, told)
-    assert adopted(FetchResponse_v11.decode(BytesIO(frame[4:]))) == read
+    assert _as_told(FetchResponse_v11.decode(BytesIO(frame[4:]))) == read
     assert adopted(read) is read
 
 

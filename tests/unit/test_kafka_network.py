@@ -14,6 +14,7 @@ from aiokafka.protocol.group import HeartbeatRequest, HeartbeatResponse_v0, Join
 from structlog.testing import capture_logs
 
 from proxy.kafka_log.client import teach_manners
+from proxy.kafka_log.connection import Connection
 from proxy.kafka_log.fetch_sessions import Fetch, Wish
 from proxy.kafka_log.network import Network
 from proxy.kafka_log.nodes import CONNECT, REMEMBERED, Bounds, Nodes
@@ -295,3 +296,12 @@ async def test_all_nodes_are_asked_in_turn_who_leads_whatever_is_asked_between(a
                     TopicsRequest(["others"], with_rights=False), "ids"
                 )
     assert sorted(asked["mine"]) == [1, 1, 2, 2, 3, 3]
+
+
+async def test_a_fetch_is_not_answered_when_what_comes_is_the_answer_to_something_else() -> None:
+    made = Connection("127.0.0.1", 1)
+    answer = asyncio.get_running_loop().create_future()
+    made._requests.append((7, FETCH, answer))
+    with pytest.raises(errors.CorrelationIdError, match="00000007"):
+        made._handle_frame((8).to_bytes(4) + bytes(20))
+    assert not answer.done(), "it is told when the connection ends over that"

@@ -382,3 +382,45 @@ async def test_the_rack_is_told_to_the_library_when_one_is_set(rack: str | None)
     made = new_consumer(settings, Limits(), Nodes(asyncio.get_running_loop().time), credentials, Assignor())
     assert made._client_rack == rack
     await made.stop()
+
+
+async def test_reading_ends_with_the_reason_when_the_routine_that_fetches_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with scripted_kafka(1) as kafka:
+        log(kafka, {0: b""})
+        async with consumer(kafka, ONE) as made:
+            monkeypatch.setattr(made._fetcher, "_begin_what_is_due", _fail)
+            with pytest.raises(ArithmeticError, match="a fault of our own"):
+                await made.getmany(timeout_ms=1000 * ENOUGH)
+
+
+def _fail(_: Any) -> float:
+    raise ArithmeticError("a fault of our own")
+
+
+async def test_fetching_goes_on_when_a_fetch_is_cancelled_by_somebody_else() -> None:
+    async with scripted_kafka(1) as kafka:
+        log(kafka, {0: b""})
+        async with consumer(kafka, ONE) as made:
+            gone = asyncio.create_task(asyncio.sleep(ENOUGH))
+            made._fetcher._pending_tasks.add(gone)
+            gone.cancel()
+            await kafka.nodes[0].hears("FetchRequest", kafka.nodes[0].asked["FetchRequest"] + 3)
+            assert not made._fetcher._fetch_task.done()
+
+
+@pytest.mark.parametrize("is_joining", [False, True])
+async def test_a_wait_for_records_ends_with_nothing_when_it_is_interrupted(
+    is_joining: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scripted_kafka(1) as kafka:
+        log(kafka, {0: b""})
+        async with consumer(kafka, ONE) as made:
+            state = type(made._subscription)
+            monkeypatch.setattr(state, "reassignment_in_progress", property(lambda _: is_joining))
+            reading = asyncio.create_task(made._fetcher.fetched_records([], timeout=10 * ENOUGH))
+            while made._fetcher._awaited is None:
+                await asyncio.sleep(0)
+            made._fetcher.interrupt()
+            assert await reading == {}
