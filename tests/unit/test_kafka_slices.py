@@ -420,7 +420,7 @@ async def test_a_wait_for_records_ends_with_nothing_when_it_is_interrupted(
             state = type(made._subscription)
             monkeypatch.setattr(state, "reassignment_in_progress", property(lambda _: is_joining))
             reading = asyncio.create_task(made._fetcher.fetched_records([], timeout=10 * ENOUGH))
-            while made._fetcher._awaited is None:
-                await asyncio.sleep(0)
+            await asyncio.sleep(0)  # one turn: it waits
+            assert made._fetcher._awaited is not None
             made._fetcher.interrupt()
             assert await reading == {}
