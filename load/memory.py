@@ -9,7 +9,6 @@ import json
 import random
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +24,7 @@ from load.stack import Stack, ports
 from load.tables import aligned
 from load.terminal import run, say
 from load.wire import Wire
-from load.worker import Worker, WorkerError
+from load.worker import Worker
 from proxy import config
 
 TYPES, PARTITIONS = 300, 1
@@ -41,7 +40,6 @@ PACE = 20.0
 CONGESTED_SECONDS = 20.0
 """From when all is written."""
 DEADLINE = 300.0
-POLL_SECONDS = 0.1
 MB = 1e6
 
 
@@ -110,12 +108,11 @@ async def _run(
                 wire.declare(types.queue(one))
         for sink in sinks:
             sink.pace = PACE
-            own = Wire(stack.amqp_port).detach()
-            await asyncio.get_running_loop().create_connection(partial(_itself, sink), sock=own)
+            await sink.consume(stack.amqp_port)
             running.callback(asyncio.create_task(sink.acknowledge()).cancel)
         worker = Worker("proxy", "run", "-c", str(settings), output=settings.with_suffix(".txt"))
         running.enter_context(worker)
-        await _until(lambda: asyncio.to_thread(_is_ready, admin, len(types.places)), worker)
+        await worker.until(lambda: asyncio.to_thread(_is_ready, admin, len(types.places)), DEADLINE)
         found.base = worker.peak_rss()
         say(f"ready with {found.base / MB:.0f} MB; the backlog is written")
         await _fill(stack, types, gigabytes * 1e9, found)
@@ -125,7 +122,7 @@ async def _run(
         say(f"held back: {found.congested / MB:.0f} MB, {len(seen.events):,} came")
         for sink in sinks:
             sink.pace = None
-        await _until(partial(_all_came, seen, found), worker)
+        await worker.until(partial(_all_came, seen, found), DEADLINE)
         found.drained = worker.peak_rss()
         await asyncio.to_thread(worker.stop)
 
@@ -163,16 +160,3 @@ def _is_ready(admin: int, partitions: int) -> bool:
 
 async def _all_came(seen: Seen, found: Found) -> bool:
     return len(seen.events) >= found.sent
-
-
-async def _until(condition: Callable[[], Awaitable[bool]], worker: Worker) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not await condition():
-        worker.check()
-        if time.monotonic() > deadline:
-            raise WorkerError(f"not so after {DEADLINE:g} s\n{worker.last_words()}")
-        await asyncio.sleep(POLL_SECONDS)
-
-
-def _itself(sink: Sink) -> Sink:
-    return sink

@@ -7,10 +7,9 @@ import asyncio
 import json
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from load.scale_verdict import Phase, cpu, goals, percentiles, tables
 from load.stack import Stack, ports
 from load.terminal import run, say
 from load.wire import Wire
-from load.worker import Worker, WorkerError
+from load.worker import Worker
 
 MOST_IMPORTANT = next(iter(CLASSES))
 HELD = 0.1
@@ -48,7 +47,6 @@ LIVE_SECONDS = 5.0
 """For which types that were added are written to."""
 READY_SECONDS = 180.0
 """All types may take so long to be read, or what waits to arrive."""
-POLL_SECONDS = 0.05
 
 
 @dataclass
@@ -137,16 +135,15 @@ async def _prepare(scale: Scale, kafka: KafkaView) -> None:
         for priority in CLASSES:
             wire.declare(types.queue(priority))
     for sink in scale.sinks.values():
-        own = Wire(scale.stack.amqp_port).detach()
-        await asyncio.get_running_loop().create_connection(partial(_itself, sink), sock=own)
+        await sink.consume(scale.stack.amqp_port)
 
 
 async def _started(scale: Scale, worker: Worker, kafka: KafkaView) -> dict[str, float]:
     """Wait until it reads everything; return how long it took."""
     began, wanted = worker.process.create_time(), len(scale.types.places)
-    await _until(lambda: kafka.is_stable(scale.types.group), worker)
+    await worker.until(lambda: kafka.is_stable(scale.types.group), READY_SECONDS)
     joined = time.time() - began
-    await _until(lambda: _owned(scale, wanted), worker)
+    await worker.until(lambda: _owned(scale, wanted), READY_SECONDS)
     told = {"joined": joined, "ready": time.time() - began, "cpu": worker.cpu_seconds()}
     return {name: round(value, 2) for name, value in told.items()}
 
@@ -173,12 +170,12 @@ async def _phases(scale: Scale, worker: Worker, kafka: KafkaView) -> None:
             await asyncio.sleep(SATURATED_SECONDS)
         for sink in sinks.values():
             sink.pace = None
-    await _until(lambda: _all_came(scale, scale.feed.sent), worker)
+    await worker.until(lambda: _all_came(scale, scale.feed.sent), READY_SECONDS)
     async with _feeding(scale):
         await asyncio.sleep(WARM_SECONDS)
         async with _phase(scale, worker, f"{ADDED} come and go"):
             await _churn(scale, worker, kafka)
-    await _until(lambda: _all_came(scale, scale.feed.sent), worker)
+    await worker.until(lambda: _all_came(scale, scale.feed.sent), READY_SECONDS)
 
 
 async def _churn(scale: Scale, worker: Worker, kafka: KafkaView) -> None:
@@ -189,16 +186,16 @@ async def _churn(scale: Scale, worker: Worker, kafka: KafkaView) -> None:
     began = time.monotonic()
     await kafka.create_all(added, types.partitions)
     await scale.feed.learn(more)
-    await _until(lambda: _owned(scale, len(types.places) + len(more)), worker)
+    await worker.until(lambda: _owned(scale, len(types.places) + len(more)), READY_SECONDS)
     scale.churn["found"] = round(time.monotonic() - began, 2)
     scale.feed.places = [*types.places, *more]
     await asyncio.sleep(LIVE_SECONDS)
     scale.feed.places, sent = types.places, scale.feed.sent
-    await _until(lambda: _all_came(scale, sent), worker)
+    await worker.until(lambda: _all_came(scale, sent), READY_SECONDS)
     began = time.monotonic()
     for topic in added:
         await kafka.delete(topic)
-    await _until(lambda: _owned(scale, len(types.places)), worker)
+    await worker.until(lambda: _owned(scale, len(types.places)), READY_SECONDS)
     scale.churn["gone"] = round(time.monotonic() - began, 2)
     await asyncio.sleep(LIVE_SECONDS)
 
@@ -212,7 +209,7 @@ async def _steps(scale: Scale, kafka: KafkaView, command: Sequence[str]) -> None
         await asyncio.sleep(TIMED_SECONDS)
         async with _feeding(scale):
             await asyncio.sleep(TIMED_SECONDS)
-        await _until(lambda: _all_came(scale, scale.feed.sent), worker)
+        await worker.until(lambda: _all_came(scale, scale.feed.sent), READY_SECONDS)
         ended = time.monotonic()
         await asyncio.to_thread(worker.stop)
     told = json.loads(file.read_text(encoding="utf-8"))
@@ -275,16 +272,3 @@ async def _owned(scale: Scale, partitions: int) -> bool:
 
 async def _all_came(scale: Scale, sent: int) -> bool:
     return len(scale.seen.events) + scale.feed.refused >= sent
-
-
-async def _until(condition: Callable[[], Awaitable[bool]], worker: Worker) -> None:
-    deadline = time.monotonic() + READY_SECONDS
-    while not await condition():
-        worker.check()
-        if time.monotonic() > deadline:
-            raise WorkerError(f"not so after {READY_SECONDS:g} s\n{worker.last_words()}")
-        await asyncio.sleep(POLL_SECONDS)
-
-
-def _itself(sink: Sink) -> Sink:
-    return sink

@@ -16,6 +16,7 @@ from load.deliveries import Delivered, Deliveries
 from load.kafka import KafkaView
 from load.many_types import Place
 from load.sender import Record, Sender
+from load.wire import Wire
 
 SIZE = 256
 """Bytes of a value."""
@@ -144,6 +145,11 @@ class Sink(Deliveries):
         self._queue = queue
         self._seen = seen
         self._came = self._acked = 0
+
+    async def consume(self, amqp_port: int) -> None:
+        """Begin, over a connection of its own."""
+        connected = Wire(amqp_port).detach()
+        await asyncio.get_running_loop().create_connection(lambda: self, sock=connected)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to consume."""

@@ -1,11 +1,12 @@
 """A process under test: started, watched, stopped, and never left behind."""
 
+import asyncio
 import ctypes
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +15,7 @@ from typing import Self
 import psutil
 
 STOP_SECONDS = 30.0
-POLL_SECONDS = 0.02
+CONDITION_POLL_SECONDS = 0.05
 PR_SET_PDEATHSIG = 1
 
 _LIBC = ctypes.CDLL(None)
@@ -102,6 +103,15 @@ class Worker:
         """Raise WorkerError if it has ended with anything but exit code 0."""
         if self.code:
             self.join(0)
+
+    async def until(self, condition: Callable[[], Awaitable[bool]], seconds: float) -> None:
+        """Wait until something is so that it does. Raises WorkerError if it ends before, or time does."""
+        deadline = time.monotonic() + seconds
+        while not await condition():
+            self.check()
+            if time.monotonic() > deadline:
+                raise WorkerError(f"not so after {seconds:g} s\n{self.last_words()}")
+            await asyncio.sleep(CONDITION_POLL_SECONDS)
 
     def kill(self) -> None:
         """End it at once (SIGKILL), if it still runs."""
