@@ -72,6 +72,16 @@ class Order(StrEnum):
     NONE = "none"
 
 
+class Mode(StrEnum):
+    """What a person lets become of the events of a type (docs/design/0043)."""
+
+    RUN = "run"
+    PAUSE = "pause"
+    """They wait."""
+    DISCARD = "discard"
+    """They are dropped, unsent."""
+
+
 class Origin(StrEnum):
     """How a message says where its record comes from."""
 
