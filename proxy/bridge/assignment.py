@@ -31,6 +31,11 @@ class Assignment:
         """Return the flows of all partitions owned now."""
         return [flow for listener in self.listeners.values() for flow in listener.inbox.flows.values()]
 
+    @property
+    def owns_any(self) -> bool:
+        """Whether any partition is owned now."""
+        return any(listener.inbox.flows for listener in self.listeners.values())
+
     def owns(self, flow: PartitionFlow) -> bool:
         """Return whether the epoch of a flow still lasts."""
         listener = self.listeners.get(flow.partition.topic)

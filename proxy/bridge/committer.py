@@ -83,7 +83,7 @@ class Committer:
         else:
             taken = {}
         if not taken:
-            if not self._assignment.flows() or self._lease.left(started) > self._lease.term / 2:
+            if not self._assignment.owns_any or self._lease.left(started) > self._lease.term / 2:
                 return True
             if not await self._log.affirm():
                 self._fail("the group did not affirm the assignment")

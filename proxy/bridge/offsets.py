@@ -13,7 +13,7 @@ class Watermark:
     Invariants: `committed <= resolved <= received`; every sequence number below `resolved` was resolved, exactly once.
     """
 
-    __slots__ = ("_ahead", "committed", "position", "received", "resolved")
+    __slots__ = ("_ahead", "ahead", "committed", "position", "received", "resolved")
 
     def __init__(self) -> None:
         self.received = 0
@@ -24,6 +24,8 @@ class Watermark:
         """Every event below is done with, and the log knows it."""
         self.position: Position | None = None
         """Of the event `resolved - 1`; None while nothing is resolved."""
+        self.ahead = 0
+        """Events that are done with although one before them is not."""
         self._ahead: dict[int, tuple[int, Position]] = {}
 
     def receive(self, count: int) -> int:
@@ -41,6 +43,7 @@ class Watermark:
             raise ValueError(f"range {start}..{end} is outside {self.resolved}..{self.received}")
         if start != self.resolved:
             self._ahead[start] = (end, position)
+            self.ahead += end - start
             return
         while True:
             self.resolved, self.position = end, position
@@ -48,11 +51,7 @@ class Watermark:
             if following is None:
                 return
             end, position = following
-
-    @property
-    def ahead(self) -> int:
-        """How many events are done with although one before them is not."""
-        return sum(end - start for start, (end, _) in self._ahead.items())
+            self.ahead -= end - self.resolved
 
     @property
     def uncommitted(self) -> bool:

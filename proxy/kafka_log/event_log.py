@@ -23,7 +23,7 @@ from proxy.kafka_log.nodes import Nodes
 from proxy.kafka_log.reader import Reader
 from proxy.kafka_log.rebalances import Rebalances
 from proxy.kafka_log.stalls import Stalls
-from proxy.kafka_log.unshared import AGES, Unshared
+from proxy.kafka_log.unshared import AGES, Counts, Unshared
 from proxy.model import Event, Partition, Position
 from proxy.positions import Positions
 from proxy.settings import Limits, LogSettings
@@ -101,13 +101,15 @@ class KafkaLog:
         )
         clock = asyncio.get_running_loop().time
         self._unshared = Unshared(
-            lambda topic: len(self._consumer.partitions_for_topic(topic) or ()),
+            Counts(self._consumer._client).of,  # noqa: SLF001  # as above
             coordinator.committed,
             clock,
             patience=AGES * self._settings.metadata_age,
             is_static=self._settings.group_instance_id is not None,
         )
-        self._stalls = Stalls(lambda partition: slices.hindrance(TopicPartition(*partition)), clock)
+        self._stalls = Stalls(
+            lambda partition: slices.hindrance(TopicPartition(*partition)), clock, lambda: slices.suspects
+        )
         self._reader = Reader(
             self._consumer,
             slices.unreadable,
@@ -149,7 +151,7 @@ class KafkaLog:
             await asyncio.sleep(wait)
             return {}
         if self._stalls is not None:
-            self._stalls.turn(self._positions.shares.values())
+            self._stalls.turn(self._positions.shares)
         return await self._reader.read(lambda: self._positions.shares, wait)
 
     def pause(self, partitions: Collection[Partition]) -> None:

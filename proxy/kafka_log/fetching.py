@@ -83,7 +83,9 @@ class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
         """Those whose offset the library still has to find."""
         self._refusals: dict[TopicPartition, Refusal] = {}
         client.on_fetched = self._on_fetched
-        client.cluster.add_listener(lambda _: self._plan.touch_all())
+        self._behind: dict[TopicPartition, None] = {}
+        """Those of which a node told last that the log has more than may be read."""
+        client.on_metadata.append(self._plan.touch_all)
         subscriptions.on_changed = self._on_changed
         self._fetch_task.add_done_callback(lambda _: self._wake())
 
@@ -199,6 +201,8 @@ class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
         if self._client_rack:
             self._update_preferred_read_replica(at, told.replica)
         state.highwater, state.lso = told.highwater, told.stable
+        if self._isolation_level:
+            _note(self._behind, at, on=told.stable is not None and told.stable < told.highwater)
         if not told.records:
             return False
         records = MemoryRecords(told.records)
@@ -250,6 +254,7 @@ class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
             self._planned_for = assignment
             self._leaderless.clear()
             self._unplaced.clear()
+            self._behind.clear()
             self._refusals = {tp: refusal for tp, refusal in self._refusals.items() if tp in assignment.tps}
             self._plan.begin(assignment.tps)
         for tp in (*self._refusals, *self._unplaced):

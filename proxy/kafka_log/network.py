@@ -65,6 +65,8 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         self.nodes = Nodes(self._loop.time)
         self.on_fetched: Callable[[Any, Fetch, FetchAnswer], None] = lambda _node, _request, _answer: None
         """Told of every answer to a fetch."""
+        self.on_metadata: list[Callable[[], None]] = []
+        """Called when leaders or partitions may be others than before."""
         self._attempts: dict[tuple[object, ConnectionGroup], asyncio.Task[Any]] = {}
         self._stretch: dict[object, int] = {}
         self._leaders = Leaders()
@@ -186,6 +188,8 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         if not answer.brokers:
             return False  # it knows of no node yet
         cluster_metadata.update_metadata(self._leaders.settled(answer))
+        for act in self.on_metadata:
+            act()
         for name in (*self._hosts, "bootstrap"):  # the library's own name for one that knew of no node yet
             if (connection := self._conns.pop((name, ConnectionGroup.DEFAULT), None)) is not None:
                 connection.close()

@@ -117,6 +117,11 @@ class Nodes:
         """Note that another node is asked because this one takes its time."""
         self._late[node] = self._clock() + REMEMBERED
 
+    @property
+    def is_any_failing(self) -> bool:
+        """Whether something failed at any node that has not succeeded since."""
+        return bool(self._failing)
+
     def is_failing(self, node: object) -> bool:
         """Whether something failed there that has not succeeded since."""
         return node in self._failing

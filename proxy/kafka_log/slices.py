@@ -43,6 +43,9 @@ class Slices(Fetching):
         super().__init__(client, subscriptions, **wanted)
         self.unreadable: dict[TopicPartition, Exception] = {}
         """What could not be read, until the reader has seen it."""
+        self._without_leader: tuple[Any, set[TopicPartition]] | None = None
+        """Of an assignment; None: to be looked for, leaders may be others."""
+        client.on_metadata.append(self._forget_leaders)
         self._is_interrupted = False
         self._awaited: asyncio.Future[None] | None = None
 
@@ -83,6 +86,19 @@ class Slices(Fetching):
             await news
         finally:
             timer.cancel()
+
+    @property
+    def suspects(self) -> Collection[TopicPartition] | None:
+        """Those that something may keep from being read now; None: it may be any of them."""
+        if self._client.nodes.is_any_failing or self._preferred_read_replica:
+            return None
+        assigned, leader = self._subscriptions.assigned_partitions(), self._client.cluster.leader_for_partition
+        if self._without_leader is None or self._without_leader[0] is not assigned:
+            self._without_leader = assigned, {at for at in assigned if leader(at) in {None, -1}}
+        return {*self._without_leader[1], *self._refusals, *self._behind}
+
+    def _forget_leaders(self) -> None:
+        self._without_leader = None
 
     def hindrance(self, at: TopicPartition) -> Standing | None:
         """Return what keeps the partition from being read now; None if nothing is known to."""

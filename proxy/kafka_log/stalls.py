@@ -4,14 +4,14 @@ Looked at once a second, so that whatever is over by then is nothing to speak of
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import structlog
 
 from proxy.bridge.event_log import Standing
 from proxy.model import Partition
-from proxy.positions.share import Share
+from proxy.positions.share import Share, Shares
 
 _say = structlog.get_logger("tidegate.kafka")
 
@@ -30,10 +30,19 @@ class _Stall:
 
 
 class Stalls:
-    """Looks at the shares of the current epoch; `hindrance` tells what keeps one from being read."""
+    """Looks at the shares of the current epoch; `hindrance` tells what keeps one from being read.
 
-    def __init__(self, hindrance: Callable[[Partition], Standing | None], clock: Callable[[], float]) -> None:
+    `suspects` are those for which it may tell anything; None: it must be asked for each.
+    """
+
+    def __init__(
+        self,
+        hindrance: Callable[[Partition], Standing | None],
+        clock: Callable[[], float],
+        suspects: Callable[[], Collection[Partition] | None] = lambda: None,
+    ) -> None:
         self._hindrance = hindrance
+        self._suspects = suspects
         self._clock = clock
         self._next_at = 0.0
         self._stalls: dict[Partition, _Stall] = {}
@@ -43,15 +52,20 @@ class Stalls:
         """Those that have stood still for longer than the grace, as of the last look."""
         return {partition: stall.standing for partition, stall in self._stalls.items() if stall.is_said}
 
-    def turn(self, shares: Iterable[Share]) -> None:
+    def turn(self, shares: Shares) -> None:
         """Look, if it is time."""
         now = self._clock()
         if now < self._next_at:
             return
         self._next_at = now + LOOK_SECONDS
-        held = {share.partition: share for share in shares}
-        found = {at: standing for at, share in held.items() if (standing := self._reason(share)) is not None}
-        self._say_ends(held, found, now)
+        suspects = self._suspects()
+        found: dict[Partition, Standing] = {}
+        for at, share in shares.items():
+            if share.is_paused or (share.is_placed and suspects is not None and at not in suspects):
+                continue
+            if (standing := self._reason(share)) is not None:
+                found[at] = standing
+        self._say_ends(shares, found, now)
         before, self._stalls = self._stalls, {}
         begun: dict[Standing, list[Partition]] = defaultdict(list)
         for at, standing in found.items():
@@ -67,8 +81,6 @@ class Stalls:
             _say.warning("partitions_stand_still", **_named(partitions), cause=standing.cause, why=standing.why)
 
     def _reason(self, share: Share) -> Standing | None:
-        if share.is_paused:
-            return None
         if not share.is_placed:
             return Standing("unplaced", "it is not known yet where to begin, or what comes next can't be read")
         return self._hindrance(share.partition)

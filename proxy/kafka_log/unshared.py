@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 import structlog
 
 from proxy.errors import LogError
+from proxy.kafka_log.network import Network
 from proxy.model import Partition
 from proxy.positions.identity import Committed
 
@@ -24,26 +25,46 @@ AGES = 3.0
 """Ages of the metadata after which a leader has seen what has come, and the group has gathered."""
 
 
+class Counts:
+    """How many partitions topics have by the client's metadata; counted anew when these have come anew."""
+
+    def __init__(self, client: Network) -> None:
+        self._cluster = client.cluster
+        self._topics: Collection[str] = ()
+        self._counts: Mapping[str, int] | None = None
+        client.on_metadata.append(self._forget)
+
+    def of(self, topics: Collection[str]) -> Mapping[str, int]:
+        """Return them, the same object as before if nothing has come since."""
+        if self._counts is None or topics is not self._topics:
+            self._topics = topics
+            self._counts = {topic: len(self._cluster.partitions_for_topic(topic) or ()) for topic in topics}
+        return self._counts
+
+    def _forget(self) -> None:
+        self._counts = None
+
+
 class Unshared:
-    """Looks for them; `count` gives the number of a topic's partitions, times come from `clock`, in seconds."""
+    """Looks for them; `counts` gives how many partitions topics have, times come from `clock`, in seconds."""
 
     def __init__(
         self,
-        count: Callable[[str], int],
+        counts: Callable[[Collection[str]], Mapping[str, int]],
         committed: Callable[[], Awaitable[Mapping[Partition, Committed | None]]],
         clock: Callable[[], float],
         *,
         patience: float,
         is_static: bool,
     ) -> None:
-        self._count = count
+        self._counts = counts
         self._committed = committed
         self._clock = clock
         self._patience = patience
         self._suspects_first = is_static
         """In its first generation a static member does not know what came while it was away."""
         self._owned: frozenset[Partition] = frozenset()
-        self._known: dict[str, int] | None = None
+        self._known: Mapping[str, int] | None = None
         self._since: float | None = None
 
     def begin(self, owned: Collection[Partition]) -> None:
@@ -58,9 +79,13 @@ class Unshared:
 
         To be asked every second. Where the group does not tell what it has committed, it is asked again the next time.
         """
-        counts = {topic: self._count(topic) for topic in topics}
+        counts = self._counts(topics)
         known, self._known = self._known or counts, counts
-        if self._since is None and any(count > known.get(topic, count) for topic, count in counts.items()):
+        if (
+            self._since is None
+            and counts is not known  # as they were, for nothing has been heard of them since
+            and any(count > known.get(topic, count) for topic, count in counts.items())
+        ):
             self._since = self._clock()
         if self._since is None or self._clock() - self._since < self._patience:
             return False

@@ -4,8 +4,10 @@ Offsets mean nothing in a topic that was deleted and made anew under its name. S
 which topic its offset belongs, and the ids of the topics that are read are asked for again and again, in turn.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import NamedTuple
+
+from proxy.model import Partition
 
 LOOK_SECONDS = 1.0
 """Between two looks at the ids."""
@@ -38,15 +40,19 @@ class Looks:
     """Chooses the topics of each look."""
 
     def __init__(self) -> None:
+        self._partitions: Collection[Partition] = ()
+        self._names: list[str] = []
+        """Of their topics, in order."""
         self._next_at = 0.0
         self._begin = 0
 
-    def due(self, topics: Iterable[str], now: float) -> set[str]:
-        """Return those whose turn it is, of all that are read; `now` in seconds."""
+    def due(self, partitions: Collection[Partition], now: float) -> set[str]:
+        """Return the topics whose turn it is, of all that are read, which never change; `now` in seconds."""
         if now < self._next_at:
             return set()
         self._next_at = now + LOOK_SECONDS
-        names = sorted(set(topics))
-        begin = self._begin if self._begin < len(names) else 0
+        if partitions is not self._partitions:
+            self._partitions, self._names = partitions, sorted({topic for topic, _ in partitions})
+        begin = self._begin if self._begin < len(self._names) else 0
         self._begin = begin + TOPICS_PER_LOOK
-        return set(names[begin : self._begin])
+        return set(self._names[begin : self._begin])

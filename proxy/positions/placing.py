@@ -90,13 +90,13 @@ class Placing:
         fresh = [share for share in shares.values() if share.began is None]
         astray = [share for share in shares.values() if share.unavailable is not None or share.successor]
         asked = {share.partition.topic for share in (*fresh, *astray)}
-        asked |= self._looks.due((topic for topic, _ in shares), now)
+        asked |= self._looks.due(shares, now)
         ids = await self._offsets.topic_ids(asked) if asked else {}
         committed, untold = await self._committed() if fresh else ({}, set())
         if current() is not shares:
             return True  # that epoch has ended; the next one calls for attention itself
         for share in shares.values():
-            if share.partition not in untold:
+            if (share.began is None or share.partition.topic in ids) and share.partition not in untold:
                 self._identify(share, committed.get(share.partition), ids.get(share.partition.topic))
         ours = [one for one in (*fresh, *astray) if one.partition not in untold and self._is_known(one, ids)]
         known = [share for share in ours if share.began is None]
@@ -113,9 +113,8 @@ class Placing:
         for share in gone:
             if (found := bounds.get(share.partition)) is not None:
                 self._renew(share, *found)
-        return not any(
-            share.began is None or share.unavailable is not None or share.successor for share in shares.values()
-        )
+        left = [one for one in shares.values() if one.began is None or one.unavailable is not None or one.successor]
+        return not left
 
     async def _committed(self) -> tuple[dict[Partition, Committed], set[Partition]]:
         """Return what is committed, and of what it can't be told: begun like the rest, all of that would come again."""

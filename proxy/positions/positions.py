@@ -123,9 +123,10 @@ class Positions:
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """Ask for the ends of all partitions at once; nothing is returned if the log does not answer in time."""
         heads: dict[Partition, int] = {}
+        shares, offset_of = self.shares, self._fetches.offset_of
         for partition, position in done.items():
-            share = self.shares.get(partition)
-            offset = None if position is None else self._fetches.offset_of(position)
+            share = shares.get(partition)
+            offset = None if position is None else offset_of(position)
             head = None if offset is None else offset + 1
             if share is not None and share.began is not None:
                 head = max(head or 0, share.done)  # it also knows of what the log has dropped

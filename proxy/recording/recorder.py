@@ -258,7 +258,7 @@ class Recorder:
         return {
             "waiting": sum(inbox.events for inbox in busy),
             "catching_up": sum(inbox.catching_up for inbox in busy),
-            "ahead": sum(flow.watermark.ahead for one in listeners for flow in one.inbox.flows.values()),
+            "ahead": sum([flow.watermark.ahead for one in listeners for flow in one.inbox.flows.values()]),
             "lag_age_s": None if age is None else round(age, 3),
         }
 

@@ -1112,8 +1112,8 @@ MUTATIONS = (
     Mutation(
         "what is done with behind an open event is not told",
         OFFSETS,
-        "        return sum(end - start for start, (end, _) in self._ahead.items())\n",
-        "        return 0\n",
+        "            self.ahead += end - start\n",
+        "            self.ahead += 0\n",
         tests=("tests/unit/recording/test_recorder.py",),
     ),
     Mutation(

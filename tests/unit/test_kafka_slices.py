@@ -329,6 +329,7 @@ async def test_a_partition_rests_and_its_neighbour_flows_when_its_node_answers_w
             assert 0 < len([one for one in fetched if 0 in one]) < 40
             assert all(1 in one for one in fetched)
             standing = made._fetcher.hindrance(ONE)
+            assert made._fetcher.suspects == {ONE}
             assert standing.cause == "refused"
             assert name in standing.why
             assert f"127.0.0.1:{kafka.nodes[0].port}" in standing.why
@@ -346,6 +347,13 @@ async def test_the_reason_is_known_when_a_partition_has_no_leader_or_one_that_is
             assert standing.cause == "node"
             assert "node 2 at 127.0.0.1:1" in standing.why
             assert made._fetcher.hindrance(TWO) == ("leaderless", "no node leads it")
+            assert made._fetcher.suspects is None, "a node is failing"
+            made._client.nodes._failing.clear()
+            assert made._fetcher.suspects == {TWO}
+            kafka.leaders["orders", 1] = 0
+            await made._client.force_metadata_update()
+            made._client.nodes._failing.clear()
+            assert made._fetcher.suspects == set()
 
 
 async def test_no_reason_is_left_when_the_node_answers_without_an_error_again() -> None:
@@ -372,6 +380,7 @@ async def test_the_reason_is_known_when_an_open_transaction_holds_back_what_foll
         async with consumer(kafka, ONE, fetches=2) as made:
             standing = made._fetcher.hindrance(ONE)
             assert standing.cause == "transaction"
+            assert made._fetcher.suspects == {ONE}
 
 
 @pytest.mark.parametrize("rack", [None, "zone-a"])

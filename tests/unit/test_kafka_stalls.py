@@ -25,7 +25,8 @@ class World:
         self.hindered: dict[Partition, Standing] = {}
         self.asked = 0
         self.shares = [Share(Partition("orders", number), is_paused=False, is_placed=True) for number in range(count)]
-        self.stalls = Stalls(self._hindrance, lambda: self.now)
+        self.suspects: set[Partition] | None = None
+        self.stalls = Stalls(self._hindrance, lambda: self.now, lambda: self.suspects)
 
     def _hindrance(self, at: Partition) -> Standing | None:
         self.asked += 1
@@ -34,11 +35,14 @@ class World:
     def hinder(self, standing: Standing | None) -> None:
         self.hindered = {} if standing is None else {share.partition: standing for share in self.shares}
 
+    def turn(self) -> None:
+        self.stalls.turn({share.partition: share for share in self.shares})
+
     def look(self, seconds: float) -> list[Any]:
         with capture_logs() as said:
             for _ in range(round(seconds / LOOK_SECONDS)):
                 self.now += LOOK_SECONDS
-                self.stalls.turn(self.shares)
+                self.turn()
         return [(entry["event"], entry.get("cause"), entry["count"]) for entry in said]
 
 
@@ -86,7 +90,7 @@ def test_a_few_are_named_and_all_are_counted_when_many_stand_still() -> None:
     with capture_logs() as said:
         for _ in range(20):
             world.now += LOOK_SECONDS
-            world.stalls.turn(world.shares)
+            world.turn()
     (entry,) = said
     assert entry["partitions"] == [f"orders-{number}" for number in range(10)]
     assert entry["count"] == 1_000
@@ -97,8 +101,20 @@ def test_the_partitions_are_looked_at_once_a_second_when_there_are_many_polls() 
     world = World()
     for _ in range(100):
         world.now += LOOK_SECONDS / 100
-        world.stalls.turn(world.shares)
+        world.turn()
     assert world.asked <= 2 * len(world.shares)
+
+
+def test_only_those_that_may_be_hindered_are_asked_for_when_that_is_known() -> None:
+    world = World(1_000)
+    world.hinder(SILENT)
+    first, second, third = (share.partition for share in world.shares[:3])
+    world.suspects = {first, second}
+    world.shares[2].is_placed = False
+    world.shares[1].is_paused = True
+    world.look(GRACE + LOOK_SECONDS)
+    assert world.stalls.standing.keys() == {first, third}
+    assert world.asked == round((GRACE + LOOK_SECONDS) / LOOK_SECONDS)
 
 
 @pytest.mark.parametrize(("standing", "is_ready"), [(0, True), (1, True), (2, False)])

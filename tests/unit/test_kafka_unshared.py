@@ -1,9 +1,13 @@
 """Partitions that a topic has got and that no leader shares out."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
+from aiokafka.cluster import ClusterMetadata
 
 from proxy.errors import LogError
-from proxy.kafka_log.unshared import Unshared
+from proxy.kafka_log.unshared import Counts, Unshared
 from proxy.model import Partition
 from proxy.positions.identity import Committed
 
@@ -21,7 +25,11 @@ class Group:
         self.asked = 0
         self.is_silent = False
         self.unshared = Unshared(
-            lambda _: self.partitions, self.committed, lambda: self.now, patience=PATIENCE, is_static=is_static
+            lambda topics: dict.fromkeys(topics, self.partitions),
+            self.committed,
+            lambda: self.now,
+            patience=PATIENCE,
+            is_static=is_static,
         )
         self.unshared.begin([OWNED])
 
@@ -87,3 +95,18 @@ async def test_what_came_while_it_was_away_is_found_when_a_member_is_static(
     assert await group.looks(60) == wanted
     group.unshared.begin([OWNED])
     assert await group.looks(60) == []
+
+
+async def test_partitions_are_counted_anew_when_the_metadata_have_come_or_other_topics_are_read() -> None:
+    client: Any = SimpleNamespace(cluster=ClusterMetadata(bootstrap_servers=[]), on_metadata=[])
+    grown: dict[str, set[int]] = {"orders": {0}}
+    client.cluster.partitions_for_topic = grown.get
+    counts, topics = Counts(client), frozenset({"orders", "absent"})
+    assert counts.of(topics) == {"orders": 1, "absent": 0}
+    grown["orders"] = {0, 1}
+    assert counts.of(topics)["orders"] == 1, "nothing has come"
+    for act in client.on_metadata:
+        act()
+    assert counts.of(topics) == {"orders": 2, "absent": 0}
+    assert counts.of(topics) is counts.of(topics)
+    assert counts.of(frozenset({"orders"})) == {"orders": 2}

@@ -5,6 +5,7 @@ import struct
 import pytest
 
 from proxy.kafka_log.protocol import Topic, TopicsRequest, topics
+from proxy.model import Partition
 from proxy.positions.identity import LOOK_SECONDS, TOPICS_PER_LOOK, Committed, Looks
 
 METADATA = 3
@@ -25,16 +26,17 @@ def test_what_was_committed_is_the_same_when_it_is_read_again(committed: Committ
 
 
 def test_every_topic_is_looked_at_within_seconds_when_there_are_many() -> None:
-    names, looks, now = [f"topic-{number}" for number in range(1000)], Looks(), 100.0
+    looks, now = Looks(), 100.0
+    partitions = [Partition(f"topic-{number}", 0) for number in range(1000)]
     seen: set[str] = set()
     for _ in range(5):
-        due = looks.due(names, now)
+        due = looks.due(partitions, now)
         assert len(due) == TOPICS_PER_LOOK
-        assert not looks.due(names, now + 0.9 * LOOK_SECONDS)
+        assert not looks.due(partitions, now + 0.9 * LOOK_SECONDS)
         seen |= due
         now += LOOK_SECONDS
-    assert seen == set(names)
-    assert looks.due(["alone"], now) == {"alone"}
+    assert seen == {topic for topic, _ in partitions}
+    assert looks.due([Partition("alone", 0), Partition("alone", 1)], now) == {"alone"}
     assert looks.due([], now + LOOK_SECONDS) == set()
 
 
