@@ -89,3 +89,11 @@ class Origin(StrEnum):
     """By its message id alone."""
     FULL = "full"
     """By headers, too."""
+
+
+class Note(NamedTuple):
+    """One thing pinned to the board; of each key the last one counts."""
+
+    key: str
+    value: bytes | None
+    """None takes back what was pinned under the key."""
