@@ -7,6 +7,7 @@ scheme.
 What layers of files may build on:
 
 - `write_text` on a disk and in an object store: a reader finds the old text or the new one, never half of it.
+- `create_text`: of several that make the same file one is told that it did (see there where that holds).
 - `rename` of a folder is one step on a disk and in HDFS only. An object store copies file after file, then deletes; if
   that is killed, both are there in part. So what counts is best told by one small file that is written last.
 - `entries` and `files` see what was written, renamed or deleted before them.
@@ -30,6 +31,9 @@ Answer = TypeVar("Answer")
 
 BESIDE = ".part"
 """Ends the name of a text that is being written on a disk; its name begins with a dot, so Spark reads none."""
+
+_ONLY_NEW = "fs.option.create.conditional.overwrite"
+"""Asks for a file that appears when it is closed, if there is none then; who does not know it looks at the start."""
 
 
 class Entry(NamedTuple):
@@ -150,6 +154,30 @@ class Places:
                 raise ReportError(f"{place} can't be written")
 
         self._ask(place, written)
+
+    def create_text(self, place: str, text: str) -> bool:
+        """Write a small file (UTF-8) where none is; return whether it was this call that made it.
+
+        Of several at a time one makes it: in HDFS and in stores that know conditional writes (S3 since 2024, as
+        `hadoop-aws` 3.4.2 and newer asks for them). Elsewhere two in the same instant may both believe that they did.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        def created(system: Any, path: Any) -> bool:
+            builder = system.createFile(path).recursive().overwrite(False)  # noqa: FBT003 - Java names no arguments
+            try:
+                stream = builder.opt(_ONLY_NEW, "true").build()
+                try:
+                    stream.write(text.encode())
+                finally:
+                    stream.close()
+            except Py4JJavaError:  # of many kinds; also if an answer was lost and it was asked for twice
+                if not system.exists(path):
+                    raise
+                return self.read_text(place) == text
+            return True
+
+        return self._ask(place, created)
 
     def upload(self, file: Path, place: str) -> None:
         """Copy a file of this machine to a place, over one that may be there."""

@@ -14,6 +14,7 @@ import pytest
 
 from load.metric_fleet import Plan, make
 from load.spark_cluster import SparkCluster
+from proxy.reports.store.lease import LEASE_S
 
 pytestmark = pytest.mark.long
 DEADLINE = pytest.mark.timeout(6_200)
@@ -36,6 +37,36 @@ with spark_session("local[1]", Path("places.log")) as spark:
         check_places(Places(spark), home)
 """
 """Uploads files to a folder; says whether places keep their word in a store if one is named."""
+HOLDS = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from proxy.reports.files import ReportError
+from proxy.reports.places import Places
+from proxy.reports.session import spark_session
+from proxy.reports.store.lock import held
+
+store = sys.argv[1]
+
+with spark_session("local[1]", Path("holds.log")) as spark, ThreadPoolExecutor(4) as pool:
+    places = Places(spark)
+    for number in range(10):
+        made = pool.map(lambda text: places.create_text(f"{store}-{number}", text), "abcd")
+        assert sum(made) == 1, "one of four that make the same file at a time"
+    try:
+        with held(places, store, print) as check:
+            try:
+                with held(places, store, print):
+                    print("held twice")
+            except ReportError as error:
+                print(error)
+            check()
+            print("held", flush=True)
+            input()
+    except ReportError as error:
+        print(error)
+"""
+"""Says who has a store, once while it has it itself, and keeps it until a line comes."""
 WORKERS = 2
 
 
@@ -64,6 +95,18 @@ class Cluster:
         done = self.run(*command, PYTHONPATH=path)
         assert done.returncode == 0, done.stderr
         return done
+
+    def hold(self, store: str) -> "subprocess.Popen[str]":
+        """Start a process that has a store in its own name."""
+        environment = {**without_tidegate(os.environ), **self.spark.environment}
+        return subprocess.Popen(
+            [sys.executable, "-c", HOLDS, store],
+            cwd=self.folder,
+            env=environment | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def upload(self, to: str, files: Iterable[Path], home: str = "") -> None:
         """Put files into a folder of the store; if a `home` is given, check that places keep their word there."""
@@ -213,3 +256,32 @@ def test_the_report_is_the_local_one_when_an_object_store_keeps_what_was_read_an
 
     cluster.report(*arguments, "--rebuild")
     check_equal(bucket / "report")
+
+
+@DEADLINE
+def test_one_report_at_a_time_has_a_store_in_an_object_store_and_a_killed_one_only_for_a_while(
+    cluster: Cluster,
+) -> None:
+    turns, store = cluster.bucket("four") / "store" / "locks", "s3a://four/store"
+    with cluster.hold(store) as one:
+        first, second = heard(one), heard(one)
+        assert f"{store}: another report has this store (process {one.pid} on " in first
+        assert second == "held\n"
+        one.kill()
+    with cluster.hold(store) as two:
+        assert f"(process {one.pid} on " in heard(two)
+        two.kill()
+    (left,) = turns.glob("0*")
+    long_ago = left.stat().st_mtime - LEASE_S
+    os.utime(left, (long_ago, long_ago))
+    with cluster.hold(store) as three:
+        assert f"(process {three.pid} on " in heard(three)
+        assert heard(three) == "held\n"
+        three.communicate("\n")
+    assert [path.read_text() for path in turns.glob("0*")] == ["free\n"]
+
+
+def heard(process: "subprocess.Popen[str]") -> str:
+    """The next line that a process says."""
+    assert process.stdout is not None
+    return process.stdout.readline()

@@ -33,6 +33,8 @@ def check_places(places: Places, home: str) -> None:
     places.write_text(text, "first, and longer")
     places.write_text(text, "second ü")
     assert places.read_text(text) == "second ü"
+    assert not places.create_text(text, "third")
+    assert places.read_text(text) == "second ü"
     (entry,) = places.entries(join(home, "store"))
     assert (entry.place, entry.is_folder, entry.size) == (text, False, 9)
     assert places.entries(text) == places.files(text) == [entry]
@@ -44,6 +46,13 @@ def check_places(places: Places, home: str) -> None:
         (text, False),
     ]
     assert [one.place for one in places.files(join(home, "store"))] == [deep, text]
+
+    new = join(home, "other", "locks", "1")
+    assert places.create_text(new, "first")
+    assert places.create_text(new, "first"), "the same, asked for twice"
+    assert not places.create_text(new, "second")
+    assert places.read_text(new) == "first"
+    places.delete(join(home, "other"))
 
     moved = join(home, "other", "kind=verdict")
     places.rename(join(home, "store", "kind=verdict"), moved)

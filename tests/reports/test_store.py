@@ -438,7 +438,8 @@ def test_the_second_of_two_reports_is_refused_when_they_share_a_store(logs: dict
 def test_a_store_is_free_again_when_the_report_that_had_it_was_killed(logs: dict[int, list[Path]], home: Home) -> None:
     home.come(logs[0])
     code = (
-        "import sys\nfrom proxy.reports.store.lock import held\nwith held(sys.argv[1]): print(1, flush=True), input()"
+        "import sys\nfrom proxy.reports.store.lock import held\n"
+        "with held(None, sys.argv[1], None): print(1, flush=True), input()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, str(home.store)],

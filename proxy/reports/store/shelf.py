@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from proxy.reports.files import ReportError, as_spark_path
 from proxy.reports.intake import Row
 from proxy.reports.places import BESIDE, Places, join, written_to
+from proxy.reports.store.lease import LOCKS
 from proxy.reports.store.lock import LOCK, held
 
 VERSION = 1
@@ -18,7 +19,7 @@ CLEARING = -1
 """Instead of the version, as long as the parts are being removed."""
 MARKER = "store.json"
 """Tells the version. A folder without it, or with one of somebody else's, is no store."""
-_MADE_FIRST = {LOCK, f".{MARKER}{BESIDE}"}
+_MADE_FIRST = {LOCK, LOCKS, f".{MARKER}{BESIDE}"}
 PARTS = ("checkpoints", "batches", "facts", "records")
 MINUTE, HOUR, DAY = "minute", "hour", "day"
 GRAINS_MS = {MINUTE: 60_000, HOUR: 3_600_000, DAY: 86_400_000}
@@ -66,6 +67,7 @@ class Shelf:
 
     def __init__(self, spark: SparkSession, store: str) -> None:
         self.spark, self.store, self.places = spark, store, Places(spark)
+        self._check_held: Callable[[], None] | None = None
 
     @contextlib.contextmanager
     def prepared(self, *, rebuild: bool) -> Iterator[None]:
@@ -74,7 +76,7 @@ class Shelf:
         Raises `ReportError` if it is no store, one of another version, or another report has it.
         """
         self._check_ours()
-        with held(self.store):
+        with held(self.places, self.store, self.spark.sparkContext.cancelAllJobs) as self._check_held:
             version = self._version()
             if rebuild or version == CLEARING:
                 self._clear()
@@ -125,7 +127,9 @@ class Shelf:
         return self.places.exists(self._manifest(name))
 
     def put(self, batch: Batch) -> None:
-        """Say that all of a batch is here."""
+        """Say that all of a batch is here. Raises `ReportError` if another process has the store by now."""
+        if self._check_held is not None:
+            self._check_held()
         self.places.write_text(self._manifest(batch.name), json.dumps(asdict(batch)) + "\n")
 
     def records(self, batch: str) -> str:
