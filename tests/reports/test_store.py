@@ -7,6 +7,7 @@ import random
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -35,6 +36,9 @@ START_MS = 1_700_000_000_000 // HOUR_MS * HOUR_MS
 HOURS = 6
 """So long that a point of a graph is minutes, and facts are used."""
 STEP_MS = 30_000
+OLD_HOURS = 3
+"""So many hours long one of the processes wrote records of version 1; then it was replaced by a newer one."""
+SINCE_2 = {"slos", "settings", "ahead_of_clock", "old", "catching_up", "ahead"}
 
 
 def hour(record: Make, instance: str, number: int) -> list[dict[str, Any]]:
@@ -56,6 +60,8 @@ def hour(record: Make, instance: str, number: int) -> list[dict[str, Any]]:
         lines.append(record("verdict", **said, **seen, **when))
         if chance.random() < 0.05:
             lines.append(record("incident", route="main", detail=str(at_ms), **when))
+    if instance == "one" and number < OLD_HOURS:
+        return [{name: value for name, value in line.items() if name not in SINCE_2} | {"v": 1} for line in lines]
     return lines
 
 
@@ -206,6 +212,24 @@ def test_tables_are_those_of_a_whole_reading_when_hours_came_late_one_by_one_and
     assert whole.tables["episodes"]
     levels = {json.loads(path.read_text())["level"] for path in (home.store / "batches").iterdir()}
     assert max(levels) >= 2
+
+
+def test_records_of_both_versions_count_when_a_store_has_both(whole: Whole) -> None:
+    lines = [
+        json.loads(line)
+        for path in whole.home.logs.iterdir()
+        for line in gzip.decompress(path.read_bytes()).splitlines()
+    ]
+    assert {line["v"] for line in lines} == {1, 2}
+    layers = whole.home.layers()
+    assert {row["kind"]: row["lines"] for row in layers.taken.kinds} == Counter(line["kind"] for line in lines)
+    assert layers.taken.rejected == []
+    assert of_hours(layers.facts or {}) == whole.facts
+    told = {(row["class"], row["confirmed"]) for row in map(json.loads, whole.tables["traffic_by_class"])}
+    sums = Counter[str]()
+    for line in lines:
+        sums[line.get("class", "")] += line["confirmed"] if line["kind"] == "class" else 0
+    assert told == {(name, sums[name]) for name in ("P1", "P3")}
 
 
 def test_nothing_changes_when_the_same_files_are_there_again_or_all_is_made_anew_from_another_version(
