@@ -82,6 +82,15 @@ class Mode(StrEnum):
     """They are dropped, unsent."""
 
 
+class Stance(NamedTuple):
+    """What a person has said of an event type."""
+
+    mode: Mode = Mode.RUN
+    by: str = ""
+    """Who; empty if nobody has said anything."""
+    why: str | None = None
+
+
 class Origin(StrEnum):
     """How a message says where its record comes from."""
 

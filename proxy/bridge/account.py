@@ -8,7 +8,7 @@ from typing import Protocol
 
 from proxy.bridge.event_log import Beginning
 from proxy.bridge.flow import PartitionFlow
-from proxy.model import Event, Outcome, Partition, Position, Reason
+from proxy.model import Event, Outcome, Partition, Position, Reason, Stance
 
 
 class Counts(Protocol):
@@ -49,6 +49,10 @@ class Account(Protocol):
 
     def on_dead_lettered(self, flow: PartitionFlow, first: int, events: Sequence[Event], reason: Reason) -> None:
         """Be told of confirmed dead letters of contiguous sequence numbers, before the watermark passes them."""
+        ...
+
+    def on_discarded(self, flow: PartitionFlow, first: int, events: Sequence[Event], stance: Stance) -> None:
+        """Be told of discarded events of contiguous sequence numbers, before the watermark passes them."""
         ...
 
     def on_committed(self, flow: PartitionFlow, resolved: int, end: int) -> None:

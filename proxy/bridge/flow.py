@@ -162,6 +162,12 @@ class PartitionFlow:
         self.waiting_bytes -= sum([event.size for event in events])
         return batch
 
+    def be_done(self, batch: Batch) -> None:
+        """Take note that a batch was discarded as it was taken."""
+        self.out -= len(batch.events)
+        self._resolve(batch.first, batch.first + len(batch.events), batch.events[-1].position)
+        self._release_if_all_back()
+
     def settle(self, batch: Batch) -> None:
         """Put back what the lane left unwritten; call once when the lane is through with the batch."""
         left = len(batch.events) - batch.done

@@ -200,6 +200,18 @@ class Inbox:
         self.recount()
         return batches
 
+    def discard(self, limit: int, now: float, done: Callable[[PartitionFlow, Batch], None]) -> int:
+        """Take up to `limit` events for good, each batch handed to `done`; return how many."""
+        discarded = 0
+        for row in (self._live, self._old):
+            for flow in list(row.turns):
+                while discarded < limit and flow.waiting and (batch := flow.take(limit - discarded, now)) is not None:
+                    done(flow, batch)
+                    discarded += len(batch.events)
+                self._place(flow)
+        self.recount()
+        return discarded
+
     def settle(self, batches: Iterable[Batch], *, old: bool = False) -> None:
         """Take back what the lane left unwritten of what was taken; it is through with all of it."""
         for batch in batches:

@@ -9,13 +9,14 @@ from proxy.bridge.account import Counts
 from proxy.bridge.broker import Address, Batch, Lane
 from proxy.bridge.catch_up import CatchUp
 from proxy.bridge.dead_letters import DeadLetters
+from proxy.bridge.discarding import Discarding
 from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.inbox import Inbox
 from proxy.bridge.sending import Sending
 from proxy.bridge.shared import Shared
 from proxy.bridge.throttle import Throttle, inbox_mark
 from proxy.congestion.collector import RouteStatistics, Way
-from proxy.model import Event, Outcome, Partition, Reason
+from proxy.model import Event, Mode, Outcome, Partition, Reason, Stance
 from proxy.settings import EventType, Route
 
 _say = structlog.get_logger("tidegate.listener")
@@ -46,6 +47,7 @@ class Listener:
         around.budget.join(self.inbox, rank)
         self.is_stopped = False
         """An event could not be delivered and had nowhere to go; nothing more is sent until the next start."""
+        self.stance = Stance()
         self._rank = rank
         self._address = Address(
             route.exchange,
@@ -82,6 +84,9 @@ class Listener:
             on_refused=self._on_letter_refused,
             wake=self.wake,
         )
+        self._discarding = Discarding(self.inbox, lambda: self.stance.mode is Mode.DISCARD, self._on_discarded)
+        self._discards = False
+        """It runs."""
 
     # -- in -----------------------------------------------------------------------------------------------------------
 
@@ -103,6 +108,16 @@ class Listener:
                 self._begin_catching_up()
             self.look()
 
+    def take(self, stance: Stance) -> None:
+        """Go on as a person has said, from now on; what is written already still gets its outcome."""
+        self.stance = stance
+        if stance.mode is not Mode.RUN:
+            for flow in self.inbox.flows.values():
+                self.withdraw(flow)
+        if stance.mode is Mode.DISCARD:
+            self._begin_discarding()
+        self.look()
+
     def let_go(self, flows: Iterable[PartitionFlow]) -> None:
         """Send no more from these flows of the type; what is written still gets its outcome."""
         for flow in flows:
@@ -123,16 +138,23 @@ class Listener:
             self._tasks = tasks
             if self.inbox.catching_up:
                 self._begin_catching_up()
+            if self.stance.mode is Mode.DISCARD:
+                self._begin_discarding()
             try:
                 await self._sendings[0].run()
             finally:
-                self._tasks, self._catches_up = None, False
+                self._tasks, self._catches_up, self._discards = None, False, False
 
     def _begin_catching_up(self) -> None:
         """Start the way out of what is old; most event types never have such."""
         if self._tasks is not None and not self._catches_up:
             self._catches_up = True
             self._tasks.create_task(self._sendings[1].run(), name=f"catch-up of {self.event_type.name}")
+
+    def _begin_discarding(self) -> None:
+        if self._tasks is not None and not self._discards:
+            self._discards = True
+            self._tasks.create_task(self._discarding.run(), name=f"discarding of {self.event_type.name}")
 
     @property
     def stage(self) -> str:
@@ -207,6 +229,11 @@ class Listener:
         """Let every way out look again for something to send."""
         for sending in self._sendings:
             sending.wake()
+        if self._discards:
+            self._discarding.wake()
+
+    def _on_discarded(self, flow: PartitionFlow, batch: Batch) -> None:
+        self._around.account.on_discarded(flow, batch.first, batch.events, self.stance)
 
     def _on_letter_done(self, flow: PartitionFlow, first: int, events: Sequence[Event], reason: Reason) -> None:
         self.counts.on_dead_lettered(reason, len(events))

@@ -13,7 +13,7 @@ from proxy.bridge.inbox import Inbox
 from proxy.bridge.shared import Shared
 from proxy.bridge.throttle import Throttle
 from proxy.congestion.trips import Trips
-from proxy.model import Outcome, Reason
+from proxy.model import Mode, Outcome, Reason, Stance
 from proxy.settings import EventType
 
 
@@ -24,6 +24,7 @@ class SendingHost(Protocol):
     inbox: Inbox
     dead_letters: DeadLetters
     is_stopped: bool
+    stance: Stance
 
     def look(self) -> None:
         """Let every way look again for something to send."""
@@ -68,9 +69,10 @@ class Sending:
         host, inbox, old = self._host, self._host.inbox, self._old
         while True:
             now = clock()
-            want = (
-                0 if host.is_stopped or host.dead_letters.is_full else min(inbox.ready(now, old=old), self._lane.window)
-            )
+            if host.is_stopped or host.stance.mode is not Mode.RUN or host.dead_letters.is_full:
+                want = 0
+            else:
+                want = min(inbox.ready(now, old=old), self._lane.window)
             if not want:
                 await self._idle(now)
                 continue
@@ -84,7 +86,7 @@ class Sending:
         try:
             self.stage = "lease"
             await self._around.lease.held()
-            if host.is_stopped:
+            if host.is_stopped or host.stance.mode is not Mode.RUN:
                 return
             batches = host.inbox.take(granted, clock(), old=self._old)
             if host.event_type.max_age is not None:

@@ -7,15 +7,30 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from proxy import records
 from proxy.bridge.event_log import Beginning
 from proxy.bridge.flow import PartitionFlow
-from proxy.model import Event, Partition, Position, Reason
-from proxy.records import Committed, CommittedRange, LetterRange
+from proxy.model import Event, Partition, Position, Reason, Stance
+from proxy.records import Committed, CommittedRange, Discard, LetterRange
 
 MOST_LETTER_RANGES = 50
 """Of dead letters in one committed range; more are only counted."""
+
+
+class _Discarded(NamedTuple):
+    """Events of contiguous sequence numbers."""
+
+    last: int
+    """The sequence number behind the last."""
+    first: int
+    start: int
+    """Position of the first."""
+    end: int
+    """... and behind the last."""
+    by: str
+    why: str
 
 
 @dataclass(slots=True)
@@ -35,8 +50,14 @@ class _Epoch:
 
     The sequence number behind the last, position of the first and behind the last, how many, reason.
     """
+    discarded: list[_Discarded] = field(default_factory=list)
+    """Not committed yet, as a heap."""
+    discarded_to: int = 0
+    """The sequence number behind the last that was discarded and is committed."""
     open: CommittedRange | None = None
     """Not written yet."""
+    discards: list[Discard] = field(default_factory=list)
+    """Committed, and not written yet."""
 
 
 class Books:
@@ -51,6 +72,8 @@ class Books:
         self._epochs: dict[Partition, _Epoch] = {}
         self._unwritten: dict[Partition, _Epoch] = {}
         self._count = 0
+        self.discarded = Counter[str]()
+        """Events by type, since the start, committed or not."""
 
     # -- positions ----------------------------------------------------------------------------------------------------
 
@@ -80,6 +103,15 @@ class Books:
             start, end = self._place_of(events[0].position), self._place_of(events[-1].position) + 1
             heappush(epoch.letters, (first + len(events), start, end, len(events), reason.value))
 
+    def on_discarded(self, flow: PartitionFlow, first: int, events: Sequence[Event], stance: Stance) -> None:
+        """See `Account.on_discarded`."""
+        epoch = self._epoch_of(flow)
+        if epoch is not None:
+            self.discarded[epoch.event_type] += len(events)
+            start, end = self._place_of(events[0].position), self._place_of(events[-1].position) + 1
+            told = _Discarded(first + len(events), first, start, end, stance.by, stance.why or "")
+            heappush(epoch.discarded, told)
+
     def on_committed(self, flow: PartitionFlow, resolved: int, end: int) -> None:
         """See `Account.on_committed`."""
         epoch = self._epoch_of(flow)
@@ -105,6 +137,33 @@ class Books:
         epoch.committed = resolved
         while epoch.letters and epoch.letters[0][0] <= resolved:
             _settle(told, *heappop(epoch.letters)[1:])
+        while epoch.discarded and epoch.discarded[0].last <= resolved:
+            one = heappop(epoch.discarded)
+            told.delivered -= one.last - one.first
+            self._discard(epoch, one)
+            epoch.discarded_to = one.last
+
+    def _discard(self, epoch: _Epoch, one: _Discarded) -> None:
+        """Book what was discarded and is committed; ranges that follow one another, nothing between, are one."""
+        last = epoch.discards[-1] if epoch.discards and one.first == epoch.discarded_to else None
+        if last is not None and (last.by, last.why) == (one.by, one.why or None):
+            last.end = one.end
+            last.count += one.last - one.first
+            return
+        epoch.discards.append(
+            Discard(
+                by=one.by,
+                why=one.why or None,
+                type=epoch.event_type,
+                topic=epoch.flow.partition.topic,
+                topic_id=epoch.topic_id,
+                partition=epoch.flow.partition.number,
+                first=one.start,
+                end=one.end,
+                group=self._group,
+                count=one.last - one.first,
+            )
+        )
 
     def on_ended(self, flows: Collection[PartitionFlow]) -> None:
         """See `Account.on_ended`."""
@@ -127,6 +186,9 @@ class Books:
             if epoch is not None and epoch.open is not None:
                 by_type[epoch.event_type, partition.topic].append(epoch.open)
                 epoch.open = None
+                for discard in epoch.discards:
+                    self._record(discard)
+                epoch.discards.clear()
         for (event_type, topic), ranges in by_type.items():
             self._record(Committed(type=event_type, topic=topic, ranges=ranges, group=self._group))
 

@@ -8,7 +8,7 @@ only ever grow: a kind or a field may be added (`ADDED`), none is removed, renam
 what became of them · `actions` what people did.
 """
 
-from proxy.records.actions import Discard, Redrive, Retention, Rewind, Scaling, Shadow, Skip
+from proxy.records.actions import Discard, Intervention, Redrive, Retention, Rewind, Scaling, Shadow, Skip
 from proxy.records.control import Verdict
 from proxy.records.declaration import (
     KINDS,
@@ -63,6 +63,7 @@ __all__ = [
     "Field",
     "Incident",
     "IncidentName",
+    "Intervention",
     "Layout",
     "LetterRange",
     "Part",

@@ -1,6 +1,6 @@
 """What people do to the bridge, so that the ledger can account for it.
 
-Declared ahead: nothing in this version does any of it, or writes these.
+Declared ahead: of these this version writes `intervention`, `discard` and `scaling`.
 """
 
 from typing import Annotated, ClassVar
@@ -27,6 +27,21 @@ class Moved(Action):
     group: Annotated[str | None, "consumer group for which it is done", ADDED] = None
 
 
+class Intervention(Record):
+    """What a person has asked of the group, by each replica: when it begins to obey, and when it ends to."""
+
+    KIND: ClassVar[str] = "intervention"
+
+    id: Annotated[str, "the same in all replicas"]
+    mode: Annotated[str, "`pause`, `discard`, or `run`, which ends others"]
+    types: Annotated[list[str], "event types named"]
+    classes: Annotated[list[str], "classes named"]
+    by: Annotated[str, "who asked for it"]
+    why: Annotated[str | None, "in words"]
+    until_ms: Annotated[int, "milliseconds since 1970 at which it ends"]
+    phase: Annotated[str, "`begun` or `ended`"]
+
+
 class Skip(Moved):
     """Each partition whose cursor was moved forward: the range is not read."""
 
@@ -44,7 +59,7 @@ class Rewind(Moved):
 
 
 class Discard(Moved):
-    """Each partition of a type in mode `discard`, every `type_interval`: the range was read and dropped."""
+    """Each partition of a type in mode `discard`, every `type_interval`: the range was read, dropped and committed."""
 
     KIND: ClassVar[str] = "discard"
 

@@ -7,7 +7,7 @@ import pytest
 
 from proxy.bridge.awaited import awaited
 from proxy.bridge.flow import PartitionFlow
-from proxy.model import Order, Outcome, Reason
+from proxy.model import Mode, Order, Outcome, Reason, Stance
 from tests.support.bridge_fakes import CountingHost
 from tests.support.events import ADDRESS, PARTITION, events
 
@@ -22,8 +22,10 @@ def flow(order: Order = Order.PARTITION) -> PartitionFlow:
 
 def told(one: PartitionFlow | None, **listener: Any) -> str:
     letters = SimpleNamespace(is_full=False, open=0)
-    facts = {"is_stopped": False, "stage": "", "dead_letters": letters, "may_send": lambda: True}
-    inbox = SimpleNamespace(flows={} if one is None else {one.partition: one})
+    facts = {"is_stopped": False, "stance": Stance(), "stage": "", "dead_letters": letters, "may_send": lambda: True}
+    inbox = SimpleNamespace(
+        events=sum(f.waiting for f in [one] if f), flows={} if one is None else {one.partition: one}
+    )
     whole: Any = SimpleNamespace(inbox=inbox, **(facts | listener))
     return awaited(whole, 0.0)
 
@@ -78,3 +80,8 @@ def test_the_lease_is_awaited_when_dead_letters_wait_for_it(*, is_full: bool) ->
 
 def test_a_restart_is_awaited_when_the_type_has_stopped() -> None:
     assert told(flow(), is_stopped=True, stage="lane") == "restart"
+
+
+def test_a_person_is_awaited_when_one_has_paused_the_type() -> None:
+    assert told(flow(), stance=Stance(Mode.PAUSE)) == "resume"
+    assert told(None, stance=Stance(Mode.PAUSE)) == ""
