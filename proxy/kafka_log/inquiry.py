@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiokafka import TopicPartition, errors
 from aiokafka.protocol.offset import OffsetRequest
@@ -14,6 +14,7 @@ from proxy.errors import LogError
 from proxy.kafka_log.client import Reach
 from proxy.kafka_log.network import Network
 from proxy.kafka_log.protocol import TopicsRequest, topics
+from proxy.kafka_log.questions import Came, Question
 from proxy.model import Partition
 from proxy.positions.port import LATEST
 from proxy.settings import LogSettings
@@ -24,6 +25,19 @@ _CLIENT = -1
 _NOWHERE = -1
 _UNCOMMITTED, _COMMITTED = 0, 1
 """Up to where an end is asked for: the high watermark, or the last offset before an open transaction."""
+
+
+_KEPT = 64
+"""Questions for topics' ids that are kept at most, with their answers: some 60 KB each."""
+
+
+class _Asked(NamedTuple):
+    """What is asked for the offsets of partitions."""
+
+    partitions: Collection[Partition]
+    questions: Mapping[Any, Question]
+    """By leader."""
+    are_all_led: bool
 
 
 class Inquiry:
@@ -39,6 +53,11 @@ class Inquiry:
         self._topics: set[str] = set()
         """Of which the client has been told to know the leaders."""
         self._learning = asyncio.Lock()
+        self._ids: dict[frozenset[str], Question] = {}
+        """For the ids of topics that were asked for together, in the order in which they were."""
+        self._asked: _Asked | None = None
+        """For the ends; None: leaders may be others than when they were asked for last."""
+        client.on_metadata.append(self._forget)
 
     async def survey(self, wanted: Collection[str]) -> Survey:
         """Ask for all topics, then by name for those wanted that are not among them."""
@@ -59,9 +78,18 @@ class Inquiry:
 
     async def topic_ids(self, names: Collection[str]) -> dict[str, str]:
         """Return the topics' ids, empty where the broker tells none; topics that it can't tell of now are left out."""
+        wanted = frozenset(names)
+        question = self._ids.pop(wanted, None) or Question(TopicsRequest(wanted, with_rights=False))
+        self._ids[wanted] = question  # as the last: of those that come round again none is forgotten
+        if len(self._ids) > _KEPT:
+            del self._ids[next(iter(self._ids))]
         async with self._answer("topics"):
-            known = topics(await self._client.ask_any(TopicsRequest(names, with_rights=False), "ids"))
-        return {name: topic.id for name, topic in known.items() if not topic.error}
+            came = await self._client.ask_any(question, "ids")
+        if came.response is None:
+            return dict(came.value)
+        told = {name: topic.id for name, topic in topics(came.response).items() if not topic.error}
+        came.keep(told)
+        return dict(told)
 
     async def offsets(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
         """Return the first offset at or after a time (milliseconds since 1970, `EARLIEST` or `LATEST`), one each.
@@ -78,7 +106,9 @@ class Inquiry:
     async def ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         """Return the high watermarks. Those that the log can't tell of now are left out."""
         async with self._answer("offsets"):
-            return await self._offsets(dict.fromkeys(partitions, LATEST), _UNCOMMITTED)
+            if self._asked is None or self._asked.partitions != set(partitions):
+                self._asked = await self._questions(dict.fromkeys(partitions, LATEST), _UNCOMMITTED)
+            return await self._ask(self._asked)
 
     @contextlib.asynccontextmanager
     async def _answer(self, subject: str) -> AsyncIterator[None]:
@@ -92,33 +122,62 @@ class Inquiry:
         self._reach.found("inquiry")
 
     async def _offsets(self, times: Mapping[Partition, int], isolation: int) -> dict[Partition, int]:
-        """Send one request to each leader; raise only if none of them answers."""
+        return await self._ask(await self._questions(times, isolation))
+
+    async def _questions(self, times: Mapping[Partition, int], isolation: int) -> _Asked:
+        """Return one for each leader."""
         await self._know({partition.topic for partition in times})
         by_leader: dict[Any, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
         for partition, time in times.items():
             leader = self._client.cluster.leader_for_partition(TopicPartition(*partition))
-            if leader in {None, -1}:
-                self._client.force_metadata_update()
-            else:
+            if leader not in {None, -1}:
                 by_leader[leader][partition.topic].append((partition.number, time))
-        requests = [
-            self._client.send(leader, OffsetRequest(_CLIENT, isolation, list(topics.items())))
+        led = sum(len(numbers) for topics in by_leader.values() for numbers in topics.values())
+        questions = {
+            leader: Question(OffsetRequest(_CLIENT, isolation, list(topics.items())))
             for leader, topics in by_leader.items()
-        ]
-        responses = await asyncio.gather(*requests, return_exceptions=True)
-        failures = [response for response in responses if isinstance(response, BaseException)]
+        }
+        return _Asked(frozenset(times), questions, are_all_led=led == len(times))
+
+    async def _ask(self, asked: _Asked) -> dict[Partition, int]:
+        """Ask every leader; raise only if none of them answers."""
+        if not asked.are_all_led:
+            self._client.force_metadata_update()
+        answers = await asyncio.gather(
+            *(self._client.send(leader, question) for leader, question in asked.questions.items()),
+            return_exceptions=True,
+        )
+        failures = [answer for answer in answers if isinstance(answer, BaseException)]
         for failure in failures:
-            if len(failures) == len(responses) or not isinstance(failure, errors.KafkaError):
+            if len(failures) == len(answers) or not isinstance(failure, errors.KafkaError):
                 raise failure
-        found = {}
-        for response in responses:
-            for topic, answers in () if isinstance(response, BaseException) else response.topics:
-                for number, error, _, offset in answers:
-                    if error == 0:
-                        found[Partition(topic, number)] = offset
-                    elif getattr(errors.for_code(error), "invalid_metadata", False):
-                        self._client.force_metadata_update()
+        found: dict[Partition, int] = {}
+        for came in answers:
+            if not isinstance(came, BaseException):
+                found |= self._told(came)
         return found
+
+    def _told(self, came: Came) -> Mapping[Partition, int]:
+        """Return the offsets that one leader has told."""
+        if came.response is None:
+            known: Mapping[Partition, int] = came.value
+            return known
+        found: dict[Partition, int] = {}
+        is_moved = False
+        for topic, answers in came.response.topics:
+            for number, error, _, offset in answers:
+                if error == 0:
+                    found[Partition(topic, number)] = offset
+                elif getattr(errors.for_code(error), "invalid_metadata", False):
+                    is_moved = True
+        if is_moved:
+            self._client.force_metadata_update()
+        else:
+            came.keep(found)
+        return found
+
+    def _forget(self) -> None:
+        self._asked = None
 
     async def _know(self, topics: set[str]) -> None:
         """Have the client know the topics' leaders; who asks second waits as well."""

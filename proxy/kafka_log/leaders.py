@@ -5,11 +5,13 @@ Each leader has an epoch, which only grows as long as the topic has its id (KIP-
 aiokafka knows none.
 """
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from aiokafka.protocol.metadata import MetadataResponse_v5
 
-from proxy.kafka_log.protocol import leaders
+from proxy.kafka_log.protocol import TopicsRequest, leaders
+from proxy.kafka_log.questions import Came, Question
 
 
 class _Led(NamedTuple):
@@ -23,6 +25,29 @@ class Leaders:
     def __init__(self) -> None:
         self._newest: dict[tuple[str, int], _Led] = {}
         """By the topic's id and the partition's number."""
+        self._topics: frozenset[str] = frozenset()
+        self._question: Question | None = None
+
+    def question(self, topics: Collection[str]) -> Question:
+        """Return the question for the leaders of the topics, none: of all; the same as before for the same topics.
+
+        The library's own would have Kafka create what is missing: a topic deleted while it is read would return at
+        once, empty and with the broker's default settings.
+        """
+        if self._question is None or self._topics != topics:
+            self._topics = frozenset(topics)
+            self._question = Question(TopicsRequest(self._topics or None, with_rights=False))
+        return self._question
+
+    def take(self, came: Came, cluster: Any) -> bool:
+        """Let the library's metadata follow an answer; return whether anything may be another than before."""
+        if came.response is None:
+            for listen in tuple(cluster._listeners):  # noqa: SLF001  # the group compares these with its own knowledge
+                listen(cluster)
+            return False
+        cluster.update_metadata(self.settled(came.response))
+        came.keep()
+        return True
 
     def settled(self, response: Any) -> MetadataResponse_v5:
         """Return the answer to a `TopicsRequest` as aiokafka's own, with the newest leader known of each partition.

@@ -32,7 +32,6 @@ from proxy.kafka_log.fetch_sessions import Fetch
 from proxy.kafka_log.fetch_wire import FetchAnswer, adopted
 from proxy.kafka_log.leaders import Leaders
 from proxy.kafka_log.nodes import CONNECT, Bounds, Nodes, Turns
-from proxy.kafka_log.protocol import TopicsRequest
 from proxy.kafka_log.words import failure
 
 ASK_ANOTHER = 1.0
@@ -86,7 +85,7 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
 
     async def send(self, node_id: Any, request: Any, *, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> Any:
         """Send a request to a node and return its answer. Raises `KafkaError`."""
-        kind = type(request).__name__.removesuffix("Request")
+        kind = getattr(request, "name", type(request).__name__).removesuffix("Request")
         try:
             if isinstance(request, JoinGroupRequest | SyncGroupRequest):
                 async with self._watched(node_id, group):
@@ -175,21 +174,19 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
 
     async def _metadata_update(self, cluster_metadata: Any, topics: Any) -> bool:
         await asyncio.sleep(max(0.0, self._metadata_at + _METADATA_PAUSE - self._loop.time()))
-        # The library's own would have Kafka create what is missing: a topic deleted while it is read would return at
-        # once, empty and with the broker's default settings.
-        question = TopicsRequest(topics or None, with_rights=False)
+        question = (self._leaders if cluster_metadata is self.cluster else Leaders()).question(topics)
         try:
-            answer = await self.ask_any(question, "leaders")
+            came = await self.ask_any(question, "leaders")
         except errors.KafkaError as error:
             cluster_metadata.failed_update(error)
             return False
         finally:
             self._metadata_at = self._loop.time()
-        if not answer.brokers:
+        if came.response is not None and not came.response.brokers:
             return False  # it knows of no node yet
-        cluster_metadata.update_metadata(self._leaders.settled(answer))
-        for act in self.on_metadata:
-            act()
+        if self._leaders.take(came, cluster_metadata):
+            for act in self.on_metadata:
+                act()
         for name in (*self._hosts, "bootstrap"):  # the library's own name for one that knew of no node yet
             if (connection := self._conns.pop((name, ConnectionGroup.DEFAULT), None)) is not None:
                 connection.close()

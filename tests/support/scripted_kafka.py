@@ -17,6 +17,7 @@ from aiokafka.protocol.coordination import FindCoordinatorRequest_v0, FindCoordi
 from aiokafka.protocol.fetch import FetchRequest_v4
 from aiokafka.protocol.group import HeartbeatRequest_v0, JoinGroupRequest_v1, SyncGroupRequest_v0
 from aiokafka.protocol.metadata import MetadataRequest_v5, MetadataResponse_v5
+from aiokafka.protocol.offset import OffsetRequest_v2
 
 from proxy.kafka_log.protocol import TopicsRequest
 
@@ -31,6 +32,7 @@ KNOWN: tuple[Any, ...] = (
     JoinGroupRequest_v1,
     SyncGroupRequest_v0,
     FetchRequest_v4,
+    OffsetRequest_v2,
 )
 
 _VERSIONS = {kind.API_KEY: [one.API_VERSION for one in KNOWN if one.API_KEY == kind.API_KEY] for kind in KNOWN}

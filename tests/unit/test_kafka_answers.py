@@ -16,6 +16,7 @@ from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import Reach
 from proxy.kafka_log.group import GroupCoordinator
 from proxy.kafka_log.inquiry import Inquiry
+from proxy.kafka_log.questions import Question
 from proxy.kafka_log.rebalances import Rebalances
 from proxy.model import Partition
 from proxy.positions.identity import Committed
@@ -40,14 +41,17 @@ class Client:
         self._answer = answer
         self._leaders = leaders or {}
         nodes = [SimpleNamespace(nodeId=1), SimpleNamespace(nodeId=2)]
+        self.on_metadata: list[Callable[[], None]] = []
         self.cluster = SimpleNamespace(brokers=lambda: nodes, leader_for_partition=self._leaders.get)
 
-    async def send(self, node: int, _request: Any, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> Any:
+    async def send(self, node: int, request: Any, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> Any:
         del group
         self.asked.append(node)
         answer = self._answer(node)
         if isinstance(answer, Exception):
             raise answer
+        if isinstance(request, Question):
+            return SimpleNamespace(response=answer, keep=lambda _: None)
         return answer
 
     async def ask_any(self, request: Any, kind: str) -> Any:
