@@ -6,11 +6,19 @@ still. Every change is said once, with the node's name, however many requests no
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import structlog
 
 _say = structlog.get_logger("tidegate.kafka")
+
+
+def _drop(*_: object) -> NoReturn:
+    raise structlog.DropEvent
+
+
+QUIET = structlog.wrap_logger(None, processors=[_drop])
+"""For a client whose caller says itself what failed."""
 
 REMEMBERED = 10.0
 """Seconds for which a failure counts. Larger: a silent node is asked later; smaller: more requests wait for it."""
@@ -63,10 +71,11 @@ class Turns:
 
 
 class Nodes:
-    """Remembers failures of nodes, by their number; times come from `clock`, in seconds."""
+    """Remembers failures of nodes, by their number; times come from `clock`, in seconds; changes go to `say`."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], say: Any = _say) -> None:
         self._clock = clock
+        self._say = say
         self._failing: dict[object, _Failing] = {}
         self._late: dict[object, float] = {}
         """Until when a node that was slow once is not asked first."""
@@ -79,7 +88,7 @@ class Nodes:
         failing = self._failing.get(node)
         if failing is None:
             failing = self._failing[node] = _Failing(now)
-            _say.warning(
+            self._say.warning(
                 "node_unavailable",
                 node=f"{node} at {host}",
                 why=why,
@@ -92,19 +101,19 @@ class Nodes:
         now = self._clock()
         if now - self._throttled.get(node, now) > REMEMBERED:
             del self._throttled[node]
-            _say.info("node_throttles_no_more", node=f"{node} at {host}")
+            self._say.info("node_throttles_no_more", node=f"{node} at {host}")
         failing = self._failing.get(node)
         if failing is None:
             return
         failing.kinds.pop(kind, None)
         if all(now - at > REMEMBERED for at, _ in failing.kinds.values()):
             del self._failing[node]
-            _say.info("node_available", node=f"{node} at {host}", after_s=round(now - failing.since, 1))
+            self._say.info("node_available", node=f"{node} at {host}", after_s=round(now - failing.since, 1))
 
     def throttles(self, node: object, host: str, seconds: float) -> None:
         """Note that the node has us wait for a quota; said once, until it has not done so for a while."""
         if node not in self._throttled:
-            _say.warning(
+            self._say.warning(
                 "node_throttles",
                 node=f"{node} at {host}",
                 first_s=round(seconds, 3),

@@ -11,8 +11,8 @@ class Board(Protocol):
     async def news(self) -> list[Note]:
         """Return what was pinned since the last call, oldest first; at the first call all that is kept.
 
-        Empty while there is no board. One that was deleted and made anew is read from its beginning. Raises `LogError`
-        if the log does not answer within some seconds or refuses; nothing is passed over by that.
+        Empty while there is no board. One that was deleted and made anew is read from its beginning; a note may come
+        again. Raises `LogError` if the log does not answer within 5 s or refuses; nothing is passed over by that.
         """
         ...
 
