@@ -32,7 +32,7 @@ class Steps:
         """Run a step of the loop."""
         began = time.thread_time()
         _RUN(handle)
-        took, name = time.thread_time() - began, _name(handle._callback)  # noqa: SLF001 - named nowhere else
+        took, name = time.thread_time() - began, step_name(handle._callback)  # noqa: SLF001 - named nowhere else
         kind = self._kinds[name]
         kind[0] += 1
         kind[1] += took
@@ -48,7 +48,7 @@ class Steps:
         file.write_text(json.dumps({"kinds": kinds, "long": self._long}), encoding="utf-8")
 
 
-def _name(callback: Any) -> str:
+def step_name(callback: Any) -> str:
     """Return what a step is of: the coroutine of a task, else the function."""
     callback = getattr(callback, "func", callback)
     owner = getattr(callback, "__self__", None)

@@ -19,7 +19,9 @@ from proxy.bridge.listener import Listener
 from proxy.bridge.observer import UNOBSERVED, Observer
 from proxy.bridge.pump import Pump
 from proxy.bridge.shared import Shared
+from proxy.operations.state import State
 from proxy.operations.status import Status
+from proxy.operations.totals import Totals
 from proxy.recording.recorder import Recorder
 from proxy.settings import EventType, Settings
 from proxy.steering.route_control import Judging, by_budget
@@ -57,7 +59,8 @@ class App:
         self._tasks: asyncio.TaskGroup | None = None
         self._spawned: list[asyncio.Task[None]] = []
         instance = instance or f"{socket.gethostname()}-{os.getpid()}-{int(wall())}"
-        self.recorder = Recorder(settings, write=write, wall=wall, instance=instance, place_of=log.place)
+        self.totals = Totals(settings, write)
+        self.recorder = Recorder(settings, write=self.totals.write, wall=wall, instance=instance, place_of=log.place)
         account = self.recorder.books
         self._around = around = Shared.made(settings, log, dead_letter_lane, account, wall=wall, observer=observer)
         self.lease, self.budget = around.lease, around.budget
@@ -96,6 +99,16 @@ class App:
             demands,
             self._catalog,
             caps=self.steering.policies.caps,
+        )
+        self.state = State(
+            settings,
+            self.assignment,
+            lanes,
+            dead_letter_lane,
+            depths,
+            self.totals,
+            wall=wall,
+            instance=instance,
         )
 
     def stop(self) -> None:

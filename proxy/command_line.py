@@ -32,7 +32,7 @@ EXIT_UNEXPECTED = 1
 EXIT_MISTAKE = 2
 _SIGNALLED = 128
 
-_GC_THRESHOLDS = (100_000, 50, 100)
+GC_THRESHOLDS = (100_000, 50, 100)
 """Events are tuples without cycles, by the thousand: collecting as often as shipped costs a third of reading them."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -176,7 +176,7 @@ def _run(options: argparse.Namespace) -> int:
         say.warning("settings", note=warning)
     from proxy.event_loop import PreciseLoop
 
-    gc.set_threshold(*_GC_THRESHOLDS)
+    gc.set_threshold(*GC_THRESHOLDS)
     code = 0
     try:
         with asyncio.Runner(loop_factory=PreciseLoop) as runner:

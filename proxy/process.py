@@ -40,11 +40,17 @@ async def serve(
     )
     stopping(app.stop)
 
-    def families() -> Iterable[Metric]:
+    def families() -> Iterable[Metric | None]:
         access = access_families([log_login, broker.access])
-        return chain(app.status.families(), access, metric_log_families(metric_log), further())
+        return chain(app.status.families(), app.totals.families(), access, metric_log_families(metric_log), further())
 
-    admin = Admin(settings.admin, status=app.status.ready, families=families, scaling=app.steering.wanted.told)
+    admin = Admin(
+        settings.admin,
+        status=app.status.ready,
+        families=families,
+        scaling=app.steering.wanted.told,
+        state=app.state.told,
+    )
     async with asyncio.TaskGroup() as side_tasks:
         beside = [
             side_tasks.create_task(metric_log.run(), name="metric log"),

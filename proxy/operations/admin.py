@@ -1,19 +1,18 @@
-"""HTTP for probes and dashboards: /health (alive), /ready (moving data), /metrics (Prometheus text), /scaling (JSON).
+"""HTTP for probes, dashboards and people: /health (alive), /ready (moving data), /metrics, /scaling, /state.
 
 Serves what `app` hands in; a port that is taken is said once and tried again, and nothing here ever stops the data.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Protocol
 
 import structlog
 from aiohttp import http_exceptions, web
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
 
+from proxy.operations.exposition import CONTENT_TYPE, Families, exposition
+from proxy.operations.steps import Steps
 from proxy.operations.visitors import Visitors
 from proxy.settings import AdminSettings
 
@@ -21,17 +20,22 @@ RETRY_SECONDS = 1.0
 """Between two attempts at a port that can't be had, and between two looks for connections that say nothing."""
 WAITING = 64
 """Connections that the system holds until they are taken."""
+_OF_STATE = {"after", "type"}
 _http_log = logging.getLogger("tidegate.admin.http")
 
 _say = structlog.get_logger("tidegate.admin")
 
 
-class _Families(Collector):
-    def __init__(self, read: Callable[[], Iterable[Metric]]) -> None:
-        self._read = read
+class Tell(Protocol):
+    """Who writes /state; see `State.told`."""
 
-    def collect(self) -> Iterable[Metric]:
-        return self._read()
+    def __call__(self, steps: Steps, *, after: str = "", types: Iterable[str] = ()) -> Awaitable[str]:
+        """Return JSON. Raises `KeyError` with the name of an event type that is unknown."""
+        ...
+
+
+async def _nothing(steps: Steps, *, after: str = "", types: Iterable[str] = ()) -> str:  # noqa: ARG001
+    return "{}"
 
 
 class Admin:
@@ -42,16 +46,19 @@ class Admin:
         settings: AdminSettings,
         *,
         status: Callable[[], dict[str, Any]],
-        families: Callable[[], Iterable[Metric]],
+        families: Callable[[], Families],
         scaling: Callable[[], dict[str, Any]] = dict,
+        state: Tell = _nothing,
     ) -> None:
         self._listen = settings.listen
         self._status = status
         """Gives a JSON object with at least `ready` (bool)."""
         self._scaling = scaling
         """Gives a JSON object."""
-        self._registry = CollectorRegistry()
-        self._registry.register(_Families(families))
+        self._state = state
+        self._families = families
+        self._long_answer = asyncio.Lock()
+        """One at a time: whoever asks often takes no more of the loop than whoever asks once."""
         self.port: int | None = None
         """The port listened on; None while there is none."""
 
@@ -79,6 +86,7 @@ class Admin:
                 web.get("/ready", self._ready),
                 web.get("/metrics", self._metrics),
                 web.get("/scaling", self._wanted),
+                web.get("/state", self._told),
             ]
         )
         host, _, port = listen.rpartition(":")
@@ -121,9 +129,24 @@ class Admin:
                 return web.json_response({"error": f"nothing is told of{place}"}, status=404)
         return web.json_response(told)
 
+    async def _told(self, request: web.Request) -> web.Response:
+        unknown = sorted(request.query.keys() - _OF_STATE)
+        if unknown:
+            allowed = ", ".join(sorted(_OF_STATE))
+            return web.json_response({"error": f"{unknown[0]} is no parameter; allowed: {allowed}"}, status=400)
+        async with self._long_answer:
+            try:
+                told = await self._state(
+                    Steps(), after=request.query.get("after", ""), types=request.query.getall("type", ())
+                )
+            except KeyError as unknown_type:
+                return web.json_response({"error": f"nothing is told of type {unknown_type.args[0]}"}, status=404)
+        return web.Response(text=told, content_type="application/json")
+
     async def _metrics(self, _request: web.Request) -> web.Response:
-        body = generate_latest(self._registry)
-        return web.Response(body=body, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+        async with self._long_answer:
+            body = await exposition(self._families(), Steps())
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
 
 
 def _is_our_fault(record: logging.LogRecord) -> bool:

@@ -13,14 +13,18 @@ from proxy.bridge.awaited import awaited
 from proxy.bridge.broker import Lane, LaneState
 from proxy.bridge.catalog import Catalog
 from proxy.bridge.event_log import Standing
+from proxy.bridge.listener import Listener
 from proxy.congestion.group import Tether
 from proxy.model import Partition
+from proxy.operations.steps import PIECE
 from proxy.recording.recorder import Recorder
 from proxy.steering.demand import Demand
 from proxy.steering.depths import Depths
 from proxy.steering.gate import Gate
 
 Family = CounterMetricFamily | GaugeMetricFamily
+TYPES = 1_000
+"""Event types with series of their own in /metrics: a pattern may match any number of topics."""
 _NAMED = 20
 """Partitions that stand still and are named with the reason; of all the number is told."""
 
@@ -81,8 +85,8 @@ class Status:
             },
         }
 
-    def families(self) -> Iterable[Family]:
-        """Yield the metrics of /metrics; asked inside the running loop."""
+    def families(self) -> Iterable[Family | None]:
+        """Yield the metrics of /metrics, and None wherever the loop may go on meanwhile; asked inside the loop."""
         yield GaugeMetricFamily("tidegate_tasks", "Tasks of the event loop.", value=len(asyncio.all_tasks()))
         yield GaugeMetricFamily(
             "tidegate_memory_blocks", "Blocks of memory that Python holds.", value=sys.getallocatedblocks()
@@ -225,7 +229,7 @@ class Status:
             catching_up.add_metric([name], partitions)
         yield catching_up
 
-    def _per_type(self) -> Iterable[Family]:
+    def _per_type(self) -> Iterable[Family | None]:
         sizes = GaugeMetricFamily("tidegate_batch_size_events", "Released per tick.", labels=["type"])
         waiting = GaugeMetricFamily("tidegate_inbox_events", "Waiting in the inbox.", labels=["type"])
         paused = GaugeMetricFamily("tidegate_paused", "1 while the log is not read for the type.", labels=["type"])
@@ -233,7 +237,10 @@ class Status:
             "tidegate_awaits", "1 while events of the type wait for this.", labels=["type", "for"]
         )
         now = asyncio.get_running_loop().time()
-        for one in self._assignment.listeners.values():
+        told = self._told_types()
+        for count, one in enumerate(told, 1):
+            if not count % PIECE:
+                yield None
             if why := awaited(one, now):
                 awaits.add_metric([one.event_type.name, why], 1.0)
             waiting.add_metric([one.event_type.name], one.inbox.events)
@@ -244,3 +251,12 @@ class Status:
         yield waiting
         yield paused
         yield awaits
+        untold = len(self._assignment.listeners) - len(told)
+        yield GaugeMetricFamily("tidegate_untold_types", "That /metrics leaves out; /state has all.", value=untold)
+
+    def _told_types(self) -> list[Listener]:
+        """Return those that have series of their own: of too many the stopped ones and those with events first."""
+        listeners = list(self._assignment.listeners.values())
+        if len(listeners) > TYPES:
+            listeners.sort(key=lambda one: not (one.is_stopped or one.inbox.events))
+        return listeners[:TYPES]

@@ -87,7 +87,7 @@ class Stillness:
         has_just_opened = self._has_said(replica, ("lane_state",), now - PATIENCE)
         if is_closed or has_just_opened or all(str(at) in ready["standing"] for at in held):
             return ""
-        metrics = list(app.status.families())
+        metrics = [family for family in app.status.families() if family is not None]
         word = next(
             (labels["for"] for labels, _ in _samples(metrics, "tidegate_awaits") if labels["type"] == topic), ""
         )

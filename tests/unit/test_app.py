@@ -1,6 +1,7 @@
 """The whole process on scripted ends: ordered start and stop, failures that end it, the control clock."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ from proxy.bridge.event_log import Extent, Survey
 from proxy.congestion.detector import Verdict
 from proxy.errors import LogError, RefusedLoginError
 from proxy.model import Outcome, Partition
+from proxy.operations.steps import Steps
 from proxy.settings import (
     BrokerSettings,
     EventType,
@@ -124,6 +126,7 @@ def test_it_is_told_how_many_consumers_are_wanted_when_a_route_asks_for_it() -> 
         samples = {
             (family.name, *sample.labels.values()): sample.value
             for family in process.app.status.families()
+            if family is not None
             for sample in family.samples
         }
         assert samples["tidegate_wanted_consumers", "r"] == 1
@@ -148,6 +151,7 @@ def test_it_is_told_of_each_queue_how_many_consumers_it_wants_when_they_are_judg
         samples = {
             tuple(sample.labels.items()): sample.value
             for family in process.app.status.families()
+            if family is not None
             for sample in family.samples
             if sample.name == "tidegate_wanted_consumers"
         }
@@ -350,6 +354,7 @@ def test_metrics_tell_routes_queues_classes_and_types_of_now() -> None:
         told = {
             (sample.name, *sample.labels.values()): sample.value
             for family in process.app.status.families()
+            if family is not None
             for sample in family.samples
         }
         assert told.pop(("tidegate_memory_blocks",)) > 0
@@ -372,6 +377,7 @@ def test_metrics_tell_routes_queues_classes_and_types_of_now() -> None:
             ("tidegate_inbox_events", "news.a"): 0,
             ("tidegate_paused", "orders"): 0,
             ("tidegate_paused", "news.a"): 0,
+            ("tidegate_untold_types",): 0,
         }
         assert told == expected
         await process.feed(PARTITION, 3, 4)
@@ -379,6 +385,7 @@ def test_metrics_tell_routes_queues_classes_and_types_of_now() -> None:
         awaited = [
             sample.labels
             for family in process.app.status.families()
+            if family is not None
             for sample in family.samples
             if sample.name == "tidegate_awaits"
         ]
@@ -387,12 +394,81 @@ def test_metrics_tell_routes_queues_classes_and_types_of_now() -> None:
     ran(story, routes={"r": Route(exchange="x", policy="per_type", queues=("q1",))})
 
 
+def test_the_state_tells_every_route_class_and_type_when_it_is_asked_for() -> None:
+    async def story(process: Process) -> None:
+        await process.feed(PARTITION, 0, 3)
+        process.lane.finish()
+        await process.feed(PARTITION, 3, 5)
+        await asyncio.sleep(10)
+        told = json.loads(await process.app.state.told(Steps()))
+        lane = {"state": "open", "in_flight": 0, "window": 200, "oldest_s": 0.0}
+        verdict = told["routes"]["r"].pop("verdict")
+        assert verdict["why"] == "0 outcomes say too little, 10 are needed"
+        assert [one["cause"] for one in told["routes"]["r"].pop("decisions")] == ["too_few_samples"]
+        assert told["routes"]["r"] == {
+            "policy": "per_type",
+            "types": 2,
+            "lane": lane,
+            "publish_p50_s": None,
+            "queues": {"q1": {"ready": 3, "consumers": 1, "delay_s": None}},
+        }
+        assert told["dead_letters"] == lane
+        assert told["classes"]["P1"] == {
+            "types": 2,
+            "rate": 0,
+            "confirmed": 3,
+            "lag": 0,
+            "lag_age_s": 0,
+            "waiting": 0,
+            "catching_up": 0,
+        }
+        assert (told["classes"]["P3"]["types"], told["classes"]["P3"]["confirmed"]) == (0, 0)
+        assert told["types"]["orders"] == {
+            "class": "P1",
+            "route": "r",
+            "topic": "orders",
+            "partitions": 1,
+            "awaits": "outcomes",
+            "inbox_events": 0,
+            "inbox_bytes": 0,
+            "batch_size": 15,
+            "paused": False,
+            "dead_letters": 0,
+            "lag_age_s": None,
+        }
+        assert (list(told["types"]), told["types_in_all"], told["next"]) == (["news.a", "orders"], 2, None)
+
+    ran(story, routes={"r": Route(exchange="x", policy="per_type", queues=("q1",))})
+
+
+def test_the_state_tells_the_types_that_are_named_or_come_after_a_name_when_there_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("proxy.operations.state.TYPES", 1)
+
+    async def story(process: Process) -> None:
+        async def page(**asked: Any) -> tuple[list[str], str | None]:
+            told = json.loads(await process.app.state.told(Steps(), **asked))
+            assert told["types_in_all"] == 2
+            return list(told["types"]), told["next"]
+
+        assert await page() == (["news.a"], "news.a")
+        assert await page(after="news.a") == (["orders"], None)
+        assert await page(after="zzz") == ([], None)
+        assert await page(types=["orders"]) == (["orders"], None)
+        with pytest.raises(KeyError, match="other"):
+            await page(types=["other"])
+
+    ran(story)
+
+
 def test_metrics_tell_rates_delay_and_drain_when_a_route_has_a_class_budget() -> None:
     async def story(process: Process) -> None:
         await asyncio.sleep(1.5)
         told = {
             (sample.name, *sample.labels.values()): sample.value
             for family in process.app.status.families()
+            if family is not None
             for sample in family.samples
         }
         assert told["tidegate_rate_limit_events", "r", "P1"] == float("inf")
