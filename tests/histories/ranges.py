@@ -77,8 +77,13 @@ class Ranges:
             return f"{booked.epoch.replica} commits {partition} from {since} to {end}, and {before} was committed"
         return None
 
-    def wrong(self, replica: str, records: list[dict[str, Any]], *, is_whole: bool) -> Iterator[str]:
-        """Yield where the records of a replica differ from its epochs; not whole, they may lack some at the end."""
+    def wrong(
+        self, replica: str, records: list[dict[str, Any]], *, is_whole: bool, lacks_some: bool
+    ) -> Iterator[str]:
+        """Yield where the records of a replica differ from its epochs.
+
+        Not whole, they may lack some at the end; `lacks_some`: anywhere, for a full disk had some dropped and counted.
+        """
         ranges: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for record in records:
             for told in record["ranges"] if record["kind"] == "committed" else ():
@@ -95,13 +100,17 @@ class Ranges:
             for booked, record in zip(epochs, assigned[partition], strict=False):
                 if record["first"] != booked.beginning.first or record["topic_id"] != booked.beginning.topic_id:
                     yield f"{partition} begins at {record['first']} of {record['topic_id']}, it was {booked.beginning}"
-                yield from _wrong_chain(partition, booked, ranges[record["epoch"]], is_whole=is_whole)
+                chain = ranges[record["epoch"]]
+                yield from _wrong_chain(partition, booked, chain, is_whole=is_whole, lacks_some=lacks_some)
 
 
-def _wrong_chain(partition: Partition, booked: Booked, chain: list[dict[str, Any]], *, is_whole: bool) -> Iterator[str]:
+def _wrong_chain(
+    partition: Partition, booked: Booked, chain: list[dict[str, Any]], *, is_whole: bool, lacks_some: bool
+) -> Iterator[str]:
     at = booked.beginning.first
     for told in chain:
-        if told["first"] != at or told["end"] < at:
+        follows = told["first"] >= at if lacks_some else told["first"] == at
+        if not follows or told["end"] < at:
             yield f"{partition}: a range {told['first']} to {told['end']} follows {at}"
         at = told["end"]
         if at not in booked.taken:
