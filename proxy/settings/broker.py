@@ -73,8 +73,8 @@ class BrokerSettings(Part):
     backoff_limit: Annotated[Seconds, Field(ge=0.01, le=600)] = 2.0
     """Larger: a returning broker is found later; smaller: more attempts against one that is down."""
     depth_interval: Annotated[Seconds, Field(ge=0.01, le=60)] = 0.05
-    """How often queues in use are asked for their depth, on a connection of its own. Larger: a queue that fills is
-    noticed later; smaller: more CPU."""
+    """How often queues in use are asked for their depth, on a connection of its own; each half second while nothing is
+    sent and nothing waits. Larger: a queue that fills is noticed later; smaller: more CPU."""
     depth_polls: Annotated[Count, Field(le=100_000)] = 1_000
     """Questions for a depth a second, all queues together; beyond it idle ones are asked less often.
     Larger: idle queues that fill are noticed sooner; smaller: less CPU with many queues."""

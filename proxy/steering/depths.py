@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 
 import structlog
@@ -67,6 +68,20 @@ class Depths:
         """Whether the last poll failed."""
         self.on_polled: Callable[[], None] = lambda: None
         """Called after every poll, also after one that failed; to be set by whoever wants to act at once."""
+        self._ease = 0.0
+        """Seconds between two polls at least, while nothing is sent and nothing waits; 0: at full pace."""
+        self._hurried = asyncio.Event()
+        self._may_ease = len(queues) <= polls * interval
+
+    def ease(self, seconds: float) -> None:
+        """Poll no oftener than every so many seconds, until `hurry`; not where some queues wait for a turn anyway."""
+        if self._may_ease:
+            self._ease = seconds
+
+    def hurry(self) -> None:
+        """Poll at once, and then at full pace again."""
+        self._ease = 0.0
+        self._hurried.set()
 
     def of(self, queue: str) -> QueueState | None:
         """Return the queue's last known state; None if it does not exist, is a stream, or the monitor is blind."""
@@ -89,7 +104,7 @@ class Depths:
         if queue not in self._seen:
             return None
         state, at = self._seen[queue]
-        return Seen(state, at, self._rota.interval(queue))
+        return Seen(state, at, max(self._ease, self._rota.interval(queue)))
 
     async def run(self) -> None:
         """Poll until cancelled."""
@@ -99,11 +114,20 @@ class Depths:
         try:
             while True:
                 began = now()
-                pause = self._interval if await self._poll(began) else RETRY
+                is_told = await self._poll(began)
                 self.on_polled()
-                await asyncio.sleep(max(0.0, began + pause - now()))
+                if is_told and self._ease > self._interval:
+                    await self._until_hurried(began + self._ease)
+                else:
+                    await asyncio.sleep(max(0.0, began + (self._interval if is_told else RETRY) - now()))
         finally:
             await self._monitor.close()
+
+    async def _until_hurried(self, due: float) -> None:
+        self._hurried.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(due):
+                await self._hurried.wait()
 
     async def _poll(self, began: float) -> bool:
         asked = list(self._rota.due(began))

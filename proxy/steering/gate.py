@@ -1,7 +1,7 @@
 """Waiting for tokens: the futures and the one timer around a divider."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from proxy.congestion.divider import Divider
 from proxy.congestion.pools import Ticket
@@ -22,6 +22,8 @@ class Gate:
         """For when the timer is set."""
         self.taken = 0.0
         """Tokens granted and not given back since the start."""
+        self.on_asked: Callable[[], None] | None = None
+        """Called by whoever asks for tokens before it has them; to be set by whoever rests while nobody does."""
 
     @property
     def callers(self) -> int:
@@ -45,6 +47,8 @@ class Gate:
 
     async def passed(self, tier: int, size: float) -> None:
         """Wait until `size` tokens are granted. If cancelled, nothing is taken."""
+        if self.on_asked is not None:
+            self.on_asked()
         ticket, others = self._divider.request(tier, size, self._loop.time())
         self._tell(others)
         if ticket.granted:

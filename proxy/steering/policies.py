@@ -78,7 +78,9 @@ class Policies:
 
     def control(self, depths: Depths, insights: Insights | None) -> RouteControl:
         """Return the control of all routes under `class_budget`."""
-        return RouteControl(self._controlled, depths, insights, self._settings.class_budget.tick)
+        sees_all = len(self._controlled) == len(self._settings.routes)
+        tick = self._settings.class_budget.tick
+        return RouteControl(self._controlled, depths, insights, tick, may_rest=sees_all)
 
     def catch_up(self, event_type: EventType) -> CatchUp | None:
         """Return where what is old of an event type stands; None: with what is live."""

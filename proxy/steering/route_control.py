@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from proxy.bridge.broker import Lane, LaneState
 from proxy.congestion.class_budget import BudgetVerdict, RouteBudget
 from proxy.congestion.collector import RouteStatistics
 from proxy.congestion.reading import Inflow, QueueReading, Reading
+from proxy.congestion.signs import Sign
 from proxy.steering.depths import Depths
 from proxy.steering.gate import Gate
 from proxy.steering.insights import Insights
@@ -23,6 +24,12 @@ BURST = 0.05
 
 EARLY = 0.02
 """Seconds by which a poll may come early and still end the tick: polls are as irregular as the broker's answers."""
+
+REST_LOOK = 0.5
+"""Seconds between two looks at everything while nothing is sent and nothing waits. Larger: less CPU; what others do to
+the queues meanwhile is known later."""
+REST_AFTER = 1.0
+"""Seconds for which nothing must have been sent and nothing have waited until then."""
 
 Observer = Callable[[BudgetVerdict], None]
 
@@ -75,6 +82,9 @@ class ControlledRoute:
     lowest_part: Callable[[], float] = lambda: 1.0
     """What part of the lowest class's share is this replica's."""
     observers: Sequence[Observer] = ()
+    _last: BudgetVerdict | None = field(default=None, init=False)
+    _taken: float = field(default=0.0, init=False)
+    """Tokens that had been granted when it was looked at last."""
 
     def __post_init__(self) -> None:
         """Begin with the rates that the law begins with."""
@@ -83,13 +93,38 @@ class ControlledRoute:
 
     def turn(self, now: float, depths: Depths, insights: Insights | None) -> None:
         """Read once, judge, set."""
-        verdict = self.budget.judge(self._read(now, depths, insights))
+        verdict = self._last = self.budget.judge(self._read(now, depths, insights))
         for level, tiers in enumerate(verdict.counts):
             self.gate.set_counts(level, tiers)
         self._set_rates(verdict.rates, verdict.allowance)
         self.gate.set_trickle(verdict.trickle * self.lowest_part(), max(1.0, self.gate.refill(len(verdict.rates) - 1)))
         for observer in self.observers:
             observer(verdict)
+
+    def pass_over(self, at: float) -> None:
+        """Let the budget know that at this time nothing was otherwise than by the last turn, which found it at rest."""
+        if self._last is None:
+            return
+        last = self._last.reading
+        queues = tuple(None if queue is None else replace(queue, at=at) for queue in last.queues)
+        waited = tuple(False for _ in last.waited)
+        self.budget.judge(replace(last, at=at, queues=queues, latency=None, trips=(), waited=waited))
+
+    def is_at_rest(self) -> bool:
+        """Return whether nobody has asked for tokens since this was asked last, and by the last turn nothing waits.
+
+        Every queue is known then, empty, and has consumers.
+        """
+        before, self._taken = self._taken, self.gate.taken
+        if self._last is None or self._taken != before or self.gate.callers:
+            return False
+        reading, verdict = self._last.reading, self._last
+        return (
+            verdict.congested is False
+            and verdict.cause is Sign.NONE
+            and not reading.in_flight
+            and all(queue is not None and not queue.ready and queue.consumers for queue in reading.queues)
+        )
 
     def _set_rates(self, rates: Sequence[float], allowance: float | None) -> None:
         for level, rate in enumerate(rates):
@@ -137,38 +172,98 @@ class ControlledRoute:
 
 
 class RouteControl:
-    """Turns all routes right after the depths were read; every tick or two if they are not."""
+    """Turns all routes right after the depths were read; every tick or two if they are not.
+
+    While every route is at rest the depths are read and the routes turned every `REST_LOOK` seconds only. Whoever asks
+    for the first token has the depths read at once. Before the turn that follows, the budgets are told of the ticks
+    that were left out: no law finds out that nobody looked, and none grows by it.
+    """
 
     def __init__(
-        self, routes: Mapping[str, ControlledRoute], depths: Depths, insights: Insights | None, tick: float
+        self,
+        routes: Mapping[str, ControlledRoute],
+        depths: Depths,
+        insights: Insights | None,
+        tick: float,
+        *,
+        may_rest: bool = True,
     ) -> None:
+        """Make it; `may_rest` is false where routes that it does not see send, too."""
         self._routes = routes
         self._depths = depths
         self._insights = insights
         self._tick = tick
-        self._polled = asyncio.Event()
+        self._may_rest = may_rest and tick < REST_LOOK
+        self._rests = False
+        self._active_at = 0.0
+        """When something was last sent, or waited."""
+        self._turned = 0.0
+        self._due = 0.0
+        """When the routes are turned even if no poll comes."""
+        self._news = asyncio.Event()
+        self._is_polled = False
 
     async def run(self) -> None:
         """Turn until cancelled."""
         clock = asyncio.get_running_loop().time
-        self._depths.on_polled = self._polled.set
-        has_queues = any(route.queues for route in self._routes.values())
-        turned = clock()
+        self._depths.on_polled = self._on_polled
+        self._patience = 2 if any(route.queues for route in self._routes.values()) else 1
+        self._turned = self._active_at = clock()
+        self._due = self._turned + self._patience * self._tick
         while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(turned + (2 * self._tick if has_queues else self._tick)):
-                    await self._polled_since(turned)
-            turned = clock()
+            rested = self._rests
+            await self._until_due()
+            turned, self._turned = self._turned, clock()
             for route in self._routes.values():
+                for at in self._left_out(turned) if rested else ():
+                    route.pass_over(at)
                 route.turn(clock(), self._depths, self._insights)
+            self._look()
 
-    async def _polled_since(self, turned: float) -> None:
+    def _on_polled(self) -> None:
+        self._is_polled = True
+        self._news.set()
+
+    async def _until_due(self) -> None:
         """Wait for a poll that ends a tick; the depth may be asked more often than routes are judged."""
+        clock = asyncio.get_running_loop().time
         while True:
-            self._polled.clear()
-            await self._polled.wait()
-            if asyncio.get_running_loop().time() >= turned + self._tick - EARLY:
+            self._news.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(self._due):
+                    await self._news.wait()
+            polled, self._is_polled = self._is_polled, False
+            if clock() >= self._due or (polled and clock() >= self._turned + self._tick - EARLY):
                 return
+
+    def _left_out(self, turned: float) -> list[float]:
+        """Return the ticks since a turn; only the last one while the rest goes on, for nobody acts on the others."""
+        ticks = int((self._turned - turned) / self._tick - 0.5)
+        first = ticks if self._rests else 1
+        return [self._turned - (ticks - number + 1) * self._tick for number in range(max(1, first), ticks + 1)]
+
+    def _look(self) -> None:
+        """Begin to rest, or go on with it, if all is at rest; see when the next turn is due."""
+        are_at_rest = [route.is_at_rest() for route in self._routes.values()]
+        if not all(are_at_rest) or not self._may_rest:
+            self._active_at = self._turned
+            self._wake()
+        elif self._turned - self._active_at >= REST_AFTER:
+            self._rests = True
+            self._depths.ease(REST_LOOK)
+            for route in self._routes.values():
+                route.gate.on_asked = self._wake
+        self._due = self._turned + self._patience * (REST_LOOK if self._rests else self._tick)
+
+    def _wake(self) -> None:
+        """Go on at full pace."""
+        if self._rests:
+            self._rests = False
+            for route in self._routes.values():
+                route.gate.on_asked = None
+            self._depths.hurry()
+            self._due = asyncio.get_running_loop().time() + self._patience * self._tick
+            self._news.set()
 
 
 def _seen(queue: str, depths: Depths, insights: Insights | None) -> QueueReading | None:

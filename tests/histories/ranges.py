@@ -77,9 +77,7 @@ class Ranges:
             return f"{booked.epoch.replica} commits {partition} from {since} to {end}, and {before} was committed"
         return None
 
-    def wrong(
-        self, replica: str, records: list[dict[str, Any]], *, is_whole: bool, lacks_some: bool
-    ) -> Iterator[str]:
+    def wrong(self, replica: str, records: list[dict[str, Any]], *, is_whole: bool, lacks_some: bool) -> Iterator[str]:
         """Yield where the records of a replica differ from its epochs.
 
         Not whole, they may lack some at the end; `lacks_some`: anywhere, for a full disk had some dropped and counted.

@@ -1159,6 +1159,13 @@ MUTATIONS = (
         tests=("tests/unit/rabbitmq/test_hosts.py",),
     ),
     Mutation(
+        "a budget is not told of the ticks for which nobody looked",
+        ROUTE_CONTROL,
+        "                    route.pass_over(at)\n",
+        "                    pass\n",
+        tests=("tests/unit/steering/test_rest.py",),
+    ),
+    Mutation(
         "every replica gives the lowest class all of its share",
         ROUTE_CONTROL,
         "verdict.trickle * self.lowest_part()",

@@ -29,6 +29,7 @@ class ScriptedRoute:
     def __init__(self, name: str = "r", *, capacity: float = 300.0, has_queue: bool = True) -> None:
         self.capacity = capacity
         self.depth = 0.0
+        self.consumers = 1
         self.least_seen = 0
         """The monitor sees so many messages at least, for as long as this stands."""
         self.lies = 0
@@ -98,12 +99,13 @@ class ScriptedRoute:
 class Rig:
     """Routes and their control; `async with` runs them."""
 
-    def __init__(self, *routes: ScriptedRoute, tick: float = 0.05, poll: float = 0.05) -> None:
+    def __init__(self, *routes: ScriptedRoute, tick: float = 0.05, poll: float = 0.05, may_rest: bool = True) -> None:
         self.routes = routes
         queues = [route.queue for route in routes if route.controlled.queues]
         self.monitor = ScriptedMonitor(_States(routes))
         self.depths = Depths(self.monitor, queues, poll)
-        control = RouteControl({one.statistics._route: one.controlled for one in routes}, self.depths, None, tick)
+        controlled = {one.statistics._route: one.controlled for one in routes}
+        control = RouteControl(controlled, self.depths, None, tick, may_rest=may_rest)
         self._tasks = [asyncio.create_task(work) for work in (control.run(), self.depths.run())]
         self._tasks += [asyncio.create_task(route.consume()) for route in routes]
 
@@ -132,7 +134,7 @@ class _States(Mapping[str, QueueState | None]):
             return QueueState(route.admitted[0] + 1_000_000, 0, QueueKind.STREAM)
         if route.told % (route.lies + 1):
             return QueueState(0, 0)
-        return QueueState(max(int(route.depth), route.least_seen), 1)
+        return QueueState(max(int(route.depth), route.least_seen), route.consumers)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_queue)
