@@ -148,18 +148,28 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _health(options: argparse.Namespace) -> int:
+    import ssl
     import urllib.error
     import urllib.request
 
-    listen = config.load(options.config, os.environ).admin.listen
-    if listen is None:
+    admin = config.load(options.config, os.environ).admin
+    if admin.listen is None:
         _tell("admin.listen is null: there is nothing to ask")
         return EXIT_MISTAKE
-    host, _, port = listen.rpartition(":")
+    host, _, port = admin.listen.rpartition(":")
     host = "127.0.0.1" if host in {"0.0.0.0", "[::]"} else host  # noqa: S104 - asks, does not listen
+    scheme, context = "http", None
+    if admin.tls is not None:
+        # Its certificate names the host that others know it by, and nothing secret is sent.
+        scheme, context = "https", ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
-        with urllib.request.urlopen(f"http://{host}:{port}/health", timeout=2) as answer:
+        address = f"{scheme}://{host}:{port}/health"
+        with urllib.request.urlopen(address, timeout=2, context=context) as answer:  # noqa: S310 - one of the two
             print(answer.read().decode())
+    except urllib.error.HTTPError as error:
+        _tell(error.read().decode(errors="replace"))
+        return EXIT_UNEXPECTED
     except (urllib.error.URLError, OSError) as error:
         _tell(f"no answer from {host}:{port}: {error}")
         return EXIT_UNEXPECTED

@@ -9,7 +9,7 @@ from itertools import chain
 
 from prometheus_client.metrics_core import Metric
 
-from proxy.access import log_access
+from proxy.access import admin_access, log_access
 from proxy.app import App
 from proxy.kafka_log import KafkaLog
 from proxy.operations.access import access_families
@@ -26,7 +26,7 @@ async def serve(
     """Run one Tidegate process until `stopping`'s callback, the orderly stop, is called; `further` adds to /metrics."""
     instance = f"{socket.gethostname()}-{os.getpid()}-{int(time.time())}"
     metric_log = MetricLog(settings.metric_log, wall=time.time, instance=instance)
-    log_login = log_access(settings.log.security)
+    log_login, admin_login = log_access(settings.log.security), admin_access(settings.admin)
     broker = RabbitBroker(settings.broker, settings.routes, settings.limits)
     app = App(
         settings,
@@ -41,8 +41,9 @@ async def serve(
     stopping(app.stop)
 
     def families() -> Iterable[Metric | None]:
-        access = access_families([log_login, broker.access])
-        return chain(app.status.families(), app.totals.families(), access, metric_log_families(metric_log), further())
+        access = access_families([log_login, broker.access, admin_login])
+        own = chain(app.status.families(), app.totals.families(), admin.doors.families())
+        return chain(own, access, metric_log_families(metric_log), further())
 
     admin = Admin(
         settings.admin,
@@ -50,12 +51,14 @@ async def serve(
         families=families,
         scaling=app.steering.wanted.told,
         state=app.state.told,
+        access=admin_login,
     )
     async with asyncio.TaskGroup() as side_tasks:
         beside = [
             side_tasks.create_task(metric_log.run(), name="metric log"),
             side_tasks.create_task(admin.run(), name="admin"),
             side_tasks.create_task(log_login.run(), name="log access"),
+            side_tasks.create_task(admin_login.run(), name="admin access"),
             side_tasks.create_task(broker.keep_access(), name="broker access"),
         ]
         try:

@@ -13,11 +13,11 @@ from proxy.access.certificates import validity
 from proxy.access.commands import Run, run_command
 from proxy.access.expiry import Expiries
 from proxy.access.files import Read, password_in, read_file
-from proxy.access.tls import FileError, Tls, TlsFiles
+from proxy.access.tls import FileError, Files, ServerFiles, Tls, TlsFiles
 from proxy.access.tokens import Tokens
 from proxy.errors import SecretError, SettingsError
-from proxy.settings import BrokerSettings, BrokerTls, LogSecurity, Management, Secret, Token
-from proxy.settings.secrets import MASK
+from proxy.settings import AdminSettings, BrokerSettings, BrokerTls, LogSecurity, Management, Secret, Token
+from proxy.settings.secrets import BEARER_FORM, MASK, fits_bearer
 
 LOOK_SECONDS = 1.0
 """Between two looks at the files; a login looks at them, too."""
@@ -30,6 +30,7 @@ _say = structlog.get_logger("tidegate.access")
 class Access:
     """Certificates, password and token of one login. `place` is the setting they stand under.
 
+    `what` is the password's key in it, `fits` says what is wrong with a password, None if nothing is.
     Files are read by `read`, commands run by `run`, and the time of day is `wall`'s, in seconds since 1970.
     Raises `SettingsError` if a file can't be used at the beginning; later what was usable stays in use.
     """
@@ -38,8 +39,10 @@ class Access:
         self,
         place: str,
         *,
-        tls: TlsFiles | None = None,
+        tls: Files | None = None,
         password: Secret | None = None,
+        what: str = "password",
+        fits: Callable[[str], str | None] = lambda _: None,
         token: Token | None = None,
         read: Read = read_file,
         run: Run = run_command,
@@ -51,13 +54,15 @@ class Access:
         self._read = read
         self._wall = wall
         self._secret = password
+        self._what = what
+        self._fits = fits
         self._tokens = None if token is None else Tokens(token, read=read, run=run, wall=wall)
         self._said: dict[str, str] = {}
         try:
             self._tls = None if tls is None else Tls(tls, read)
             self._password = self._read_password()
         except SecretError as error:
-            part = f"{place}.tls" if place == "broker" and isinstance(error, FileError) else place
+            part = f"{place}.tls" if place in {"broker", "admin"} and isinstance(error, FileError) else place
             raise SettingsError([f"{part}.{error}"]) from error
         self._note_own()
 
@@ -100,7 +105,7 @@ class Access:
         if self._tls is not None:
             self._try("certificate", self._tls.look)
             self._note_own()
-        self._try("password", self._look_at_password)
+        self._try(self._what, self._look_at_password)
 
     async def turn(self) -> None:
         """Look at everything, renew the token if that is due, say what expires soon."""
@@ -143,9 +148,12 @@ class Access:
         if self._secret is None or self._secret.file is None:
             return None if self._secret is None else self._secret.text
         try:
-            return SecretStr(password_in(self._read, self._secret.file))
+            found = password_in(self._read, self._secret.file)
+            if wrong := self._fits(found):
+                raise SecretError(f"{self._secret.file} {wrong}")
         except SecretError as error:
-            raise SecretError(f"password: the secret's file {error}") from error
+            raise SecretError(f"{self._what}: the secret's file {error}") from error
+        return SecretStr(found)
 
     def _look_at_password(self) -> bool:
         now = self._read_password()
@@ -210,6 +218,20 @@ def management_access(settings: BrokerSettings, management: Management, **seams:
         tls=_files(settings.tls),
         password=management.password or (None if settings.token else settings.password),
         token=None if has_own else settings.token,
+        **seams,
+    )
+
+
+def admin_access(settings: AdminSettings, **seams: Any) -> Access:
+    """Return what the admin address shows, and what lets in there; `seams` as in `log_access`."""
+    tls = settings.tls
+    files = None if tls is None else ServerFiles(tls.client_ca_file, tls.certificate_file, tls.key_file)
+    return Access(
+        "admin",
+        tls=files,
+        password=settings.token,
+        what="token",
+        fits=lambda text: None if fits_bearer(text) else f"can't be borne; allowed: {BEARER_FORM}",
         **seams,
     )
 

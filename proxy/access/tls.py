@@ -16,6 +16,17 @@ class TlsFiles(NamedTuple):
     key_file: str | None
 
 
+class ServerFiles(NamedTuple):
+    """Where those of a server are; without `client_ca_file` no certificate of a client is asked for."""
+
+    client_ca_file: str | None
+    certificate_file: str
+    key_file: str
+
+
+Files = TlsFiles | ServerFiles
+
+
 class FileError(SecretError):
     """One of the files can't be used; `key` is the setting that names it."""
 
@@ -31,7 +42,7 @@ _NO_KEY = "holds no key that can be used; give a PEM file without passphrase"
 Held = tuple[bytes | None, ...]
 
 
-def read_all(files: TlsFiles, read: Read) -> Held:
+def read_all(files: Files, read: Read) -> Held:
     """Return what is in the files. Raises `FileError`."""
     held: list[bytes | None] = []
     for key, path in files._asdict().items():
@@ -42,16 +53,24 @@ def read_all(files: TlsFiles, read: Read) -> Held:
     return tuple(held)
 
 
-def new_context(files: TlsFiles, held: Held) -> ssl.SSLContext:
+def new_context(files: Files, held: Held) -> ssl.SSLContext:
     """Return a context made of the files, whose contents are told beside. Raises `FileError`."""
     authorities, certificate, _ = held
-    context = ssl.create_default_context() if authorities is None else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if isinstance(files, ServerFiles):
+        # A probe has no certificate: whoever shows none is let in as a stranger, and one that is wrong is refused.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.verify_mode = ssl.CERT_NONE if authorities is None else ssl.CERT_OPTIONAL
+    elif authorities is None:
+        context = ssl.create_default_context()
+    else:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if authorities is not None:
-        own(files, "ca_file", authorities)
+        key = files._fields[0]
+        own(files, key, authorities)
         try:
             context.load_verify_locations(cadata=authorities.decode("utf-8", errors="replace"))
         except (ssl.SSLError, ValueError) as error:
-            raise fault(files, "ca_file", "holds no certificates of authorities") from error
+            raise fault(files, key, "holds no certificates of authorities") from error
     if certificate is not None:
         assert files.certificate_file is not None
         own(files, "certificate_file", certificate)
@@ -67,7 +86,7 @@ def new_context(files: TlsFiles, held: Held) -> ssl.SSLContext:
     return context
 
 
-def own(files: TlsFiles, key: str, pem: bytes) -> Validity:
+def own(files: Files, key: str, pem: bytes) -> Validity:
     """Return the validity of the first certificate of a file, whose content is told beside. Raises `FileError`."""
     try:
         return validities(pem)[0]
@@ -75,7 +94,7 @@ def own(files: TlsFiles, key: str, pem: bytes) -> Validity:
         raise fault(files, key, f"{error}; give a PEM file") from error
 
 
-def fault(files: TlsFiles, key: str, words: str) -> FileError:
+def fault(files: Files, key: str, words: str) -> FileError:
     """Return what is wrong with one of the files, with its path; a key may be in the certificate's file."""
     path: str | None = files._asdict()[key] or files.certificate_file
     return FileError(key, f"the file {path} {words}")
@@ -88,7 +107,7 @@ def _no_passphrase() -> str:
 class Tls:
     """The current context; made anew when a file has changed and all of them can be used together."""
 
-    def __init__(self, files: TlsFiles, read: Read) -> None:
+    def __init__(self, files: Files, read: Read) -> None:
         """Read the files. Raises `FileError`."""
         self._files = files
         self._read = read

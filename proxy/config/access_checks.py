@@ -1,17 +1,19 @@
 """Certificates, keys and tokens that the settings name: whether they can be used, before anyone logs in with them."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from proxy.access.files import naming, read_file, read_or_say
-from proxy.access.tls import FileError, TlsFiles, fault, new_context, own
+from proxy.access.files import naming, password_in, read_file, read_or_say
+from proxy.access.tls import FileError, Files, ServerFiles, TlsFiles, fault, new_context, own
 from proxy.access.tokens import bearer
 from proxy.config.items import Item, Mistakes, find, plain
 from proxy.errors import SecretError
 from proxy.settings import Token
 from proxy.settings.parts import duration_text
+from proxy.settings.secrets import BEARER_FORM, fits_bearer
 
 _HOUR = 3_600.0
 
@@ -28,7 +30,12 @@ class Inspection:
 def check_access(root: Item, inspection: Inspection, mistakes: Mistakes) -> None:
     """Note every file that can't be used, and every token that can't be had, whatever else is wrong."""
     for holder in (_entry(root, "log", "security"), _entry(root, "broker", "tls")):
-        _check_tls(holder, inspection, mistakes)
+        _check_tls(holder, TlsFiles(*(_path(holder, key, mistakes) for key in TlsFiles._fields)), inspection, mistakes)
+    admin = _entry(root, "admin", "tls")
+    authorities, certificate, key = (_path(admin, name, mistakes) for name in ServerFiles._fields)
+    if certificate is not None and key is not None:
+        _check_tls(admin, ServerFiles(authorities, certificate, key), inspection, mistakes)
+    _check_admin_token(_entry(root, "admin", "token"), mistakes)
     for token in (_entry(root, "log", "security", "token"), _entry(root, "broker", "token")):
         if token.value is not None:
             _check_token(token, inspection, mistakes)
@@ -47,8 +54,7 @@ def _path(holder: Item, key: str, mistakes: Mistakes) -> str | None:
     return entry.value or None
 
 
-def _check_tls(holder: Item, inspection: Inspection, mistakes: Mistakes) -> None:
-    files = TlsFiles(*(_path(holder, key, mistakes) for key in TlsFiles._fields))
+def _check_tls(holder: Item, files: Files, inspection: Inspection, mistakes: Mistakes) -> None:
     found: list[FileError] = []
     held: list[bytes | None] = []
     for key, path in files._asdict().items():
@@ -67,7 +73,7 @@ def _check_tls(holder: Item, inspection: Inspection, mistakes: Mistakes) -> None
         mistakes.add(find(holder, (one.key,))[0], one.words)
 
 
-def _check_dates(files: TlsFiles, certificate: bytes | None, now: float) -> None:
+def _check_dates(files: Files, certificate: bytes | None, now: float) -> None:
     if certificate is None:
         return
     valid = own(files, "certificate_file", certificate)
@@ -78,6 +84,15 @@ def _check_dates(files: TlsFiles, certificate: bytes | None, now: float) -> None
         begins = _ago(valid.begins - now)
         words = f"holds a certificate that is valid only in {begins}; is the clock of this machine right?"
         raise fault(files, "certificate_file", words)
+
+
+def _check_admin_token(entry: Item, mistakes: Mistakes) -> None:
+    """Note a token that nobody could show; a file that can't be read was said already."""
+    if (file := _path(entry, "file", mistakes)) is None:
+        return
+    with suppress(SecretError):
+        if not fits_bearer(password_in(read_file, file)):
+            mistakes.add(entry, f"the secret's file {file} can't be borne; allowed: {BEARER_FORM}")
 
 
 def _check_token(entry: Item, inspection: Inspection, mistakes: Mistakes) -> None:

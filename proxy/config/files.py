@@ -11,7 +11,12 @@ from proxy.errors import SecretError
 INCLUDED_KEYS = ("routes", "classes", "event_types")
 """What an included file may add to."""
 INCLUDED_FILES = 1_000
-SECRETS = (("broker", "password"), ("broker", "management", "password"), ("log", "security", "password"))
+SECRETS = (
+    ("broker", "password"),
+    ("broker", "management", "password"),
+    ("log", "security", "password"),
+    ("admin", "token"),
+)
 """Settings that may be given as `{file: PATH}` and are never quoted."""
 TOKENS = (("broker", "token"), ("log", "security", "token"))
 """Settings with a `file` that is relative to the settings file, as those of the secrets are."""

@@ -8,7 +8,7 @@ from itertools import pairwise
 from proxy.config.items import listing, printable
 from proxy.config.route_lines import messages, route_line
 from proxy.congestion import laws
-from proxy.settings import EventType, Route, Settings, Slo, TypePattern
+from proxy.settings import AdminSettings, EventType, Route, Settings, Slo, TypePattern
 from proxy.settings.parts import duration_text, size_text
 
 _WILD = frozenset("*?")
@@ -70,7 +70,20 @@ def warnings(settings: Settings) -> list[str]:
     if settings.log.session_timeout < _KAFKA_LEAST_SESSION:
         least = duration_text(_KAFKA_LEAST_SESSION)
         found.append(f"log.session_timeout: Kafka refuses less than {least} unless its brokers are set otherwise")
+    found += _of_admin(settings.admin)
     return list(map(printable, found))
+
+
+def _of_admin(admin: AdminSettings) -> Iterator[str]:
+    if admin.listen is None or admin.is_local:
+        return
+    if not admin.asks_proof:
+        yield (
+            f"admin.listen: whoever reaches {admin.listen} reads /metrics and /scaling, and gets nothing else; with "
+            "admin.token or admin.tls.client_ca_file these need proof, too, and all is served"
+        )
+    elif admin.token is not None and admin.tls is None:
+        yield "admin.token: goes in the clear; give admin.tls, unless something before it speaks TLS"
 
 
 def _of_routes(settings: Settings) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""HTTP for probes, dashboards and people: /health (alive), /ready (moving data), /metrics, /scaling, /state.
+"""HTTP for probes, dashboards and people, as `endpoints` declares it.
 
 Serves what `app` hands in; a port that is taken is said once and tried again, and nothing here ever stops the data.
 """
@@ -10,7 +10,13 @@ from typing import Any, Protocol
 
 import structlog
 from aiohttp import http_exceptions, web
+from aiohttp.typedefs import Handler
 
+from proxy import __version__
+from proxy.access import Access, admin_access
+from proxy.operations import endpoints
+from proxy.operations.doors import Caller, Doors, Refusal
+from proxy.operations.endpoints import Endpoint, Openness
 from proxy.operations.exposition import CONTENT_TYPE, Families, exposition
 from proxy.operations.steps import Steps
 from proxy.operations.visitors import Visitors
@@ -20,7 +26,17 @@ RETRY_SECONDS = 1.0
 """Between two attempts at a port that can't be had, and between two looks for connections that say nothing."""
 WAITING = 64
 """Connections that the system holds until they are taken."""
-_OF_STATE = {"after", "type"}
+BODY_BYTES = 64 * 1024
+"""Of a question."""
+_WORDS = {
+    Refusal.NO_PROOF: (
+        401,
+        "a proof is needed: Authorization: Bearer TOKEN, or a client certificate, as the settings say",
+    ),
+    Refusal.WRONG_TOKEN: (401, "the token is wrong; it must be the one of admin.token, after the word Bearer"),
+    Refusal.UNGUARDED: (403, "served on this address only with admin.token or admin.tls.client_ca_file"),
+    Refusal.FOREIGN_NAME: (403, "asked under another name than this host's, or by a page from elsewhere"),
+}
 _http_log = logging.getLogger("tidegate.admin.http")
 
 _say = structlog.get_logger("tidegate.admin")
@@ -49,8 +65,12 @@ class Admin:
         families: Callable[[], Families],
         scaling: Callable[[], dict[str, Any]] = dict,
         state: Tell = _nothing,
+        access: Access | None = None,
     ) -> None:
+        """Make one; without `access` it is made from the settings, and never renewed."""
         self._listen = settings.listen
+        self._access = access or admin_access(settings)
+        self.doors = Doors(settings, self._access, lambda: asyncio.get_running_loop().time())
         self._status = status
         """Gives a JSON object with at least `ready` (bool)."""
         self._scaling = scaling
@@ -79,16 +99,26 @@ class Admin:
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _serve(self, listen: str) -> None:
-        site_app = web.Application()
-        site_app.add_routes(
-            [
-                web.get("/health", self._health),
-                web.get("/ready", self._ready),
-                web.get("/metrics", self._metrics),
-                web.get("/scaling", self._wanted),
-                web.get("/state", self._told),
-            ]
-        )
+        @web.middleware
+        async def at_the_door(request: web.Request, handler: Handler) -> web.StreamResponse:
+            assert visitors is not None
+            visitors.on_asked(request.protocol)
+            try:
+                return self._refusal(request) or await handler(request)
+            finally:
+                visitors.on_asked(request.protocol)
+
+        visitors: Visitors | None = None
+        served: dict[Endpoint, Handler] = {
+            endpoints.HEALTH: self._health,
+            endpoints.READY: self._ready,
+            endpoints.METRICS: self._metrics,
+            endpoints.SCALING: self._wanted,
+            endpoints.STATE: self._told,
+            endpoints.OPENAPI: self._described,
+        }
+        site_app = web.Application(middlewares=[at_the_door], client_max_size=BODY_BYTES)
+        site_app.add_routes([web.get(one.path, served[one]) for one in endpoints.ENDPOINTS])
         host, _, port = listen.rpartition(":")
         runner = web.AppRunner(site_app, access_log=None, handle_signals=False, shutdown_timeout=1.0, logger=_http_log)
         await runner.setup()
@@ -96,7 +126,12 @@ class Admin:
         try:
             assert runner.server is not None
             loop = asyncio.get_running_loop()
-            visitors = Visitors(runner.server, loop.time)
+            visitors = Visitors(
+                runner.server,
+                loop.time,
+                context=lambda: self._access.context,
+                on_failed=lambda address: self.doors.on_refused(Refusal.WRONG_CERTIFICATE, address),
+            )
             server = await loop.create_server(visitors, host.strip("[]") or None, int(port), backlog=WAITING)
             self.port = server.sockets[0].getsockname()[1]
             _say.info("admin_listening", host=host, port=self.port)
@@ -107,7 +142,30 @@ class Admin:
             self.port = None
             if server is not None:
                 server.close()
+            if visitors is not None:
+                await visitors.close()
             await runner.cleanup()
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        """Return what is answered to somebody who is not let in; None to anybody else."""
+        endpoint = endpoints.BY_PATH.get(request.path)
+        shown = request.headers
+        address = request.remote or ""
+        why = self.doors.judge(
+            Openness.GUARDED if endpoint is None else endpoint.openness,
+            Caller(
+                host=shown.get("Host", ""),
+                origin=shown.get("Origin"),
+                authorization=shown.get("Authorization"),
+                has_certificate=bool(request.get_extra_info("peercert")),
+            ),
+        )
+        if why is None:
+            return None
+        self.doors.on_refused(why, address)
+        status, words = _WORDS[why]
+        headers = {"WWW-Authenticate": 'Bearer realm="tidegate"'} if status == web.HTTPUnauthorized.status_code else {}
+        return web.json_response({"error": words}, status=status, headers=headers)
 
     async def _health(self, _request: web.Request) -> web.Response:
         return web.json_response({"alive": True})
@@ -130,10 +188,11 @@ class Admin:
         return web.json_response(told)
 
     async def _told(self, request: web.Request) -> web.Response:
-        unknown = sorted(request.query.keys() - _OF_STATE)
+        allowed = [one.name for one in endpoints.STATE.parameters]
+        unknown = sorted(request.query.keys() - set(allowed))
         if unknown:
-            allowed = ", ".join(sorted(_OF_STATE))
-            return web.json_response({"error": f"{unknown[0]} is no parameter; allowed: {allowed}"}, status=400)
+            words = f"{unknown[0]} is no parameter; allowed: {', '.join(allowed)}"
+            return web.json_response({"error": words}, status=400)
         async with self._long_answer:
             try:
                 told = await self._state(
@@ -142,6 +201,9 @@ class Admin:
             except KeyError as unknown_type:
                 return web.json_response({"error": f"nothing is told of type {unknown_type.args[0]}"}, status=404)
         return web.Response(text=told, content_type="application/json")
+
+    async def _described(self, _request: web.Request) -> web.Response:
+        return web.json_response(endpoints.document(__version__))
 
     async def _metrics(self, _request: web.Request) -> web.Response:
         async with self._long_answer:

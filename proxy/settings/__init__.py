@@ -17,7 +17,7 @@ from proxy.settings.control import (
     Throttling,
 )
 from proxy.settings.events import EventType, Traits, TypePattern
-from proxy.settings.files import AdminSettings, MetricLogSettings
+from proxy.settings.files import AdminSettings, AdminTls, MetricLogSettings
 from proxy.settings.limits import Limits
 from proxy.settings.log import LogSecurity, LogSettings
 from proxy.settings.parts import Name, Part
@@ -84,6 +84,7 @@ class Settings(Part):
 __all__ = [
     "DEFAULT_CLASSES",
     "AdminSettings",
+    "AdminTls",
     "BrokerSettings",
     "BrokerTls",
     "Cap",

@@ -1,10 +1,12 @@
 """What Tidegate writes and answers beside the data: metric log and admin address."""
 
+import ipaddress
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from proxy.settings.parts import Bytes, FilePath, Listen, Part, Seconds, Whole
+from proxy.settings.parts import Bytes, FilePath, Listen, Part, Seconds, Whole, split_host
+from proxy.settings.secrets import BEARER_FORM, Secret, fits_bearer
 
 
 class MetricLogSettings(Part):
@@ -32,8 +34,44 @@ class MetricLogSettings(Part):
         return self
 
 
+class AdminTls(Part):
+    """TLS of the admin address."""
+
+    certificate_file: FilePath
+    """PEM, our own certificate and those between it and the authority; read again when it changes, as the others."""
+    key_file: FilePath
+    """PEM, without passphrase."""
+    client_ca_file: FilePath | None = None
+    """PEM, authorities whose client certificates are let in; None: certificates of clients say nothing."""
+
+
 class AdminSettings(Part):
     """HTTP for probes and metrics."""
 
     listen: Listen | None = "127.0.0.1:8080"
     """`host:port`, or null for none; port 0 takes a free one."""
+    token: Secret | None = None
+    """What whoever asks for more than probes must bear; None: no token lets in."""
+    tls: AdminTls | None = None
+    """None: plain HTTP."""
+
+    @field_validator("token")
+    @classmethod
+    def _can_be_borne(cls, token: Secret | None) -> Secret | None:
+        if token is not None and token.text is not None and not fits_bearer(token.text.get_secret_value()):
+            raise ValueError(f"can't be borne; allowed: {BEARER_FORM}")
+        return token
+
+    @property
+    def is_local(self) -> bool:
+        """Whether nobody but this host, or this pod, reaches the address."""
+        host = "" if self.listen is None else split_host(self.listen)[0]
+        try:
+            return host == "localhost" or ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def asks_proof(self) -> bool:
+        """Whether there is anything by which somebody could prove who they are."""
+        return self.token is not None or (self.tls is not None and self.tls.client_ca_file is not None)

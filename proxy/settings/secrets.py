@@ -1,5 +1,6 @@
 """What proves who we are: a secret text, or where it is found; a token, or what makes one. Read anew as they change."""
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
@@ -9,6 +10,13 @@ from pydantic_core import CoreSchema, core_schema
 from proxy.settings.parts import FilePath, Part, Seconds, Text
 
 MASK = "**********"
+_BEARER = re.compile(r"[A-Za-z0-9._~+/-]{16,1024}=*")
+BEARER_FORM = "16 to 1024 of A-Z a-z 0-9 . _ ~ + / -, like the answer of `openssl rand -hex 32`"
+
+
+def fits_bearer(text: str) -> bool:
+    """Return whether a text can stand in a header as a token (RFC 6750, 2.1), and can't be found by trying."""
+    return _BEARER.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """The connections of the admin port are bounded in number and in time."""
 
 import asyncio
+from typing import Any
 from unittest import mock
 
 import pytest
 
-from proxy.operations.visitors import SILENT_SECONDS, VISITORS, Visitors
+from proxy.operations.visitors import ASKING_SECONDS, SILENT_SECONDS, VISITORS, Visitors
 
 
 class Clock:
@@ -25,7 +26,7 @@ class House:
         self.clock = Clock()
         self.visitors = Visitors(lambda: mock.create_autospec(asyncio.Protocol, instance=True), self.clock)
 
-    def come(self) -> tuple[asyncio.Protocol, mock.Mock]:
+    def come(self) -> tuple[Any, mock.Mock]:
         """Return one connection's protocol and its transport."""
         transport = mock.create_autospec(asyncio.Transport, instance=True)
         protocol = self.visitors()
@@ -58,6 +59,18 @@ def test_one_is_ended_when_it_says_nothing_for_long(house: House) -> None:
     silent, talking = house.come(), house.come()
     house.clock.now += SILENT_SECONDS / 2
     talking[0].data_received(b"GET")
+    house.visitors.on_asked(talking[0].inner)
     house.clock.now = SILENT_SECONDS + 0.01
     house.visitors.end_silent()
     assert (silent[1].abort.called, talking[1].abort.called) == (True, False)
+
+
+def test_one_is_ended_when_its_question_trickles_in_for_long(house: House) -> None:
+    trickling, asking_often = house.come(), house.come()
+    while house.clock.now < 2 * ASKING_SECONDS:
+        for protocol, _ in (trickling, asking_often):
+            protocol.data_received(b"G")
+        house.visitors.on_asked(asking_often[0].inner)
+        house.visitors.end_silent()
+        house.clock.now += 1.0
+    assert (trickling[1].abort.called, asking_often[1].abort.called) == (True, False)

@@ -1,0 +1,109 @@
+"""The form of every JSON answer of the admin address, as JSON Schema."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Schema = Mapping[str, Any]
+
+
+def _object(**fields: Schema) -> Schema:
+    """Return an object that has all of these fields and no others."""
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+
+
+def _by_name(schema: Schema) -> Schema:
+    return {"type": "object", "additionalProperties": schema}
+
+
+def _list(schema: Schema) -> Schema:
+    return {"type": "array", "items": schema}
+
+
+def _or_null(schema: Schema) -> Schema:
+    kind = schema["type"]
+    return {**schema, "type": [*([kind] if isinstance(kind, str) else kind), "null"]}
+
+
+OBJECT: Schema = {"type": "object"}
+_TEXT: Schema = {"type": "string"}
+_WHOLE: Schema = {"type": "integer"}
+_NUMBER: Schema = {"type": "number"}
+_TRUTH: Schema = {"type": "boolean"}
+
+ERROR = _object(error=_TEXT)
+
+HEALTH = _object(alive=_TRUTH)
+
+READY = _object(
+    ready=_TRUTH,
+    routes=_by_name(_TEXT),
+    event_types=_WHOLE,
+    log_reached=_TRUTH,
+    unread_types=_list(_TEXT),
+    partitions=_WHOLE,
+    standing_partitions=_WHOLE,
+    standing=_by_name(_TEXT),
+    stopped_types=_list(_TEXT),
+    waiting_types=_by_name(_TEXT),
+)
+
+_LANE = _object(state=_TEXT, in_flight=_WHOLE, window=_WHOLE, oldest_s=_NUMBER)
+_QUEUE = _object(ready=_or_null(_WHOLE), consumers=_or_null(_WHOLE), delay_s=_or_null(_NUMBER))
+_VERDICT = _object(
+    at_ms=_WHOLE,
+    congested=_or_null(_TRUTH),
+    cause=_TEXT,
+    why=_TEXT,
+    hot=_list(_TEXT),
+    queue_delay_s=_or_null(_NUMBER),
+    ruled_by=_or_null(_TEXT),
+    drain_rate=_or_null(_NUMBER),
+    rates=_or_null(_by_name(_NUMBER)),
+)
+_ROUTE = _object(
+    policy=_TEXT,
+    types=_WHOLE,
+    lane=_LANE,
+    publish_p50_s=_or_null(_NUMBER),
+    verdict=_or_null(_VERDICT),
+    decisions=_list(_VERDICT),
+    queues=_by_name(_QUEUE),
+)
+_CLASS = _object(
+    types=_WHOLE,
+    rate=_or_null(_NUMBER),
+    confirmed=_WHOLE,
+    lag=_or_null(_WHOLE),
+    lag_age_s=_or_null(_NUMBER),
+    waiting=_or_null(_WHOLE),
+    catching_up=_or_null(_WHOLE),
+)
+_TYPE = _object(
+    **{"class": _TEXT},
+    route=_TEXT,
+    topic=_TEXT,
+    partitions=_WHOLE,
+    awaits=_or_null(_TEXT),
+    inbox_events=_WHOLE,
+    inbox_bytes=_WHOLE,
+    batch_size=_or_null(_NUMBER),
+    paused=_TRUTH,
+    dead_letters=_WHOLE,
+    lag_age_s=_or_null(_NUMBER),
+)
+STATE = _object(
+    version=_TEXT,
+    instance=_TEXT,
+    at_ms=_WHOLE,
+    routes=_by_name(_ROUTE),
+    dead_letters=_LANE,
+    classes=_by_name(_CLASS),
+    types=_by_name(_TYPE),
+    types_in_all=_WHOLE,
+    next=_or_null(_TEXT),
+)
