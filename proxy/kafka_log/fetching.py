@@ -275,19 +275,22 @@ class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
         state = self._planned_for.state_value(tp)
         if state is None:
             return None
-        node = self._select_read_replica(tp)
+        # Each partition comes here every second, whatever happens.
+        leader_of = self._client.cluster.leader_for_partition
+        node = self._select_read_replica(tp) if self._preferred_read_replica else leader_of(tp)
         is_led, is_placed = node is not None and node != -1, state.has_valid_position
-        if tp in self._records:
-            self._leaderless.pop(tp, None)
-            self._unplaced.pop(tp, None)
+        is_held = tp in self._records
+        if self._leaderless or not is_led:
+            _note(self._leaderless, tp, on=not is_led and not is_held)
+        if self._unplaced or not is_placed:
+            _note(self._unplaced, tp, on=is_led and not is_placed and not is_held)
+        if is_held or not is_led or not is_placed or state.paused:
             return None
-        _note(self._leaderless, tp, on=not is_led)
-        _note(self._unplaced, tp, on=is_led and not is_placed)
-        if not is_led or not is_placed or state.paused:
-            return None
-        refusal = self._refusals.get(tp)
-        rests = refusal is not None and refusal.node == node and refusal.until > self._loop.time()
-        return None if rests else Place(node, state.position)
+        if self._refusals:
+            refusal = self._refusals.get(tp)
+            if refusal is not None and refusal.node == node and refusal.until > self._loop.time():
+                return None
+        return Place(node, state.position)
 
 
 def _note(those: dict[TopicPartition, None], tp: TopicPartition, *, on: bool) -> None:
