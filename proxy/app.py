@@ -19,10 +19,13 @@ from proxy.bridge.listener import Listener
 from proxy.bridge.observer import UNOBSERVED, Observer
 from proxy.bridge.pump import Pump
 from proxy.bridge.shared import Shared
+from proxy.operations.board import Board
+from proxy.operations.interventions import Interventions
 from proxy.operations.state import State
 from proxy.operations.status import Status
 from proxy.operations.totals import Totals
 from proxy.recording.recorder import Recorder
+from proxy.recording.writer import Writer
 from proxy.settings import EventType, Settings
 from proxy.steering.route_control import Judging, by_budget
 from proxy.steering.steering import Steering
@@ -50,7 +53,9 @@ class App:
         insights: QueueInsights | None = None,
         observer: Observer = UNOBSERVED,
         judging: Judging = by_budget,
+        board: Board | None = None,
     ) -> None:
+        """Make one; without a board nobody can say how event types are to go on."""
         self._settings = settings
         self._log = log
         self.lanes = lanes
@@ -88,6 +93,18 @@ class App:
             lambda topics: {topic: kind for topic in topics if (kind := config.event_type_for(settings, topic))},
             self._open_listener,
             settings.log.topic_check_interval,
+        )
+        self.interventions = (
+            Interventions(
+                board,
+                self.assignment.listeners.values,
+                log.member,
+                record=Writer(write, wall, instance).write,
+                wall=wall,
+                instance=instance,
+            )
+            if board is not None
+            else None
         )
         depths, demands = self.steering.depths, self.steering.wanted.last
         self.status = Status(
@@ -132,16 +149,23 @@ class App:
             self._spawn(lane.run(), f"lane {name}")
         self._spawn(self._dead_letter_lane.run(), "lane dead letters")
         self._spawn(self.steering.depths.run(), "depths")
-        starting = self._spawn(self._log.start(self.assignment), "log start")
+        starting = self._spawn(self._start_log(), "log start")
         if await self._unless_stopped(starting):
             pump = self._spawn(self._pump.run(), "pump")
             self._spawn(self._catalog.run(), "catalog")
+            if self.interventions is not None:
+                self._spawn(self.interventions.run(), "interventions")
             self._spawn(self._committer.run(), "committer")
             for name, work in self.steering.works():
                 self._spawn(work, name)
             self._spawn(self.recorder.run(self._log, self.assignment, self.lanes, self.steering.depths.of), "recorder")
             await self._stop.wait()
             await self._wind_down(pump)
+
+    async def _start_log(self) -> None:
+        await self._log.start(self.assignment)
+        if self.interventions is not None:
+            await self.interventions.begin()
 
     async def _wind_down(self, pump: asyncio.Task[None]) -> None:
         flows = self.assignment.flows()
@@ -199,5 +223,7 @@ class App:
             counts=self.recorder.counts(event_type),
             around=self._around,
         )
+        if self.interventions is not None:
+            listener.take(self.interventions.stance(event_type))
         self.assignment.listeners[event_type.topic] = listener
         self._spawn(listener.run(), f"listener {event_type.name}")

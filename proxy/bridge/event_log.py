@@ -136,6 +136,10 @@ class EventLog(Protocol):
         """Return where a position of this log stands, as the log counts."""
         ...
 
+    def member(self) -> str:
+        """Return what the group calls this replica; empty while it has never been in it."""
+        ...
+
     async def affirm(self) -> bool:
         """Ask the group, changing nothing, whether this replica still owns its partitions.
 

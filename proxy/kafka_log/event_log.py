@@ -171,6 +171,10 @@ class KafkaLog:
         assert isinstance(position, int)
         return position
 
+    def member(self) -> str:
+        """Return the member id of the last epoch."""
+        return self._positions.member
+
     async def affirm(self) -> bool:
         """Ask within `limits.commit_deadline`. See `EventLog.affirm`."""
         return await self._positions.affirm()

@@ -75,6 +75,11 @@ class Epoch:
         self._repeat_at = None
 
     @property
+    def member(self) -> str:
+        """What the group calls this replica, as of the last epoch; empty before the first."""
+        return self._membership.member_id
+
+    @property
     def is_left_out(self) -> bool:
         """Whether the group has lately left something out of a commit: the topic may be gone.
 

@@ -50,6 +50,11 @@ class Positions:
         return self._epoch.shares
 
     @property
+    def member(self) -> str:
+        """What the group calls this replica; empty before the first epoch."""
+        return self._epoch.member
+
+    @property
     def is_left_out(self) -> bool:
         """Whether the group did not take all of the last commit: a topic may be gone."""
         return self._epoch.is_left_out

@@ -101,6 +101,10 @@ class MemoryLog:
         """Return the offset for which a position stands."""
         return offset_of(position)
 
+    def member(self) -> str:
+        """Return the name it joined under."""
+        return self.positions.member
+
     async def affirm(self) -> bool:
         """Ask the group whether it still knows this member. See `EventLog.affirm`."""
         return await self.positions.affirm()

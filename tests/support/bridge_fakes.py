@@ -163,6 +163,9 @@ class ScriptedLog:
     def place(self, position: Position) -> int:
         return int(str(position).removeprefix("p"))
 
+    def member(self) -> str:
+        return "member"
+
     async def affirm(self) -> bool:
         self.affirmed += 1
         if isinstance(self.failure, AssignmentLostError):

@@ -1,0 +1,205 @@
+"""Interventions: which one counts, when it ends, what a replica answers and records."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from structlog.testing import capture_logs
+
+from proxy import records
+from proxy.errors import LogError
+from proxy.model import Mode, Note, Stance
+from proxy.operations.intervention import Answer, Intervention, read
+from proxy.operations.interventions import Interventions
+from tests.support.events import PARTITION, events
+from tests.support.memory_board import MemoryBoard
+from tests.support.world import WALL_OFFSET, World, lived
+
+MINUTE = 60_000
+
+
+class Replica:
+    """A world whose listener does as the board says; the type is `orders`, of class P1."""
+
+    def __init__(self, world: World, board: MemoryBoard) -> None:
+        loop = asyncio.get_running_loop()
+        self.world, self.board, self.member = world, board, "m-1"
+        self.board_of_people = board.beside()
+        self.made = Interventions(
+            board,
+            lambda: [world.listener],
+            lambda: self.member,
+            record=world.recorded.append,
+            wall=lambda: loop.time() + WALL_OFFSET,
+            instance="host-1",
+        )
+
+    @property
+    def now_ms(self) -> int:
+        return int((asyncio.get_running_loop().time() + WALL_OFFSET) * 1000)
+
+    def asked(
+        self,
+        name: str,
+        mode: Mode,
+        *,
+        types: tuple[str, ...] = (PARTITION.topic,),
+        classes: tuple[str, ...] = (),
+        ms: int = MINUTE,
+    ) -> Intervention:
+        return Intervention(name, mode, types, classes, "ann", "a flood", self.now_ms, self.now_ms + ms)
+
+    async def ask(self, one: Intervention) -> None:
+        await self.board_of_people.pin(one.key, one.as_json())
+        await asyncio.sleep(1.5)
+
+    @property
+    def mode(self) -> Mode:
+        return self.world.listener.stance.mode
+
+    @property
+    def answers(self) -> list[tuple[str, str, int]]:
+        said = [read(note) for note in self.board.notes]
+        return [(one.id, one.member, one.types) for one in said if isinstance(one, Answer)]
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        return [(one.id, one.phase) for one in self.world.recorded if isinstance(one, records.Intervention)]
+
+
+def replica(story: Callable[[Replica], Awaitable[None]]) -> None:
+    async def told(world: World) -> None:
+        one = Replica(world, MemoryBoard())
+        running = asyncio.create_task(one.made.run())
+        try:
+            await story(one)
+            assert not running.done()
+        finally:
+            running.cancel()
+
+    lived(told)
+
+
+def test_a_type_pauses_within_a_second_and_goes_on_at_the_end_without_another_word() -> None:
+    async def story(one: Replica) -> None:
+        await one.ask(one.asked("a", Mode.PAUSE))
+        assert one.world.listener.stance == Stance(Mode.PAUSE, "ann", "a flood")
+        await one.world.feed(*events(0, 3))
+        await asyncio.sleep(50)
+        assert one.world.written == []
+        await asyncio.sleep(12)
+        assert one.world.written == ["p0", "p1", "p2"]
+        assert one.told == [("a", "begun"), ("a", "ended")]
+
+    replica(story)
+
+
+def test_every_replica_answers_once_with_how_many_of_its_types_are_named() -> None:
+    async def story(one: Replica) -> None:
+        await one.ask(one.asked("a", Mode.PAUSE, types=(), classes=("P1",)))
+        await one.ask(one.asked("b", Mode.PAUSE, types=("another",)))
+        await asyncio.sleep(5)
+        assert one.answers == [("a", "m-1", 1), ("b", "m-1", 0)]
+        one.member = "m-2"
+        await asyncio.sleep(1.5)
+        assert one.answers[2:] == [("a", "m-2", 1), ("b", "m-2", 0)]
+
+    replica(story)
+
+
+def test_no_answer_is_given_before_the_group_has_a_name_for_the_replica() -> None:
+    async def story(one: Replica) -> None:
+        one.member = ""
+        await one.ask(one.asked("a", Mode.PAUSE))
+        assert (one.mode, one.answers) == (Mode.PAUSE, [])
+
+    replica(story)
+
+
+def test_the_one_pinned_last_counts_and_the_one_before_when_that_ends() -> None:
+    async def story(one: Replica) -> None:
+        await one.ask(one.asked("a", Mode.PAUSE))
+        await one.ask(one.asked("b", Mode.DISCARD, types=(), classes=("P1",), ms=10_000))
+        assert one.mode is Mode.DISCARD
+        await asyncio.sleep(11)
+        assert one.mode is Mode.PAUSE
+        await one.ask(one.asked("c", Mode.RUN, types=(), classes=("P1",)))
+        assert one.mode is Mode.RUN
+
+    replica(story)
+
+
+def test_a_type_that_is_not_named_goes_on() -> None:
+    async def story(one: Replica) -> None:
+        await one.ask(one.asked("a", Mode.DISCARD, types=("another",), classes=("P2",)))
+        assert one.mode is Mode.RUN
+
+    replica(story)
+
+
+def test_what_is_over_or_taken_back_does_not_hold() -> None:
+    async def story(one: Replica) -> None:
+        old = one.asked("a", Mode.PAUSE)
+        await asyncio.sleep(61)
+        await one.ask(old)
+        assert (one.mode, one.told) == (Mode.RUN, [])
+        back = one.asked("b", Mode.PAUSE)
+        await one.ask(back)
+        await one.board_of_people.pin(back.key, None)
+        await asyncio.sleep(1.5)
+        assert (one.mode, one.told) == (Mode.RUN, [("b", "begun"), ("b", "ended")])
+
+    replica(story)
+
+
+def test_what_held_holds_on_and_it_is_said_once_when_the_board_can_not_be_read() -> None:
+    async def story(one: Replica) -> None:
+        await one.ask(one.asked("a", Mode.PAUSE))
+        one.board.failure = LogError("the log does not answer")
+        with capture_logs() as said:
+            await asyncio.sleep(5)
+            assert one.mode is Mode.PAUSE
+            one.board.failure = None
+            await asyncio.sleep(2)
+        assert [entry["event"] for entry in said] == ["board_unread", "board_read"]
+
+    replica(story)
+
+
+@pytest.mark.parametrize("value", [b"no json", b"{}", b'{"id": "b", "mode": "explode"}'])
+def test_a_note_that_can_not_be_meant_is_said_and_passed_over(value: bytes) -> None:
+    async def story(one: Replica) -> None:
+        with capture_logs() as said:
+            one.board.notes.append(Note("intervention/b", value))
+            await one.ask(one.asked("a", Mode.PAUSE))
+        assert "note_not_understood" in [entry["event"] for entry in said]
+        assert one.mode is Mode.PAUSE
+
+    replica(story)
+
+
+def test_what_holds_is_known_before_anything_is_read_when_a_replica_starts() -> None:
+    async def story(world: World) -> None:
+        one = Replica(world, MemoryBoard())
+        asked = one.asked("a", Mode.PAUSE)
+        await one.board_of_people.pin(asked.key, asked.as_json())
+        await one.made.begin()
+        assert one.made.stance(world.listener.event_type).mode is Mode.PAUSE
+
+    lived(story)
+
+
+def test_a_replica_starts_when_the_board_does_not_answer() -> None:
+    class Silent(MemoryBoard):
+        async def news(self) -> list[Note]:
+            await asyncio.sleep(3600)
+            return []
+
+    async def story(world: World) -> None:
+        one = Replica(world, Silent())
+        before = asyncio.get_running_loop().time()
+        await one.made.begin()
+        assert asyncio.get_running_loop().time() - before < 6
+        assert one.made.stance(world.listener.event_type).mode is Mode.RUN
+
+    lived(story)
