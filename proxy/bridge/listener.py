@@ -233,6 +233,7 @@ class Listener:
             self._discarding.wake()
 
     def _on_discarded(self, flow: PartitionFlow, batch: Batch) -> None:
+        self._around.observer.on_discarded(flow, batch)
         self._around.account.on_discarded(flow, batch.first, batch.events, self.stance)
 
     def _on_letter_done(self, flow: PartitionFlow, first: int, events: Sequence[Event], reason: Reason) -> None:

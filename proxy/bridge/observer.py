@@ -23,6 +23,10 @@ class Observer(Protocol):
         """See how the dead letters of `batch.events[start:end]` ended."""
         ...
 
+    def on_discarded(self, flow: PartitionFlow, batch: Batch) -> None:
+        """See that a batch is discarded, unsent."""
+        ...
+
     def on_used(self, route: str, events: int, work: float, size: int) -> None:
         """See how many events, what they are charged, and their bytes use what a throttle of a route admitted."""
         ...
@@ -37,6 +41,9 @@ class _Unobserved:
     def on_letter_outcome(
         self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome, reason: Reason
     ) -> None:
+        """Do nothing."""
+
+    def on_discarded(self, flow: PartitionFlow, batch: Batch) -> None:
         """Do nothing."""
 
     def on_used(self, route: str, events: int, work: float, size: int) -> None:

@@ -226,8 +226,7 @@ def _wrong_sums(world: World, replica: Replica) -> Iterator[str]:
     truncated = sum(record["count"] for record in records if record.get("name") == "truncated")
     if truncated != told.truncated if is_whole else truncated > told.truncated:
         yield f"{truncated} records are said to be dropped by the log, it was {told.truncated}"
-    lacks_some = replica.metrics.dropped_records > 0
-    yield from world.witness.ranges.wrong(replica.name, records, is_whole=is_whole, lacks_some=lacks_some)
+    yield from world.witness.ranges.wrong(replica.name, records, is_whole=is_whole)
     if stops and is_whole and replica.was_at_rest:
         yield from _wrong_lags(world, records)
     open_at_end = {} if replica.crashed else +told.out

@@ -54,6 +54,8 @@ class Epoch:
     """Records were handed out twice."""
     lettered: dict[int, str] = field(default_factory=dict)
     """Offsets of which the dead letter is confirmed, and its reason."""
+    discarded: set[int] = field(default_factory=set)
+    """Offsets that a person has let be discarded."""
     failures: int = 0
     strayed: int = 0
     """Records received of another topic, one that was made anew under the name."""
@@ -130,6 +132,15 @@ class Epoch:
         """Note that a dead letter is confirmed."""
         self._parked.discard(sequence)
         self.lettered[self.offsets[sequence]] = reason
+
+    def discard(self, sequence: int, fact: Fact) -> str | None:
+        """Note that it was discarded; return what is wrong with that."""
+        record = self._records.get(sequence)
+        if record is not None and record.state is not State.FAILED:
+            return f"{fact} is discarded although it is {record.state.name.lower()}"
+        self.discarded.add(self.offsets[sequence])
+        self._records[sequence] = _Received(State.CONFIRMED, next(_moments), 0)
+        return None
 
     @property
     def out(self) -> int:

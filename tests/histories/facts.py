@@ -32,11 +32,13 @@ class Fact:
     """A replica has told that the log dropped it unread."""
     returned: bool = False
     refused: bool = False
+    discarded_in: object = None
+    """The epoch in which it was discarded, until another one reads it again."""
 
     @property
     def is_settled(self) -> bool:
         """Whether the log may forget it."""
-        return bool(self.stored or self.letters or self.gone)
+        return bool(self.stored or self.letters or self.gone or self.discarded_in is not None)
 
     def __str__(self) -> str:
         """Return its place."""
@@ -85,6 +87,15 @@ class Facts:
             fact.letters -= 1
         else:
             fact.stored -= 1
+        self._unsettle(fact)
+
+    def read_again(self, fact: Fact, epoch: object) -> None:
+        """Note that an epoch was handed it: what another one has discarded of it counts no more."""
+        if fact.discarded_in is not None and fact.discarded_in is not epoch:
+            fact.discarded_in = None
+            self._unsettle(fact)
+
+    def _unsettle(self, fact: Fact) -> None:
         track = self.tracks.get(fact.partition)
         if track is not None and fact in track.facts:
             track.settled = min(track.settled, track.facts.index(fact))

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from proxy.model import Partition
+from proxy.model import Mode, Partition
 from proxy.simulation.virtual_time import StoppableLoop
 from tests.histories.plan import DEAD_QUEUE, TOPICS, Fault
 from tests.histories.replica import Replica
@@ -12,6 +12,8 @@ from tests.histories.world import World
 
 SEAM_PATIENCE = 1.0
 """Seconds that a fault waits for what it should strike at; then it strikes anyway."""
+_TAKES_BACK = 0.5
+"""Share of interventions that are taken back."""
 _JUMP = 20.0
 """Seconds that the wall clock jumps at most, either way."""
 
@@ -245,6 +247,22 @@ class FaultActions:
 
     async def _join(self, _: Fault) -> None:
         self._world.start()
+
+    async def _pause(self, fault: Fault) -> None:
+        await self._intervene(fault, Mode.PAUSE)
+
+    async def _discard(self, fault: Fault) -> None:
+        await self._intervene(fault, Mode.DISCARD)
+
+    async def _intervene(self, fault: Fault, mode: Mode) -> None:
+        """Have some event types go on otherwise for a while; then it is taken back, or they are told to run."""
+        types = TOPICS if fault.who == 0 else (TOPICS[fault.who % len(TOPICS)],)
+        asked = self._world.ask(mode, types)
+        await asyncio.sleep(fault.seconds)
+        if fault.amount < _TAKES_BACK:
+            self._world.take_back(asked)
+        else:
+            self._world.ask(Mode.RUN, types)
 
     async def _jump_clock(self, fault: Fault) -> None:
         self._world.jump((fault.amount - 0.5) * 2 * _JUMP)

@@ -54,7 +54,9 @@ REFILL = "refill"
 """What every other `recreate` is: at once, and with more events than there were."""
 PROCESSES = ("stop_process", "stop_joining", "crash", "leave", "join")
 HOST = ("jump_clock", "disk_full")
-KINDS = (*CONNECTIONS, *ANSWERS, *LOG, *RECORDS, REFILL, *PROCESSES, *HOST)
+PEOPLE = ("pause", "discard")
+"""What people do to some event types, for a while."""
+KINDS = (*CONNECTIONS, *ANSWERS, *LOG, *RECORDS, REFILL, *PROCESSES, *HOST, *PEOPLE)
 
 SEAMS = ("", "", "fetch", "write", "store", "told", "commit", "joining", "joining", "assigned", "revoking", "revoked")
 """What a fault may wait for before it strikes; one in six takes the time alone."""
@@ -165,13 +167,22 @@ def draw(seed: int) -> Plan:
         queue_bound=chance.choice((None, None, 4, 30)),
         pace=chance.choice((0.0, 0.05, 0.12)),
         latency=chance.choice((0.003, 0.003, 0.02, 0.1)),
-        faults=tuple(sorted((_fault(chance) for _ in range(chance.randint(3, 8))), key=lambda fault: fault.at)),
+        faults=(
+            *sorted((_fault(chance) for _ in range(chance.randint(3, 8))), key=lambda fault: fault.at),
+            *_interventions(str(seed)),
+        ),
     )
 
 
 def _fault(chance: Random) -> Fault:
     group = chance.choice((CONNECTIONS, ANSWERS, LOG, RECORDS, PROCESSES, PROCESSES, HOST))
     return draw_fault(chance, group)
+
+
+def _interventions(seed: str) -> list[Fault]:
+    """Return what people do; by a chance of its own, so that all else stays as drawn."""
+    chance = Random(f"people {seed}")
+    return [draw_fault(chance, PEOPLE) for _ in range(chance.choice((0, 0, 1, 2)))]
 
 
 def draw_fault(chance: Random, kinds: Sequence[str]) -> Fault:

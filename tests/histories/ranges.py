@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from proxy.bridge.event_log import Beginning
@@ -77,11 +78,12 @@ class Ranges:
             return f"{booked.epoch.replica} commits {partition} from {since} to {end}, and {before} was committed"
         return None
 
-    def wrong(self, replica: str, records: list[dict[str, Any]], *, is_whole: bool, lacks_some: bool) -> Iterator[str]:
-        """Yield where the records of a replica differ from its epochs.
+    def wrong(self, replica: str, records: list[dict[str, Any]], *, is_whole: bool) -> Iterator[str]:
+        """Yield where the records of a replica differ from its epochs; not whole, they may lack some at the end.
 
-        Not whole, they may lack some at the end; `lacks_some`: anywhere, for a full disk had some dropped and counted.
+        Nothing is made of what comes behind a loss: an epoch's beginning may be among what is lost.
         """
+        records = list(takewhile(lambda record: record["kind"] != "drops", records))
         ranges: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for record in records:
             for told in record["ranges"] if record["kind"] == "committed" else ():
@@ -98,17 +100,14 @@ class Ranges:
             for booked, record in zip(epochs, assigned[partition], strict=False):
                 if record["first"] != booked.beginning.first or record["topic_id"] != booked.beginning.topic_id:
                     yield f"{partition} begins at {record['first']} of {record['topic_id']}, it was {booked.beginning}"
-                chain = ranges[record["epoch"]]
-                yield from _wrong_chain(partition, booked, chain, is_whole=is_whole, lacks_some=lacks_some)
+                yield from _wrong_chain(partition, booked, ranges[record["epoch"]], is_whole=is_whole)
+            yield from _wrong_discards(partition, epochs, records, is_whole=is_whole)
 
 
-def _wrong_chain(
-    partition: Partition, booked: Booked, chain: list[dict[str, Any]], *, is_whole: bool, lacks_some: bool
-) -> Iterator[str]:
+def _wrong_chain(partition: Partition, booked: Booked, chain: list[dict[str, Any]], *, is_whole: bool) -> Iterator[str]:
     at = booked.beginning.first
     for told in chain:
-        follows = told["first"] >= at if lacks_some else told["first"] == at
-        if not follows or told["end"] < at:
+        if told["first"] != at or told["end"] < at:
             yield f"{partition}: a range {told['first']} to {told['end']} follows {at}"
         at = told["end"]
         if at not in booked.taken:
@@ -118,14 +117,36 @@ def _wrong_chain(
         yield f"{partition} is recorded as committed up to {at}, the log took {booked.taken[-1]}"
 
 
+def _wrong_discards(
+    partition: Partition, epochs: list[Booked], records: list[dict[str, Any]], *, is_whole: bool
+) -> Iterator[str]:
+    """What was discarded and committed, and nothing else, is recorded as that."""
+    if any(one.epoch.rewound or one.epoch.strayed for one in epochs):
+        return
+    told = [one for one in records if one["kind"] == "discard" and (one["topic"], one["partition"]) == partition]
+    for topic_id in dict.fromkeys(one.beginning.topic_id for one in epochs):
+        of = [one for one in epochs if one.beginning.topic_id == topic_id]
+        truth = {offset for one in of for offset in one.epoch.discarded if offset < max(one.taken, default=0)}
+        read = {offset for one in of for offset in one.epoch.offsets}
+        ranges = [range(one["first"], one["end"]) for one in told if one["topic_id"] == topic_id]
+        recorded = {offset for offset in read if any(offset in one for one in ranges)}
+        if recorded - truth or (is_whole and truth - recorded):
+            yield f"{partition}: {sorted(recorded)} are recorded as discarded, {sorted(truth)} were"
+        count = sum(one["count"] for one in told if one["topic_id"] == topic_id)
+        if count != len(recorded):
+            yield f"{partition}: {count} are counted as discarded, {len(recorded)} lie in the ranges"
+
+
 def _wrong_counts(partition: Partition, epoch: Epoch, told: Mapping[str, Any]) -> Iterator[str]:
     """Compare with the records received; of what was read twice the epoch's books can't tell the place."""
     if epoch.rewound or epoch.strayed:
         return
     received = sum(told["first"] <= offset < told["end"] for offset in epoch.offsets)
     letters = sum(told["dead_lettered"].values())
-    if told["delivered"] + letters != received:
-        yield f"{partition}: {told['delivered']} delivered and {letters} dead-lettered of {received}: {told}"
+    discarded = sum(told["first"] <= offset < told["end"] for offset in epoch.discarded)
+    if told["delivered"] + letters + discarded != received:
+        ends = f"{told['delivered']} delivered, {letters} dead-lettered, {discarded} discarded"
+        yield f"{partition}: {ends} of {received}: {told}"
     placed = [offset for one in told["letters"] for offset in epoch.offsets if one["first"] <= offset < one["end"]]
     if len(placed) != letters:
         yield f"{partition}: {letters} dead letters, at {len(placed)} places: {told}"

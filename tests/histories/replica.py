@@ -7,6 +7,7 @@ from typing import Any
 
 from proxy.app import App
 from proxy.bridge.broker import DepthMonitor, Lane
+from proxy.operations.board import Board
 from proxy.simulation.virtual_time import PROCESS, StoppableLoop
 from tests.histories.disk import MemoryMetricLog
 from tests.histories.memory_broker import MemoryBroker
@@ -31,6 +32,7 @@ class Replica:
         broker: MemoryBroker,
         witness: Witness,
         wall: Callable[[], float],
+        board: Board,
     ) -> None:
         self.name = name
         self.metrics = MemoryMetricLog(plan.settings.metric_log.model_copy(update={"folder": "."}), wall, name)
@@ -46,6 +48,7 @@ class Replica:
         self._broker = broker
         self._witness = witness
         self._wall = wall
+        self._board = board
         witness.told[name] = ReplicaAccount()
         context = copy_context()
         context.run(PROCESS.set, name)
@@ -92,6 +95,7 @@ class Replica:
             wall=self._wall,
             instance=self.name,
             observer=self.observer,
+            board=self._board,
         )
         if self.is_stopping:
             return

@@ -13,8 +13,8 @@ from proxy.model import Partition
 from tests.histories.history import History
 from tests.histories.ranges import Booked
 
-DELIVERED, TRUNCATED, ABSENT = "delivered", "truncated", "absent"
-_ORDER = (DELIVERED, "", TRUNCATED, ABSENT)
+DELIVERED, DISCARDED, TRUNCATED, ABSENT = "delivered", "discarded", "truncated", "absent"
+_ORDER = (DELIVERED, "", DISCARDED, TRUNCATED, ABSENT)
 """Of two ends of one position the first counts; the second stands for dead letters."""
 At = tuple[str, str, int]
 """Topic, its id, partition."""
@@ -82,7 +82,7 @@ def _add(truth: Truth, booked: Booked, *, may_lack: bool) -> None:
     truth.dropped |= dropped
     for offset in range(first, max(booked.taken, default=first)):
         if offset in received:
-            end = epoch.lettered.get(offset, DELIVERED)
+            end = DISCARDED if offset in epoch.discarded else epoch.lettered.get(offset, DELIVERED)
         else:
             end = TRUNCATED if offset in dropped else ABSENT
         truth.ends[offset] = min(truth.ends.get(offset, ABSENT), end, key=_rank)

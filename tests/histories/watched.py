@@ -157,6 +157,10 @@ class WatchedBridge:
         epoch = self._witness.epoch_of.get(flow)
         self._witness.on_letter_outcome(self._name, epoch, batch, start, end, outcome, str(reason.value))
 
+    def on_discarded(self, flow: PartitionFlow, batch: Batch) -> None:
+        """See `Observer`."""
+        self._witness.on_discarded(self._name, self._witness.epoch_of[flow], batch)
+
     def on_used(self, route: str, events: int, work: float, size: float) -> None:
         """See `Observer`."""
         self.tokens.use(route, {"event": events, "work": work, "byte": size})

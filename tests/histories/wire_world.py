@@ -130,7 +130,7 @@ class WireReplica(Replica):
     def __init__(self, world: WireWorld, name: str) -> None:
         self._world = world
         broker: Any = world.broker
-        super().__init__(name, world.plan, world.new_log(name), broker, world.witness, world.wall)
+        super().__init__(name, world.plan, world.new_log(name), broker, world.witness, world.wall, world.board_of(name))
 
     def _reach_broker(self) -> tuple[Mapping[str, Lane], Lane, DepthMonitor]:
         settings = self._plan.settings

@@ -4,13 +4,14 @@ All of it is judged at the moment it happens: every write, every arrival, every 
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Protocol
 
 from proxy.bridge.broker import Batch
 from proxy.bridge.event_log import Beginning
-from proxy.model import Event, Outcome, Partition, Reason
+from proxy.model import Event, Mode, Outcome, Partition, Reason
 from proxy.positions.identity import Committed
 from proxy.publish_lane.wire import Sent
 from proxy.simulation.memory_cluster import MemoryCluster
@@ -23,6 +24,11 @@ from tests.histories.ranges import Booked, Ranges
 from tests.histories.replica_account import ReplicaAccount
 
 MOST_VIOLATIONS = 8
+_NOTICES = 1.5
+"""Seconds after which a replica must have noticed what people want ..."""
+_AWAY = 6.0
+"""... and so many more where it may stand still, or be cut off from the board."""
+_CUTS = ("stop_process", "stop_joining", "cut_off", "log_down", "stall_log")
 
 
 class LaneWire(Protocol):
@@ -70,6 +76,9 @@ class Witness:
         self.moved: dict[str, float] = {}
         """When each topic that has something to do last moved: was fetched, stored, or told of."""
         self.newest_wall = 0.0
+        self.asked: dict[str, list[tuple[float, Mode]]] = defaultdict(list)
+        """Since when people want which mode, by topic."""
+        self._notices = _NOTICES + (_AWAY if any(fault.kind in _CUTS for fault in plan.faults) else 0.0)
         self._settings = settings = plan.settings
         self._lanes = {topic: plan.lanes[kind.route] for topic, kind in settings.by_topic.items()}
         """By topic."""
@@ -180,7 +189,10 @@ class Witness:
         for partition, events in fetched.items():
             self._move(partition)
             self.told[replica].fetched += len(events)
-            self.epochs[replica, partition].receive(self.facts.of(event) for event in events)
+            epoch = self.epochs[replica, partition]
+            for event in events:
+                self.facts.read_again(self.facts.of(event), epoch)
+            epoch.receive(self.facts.of(event) for event in events)
         if fetched:
             self._pass("fetch")
 
@@ -251,6 +263,8 @@ class Witness:
     def _write(self, replica: str, batch: Batch, index: int, fact: Fact) -> None:
         _, holder = self.holders[fact.partition]
         epoch = self.epoch_of.get(batch.recipient)
+        if Mode.RUN not in self._wanted(fact.partition.topic):
+            self.accuse(f"{replica} publishes {fact}, whose type is not to run")
         if holder != replica and self._may_not_know(replica):
             self.note(f"{replica} publishes {fact}, not knowing that it was removed")
         elif holder != replica:
@@ -331,6 +345,34 @@ class Witness:
         self._free(told, self._lanes[batch.partition.topic], batch.events[start:end], before - epoch.out)
         self._sign(f"{replica} is told {outcome.value} {batch.partition} {batch.first + start} {end - start}")
         self._pass("told")
+
+    def on_asked(self, wanted: Mapping[str, Mode]) -> None:
+        """Note what people want from now on, by topic."""
+        for topic, mode in wanted.items():
+            self.asked[topic].append((asyncio.get_running_loop().time(), mode))
+            self.note(f"{topic} is to {mode.value}")
+
+    def on_discarded(self, replica: str, epoch: Epoch, batch: Batch) -> None:
+        """Judge what is discarded."""
+        if self.told[replica].is_dead:
+            return
+        self._move(batch.partition)
+        if Mode.DISCARD not in self._wanted(batch.partition.topic):
+            self.accuse(f"{replica} discards {batch.partition}, which nobody wants")
+        for index, event in enumerate(batch.events, batch.first):
+            fact = self.facts.of(event)
+            if wrong := epoch.discard(index, fact):
+                self.accuse(f"{replica}: {wrong}")
+            fact.discarded_in = epoch
+        self._sign(f"{replica} discards {batch.partition} {batch.first} {len(batch.events)}")
+        self._pass("told")
+
+    def _wanted(self, topic: str) -> set[Mode]:
+        """Return the modes that a replica may take for what is wanted of a topic now."""
+        since = asyncio.get_running_loop().time() - self._notices
+        asked = [(float("-inf"), Mode.RUN), *self.asked[topic]]
+        ends = [*(at for at, _ in asked[1:]), float("inf")]
+        return {mode for (_, mode), end in zip(asked, ends, strict=True) if end >= since}
 
     def on_letter_outcome(
         self, replica: str, epoch: Epoch | None, batch: Batch, start: int, end: int, outcome: Outcome, reason: str

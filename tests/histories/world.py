@@ -5,7 +5,10 @@ from random import Random
 from typing import Any
 
 from proxy.bridge.broker import LaneState
+from proxy.model import Mode, Note
+from proxy.operations.intervention import LONGEST_MS, Intervention
 from proxy.simulation.memory_cluster import MemoryCluster
+from tests.histories.board import WatchedBoard
 from tests.histories.memory_broker import MemoryBroker
 from tests.histories.plan import (
     DEAD_QUEUE,
@@ -48,6 +51,10 @@ class World:
         self.replicas: list[Replica] = []
         """Those that run."""
         self.retired: list[Replica] = []
+        self.notes: list[Note] = []
+        """What people have pinned to the board, and replicas have answered."""
+        self._pinned: dict[str, Intervention] = {}
+        self._asked = 0
         self.chance = Random(f"{plan.seed} world")
         self._jumped = 0.0
         self._count = 0
@@ -77,6 +84,10 @@ class World:
         """Return a replica's view of it."""
         settings = self.plan.settings
         return WatchedLog(self.cluster, settings.log, settings.limits, name=name, witness=self.witness)
+
+    def board_of(self, name: str) -> WatchedBoard:
+        """Return a replica's view of the board."""
+        return WatchedBoard(self.notes, lambda: self.cluster.answers(name))
 
     async def close(self) -> None:
         """End what the world itself does."""
@@ -136,6 +147,24 @@ class World:
             for queue in route.queues:
                 self.broker.bind(route.exchange, queue, queue)
 
+    def ask(self, mode: Mode, types: tuple[str, ...]) -> Intervention:
+        """Let somebody ask for a mode, without an end: clocks jump here."""
+        now_ms, self._asked = int(self.wall() * 1000), self._asked + 1
+        one = Intervention(f"no-{self._asked}", mode, types, (), "hand", None, now_ms, now_ms + LONGEST_MS)
+        self._pinned[one.id] = one
+        self.notes.append(Note(one.key, one.as_json()))
+        self.witness.on_asked({topic: self._wanted(topic) for topic in types})
+        return one
+
+    def take_back(self, one: Intervention) -> None:
+        """Let somebody take back what was asked for."""
+        del self._pinned[one.id]
+        self.notes.append(Note(one.key, None))
+        self.witness.on_asked({topic: self._wanted(topic) for topic in one.types})
+
+    def _wanted(self, topic: str) -> Mode:
+        return next((one.mode for one in reversed(self._pinned.values()) if topic in one.types), Mode.RUN)
+
     def consume(self, count: int) -> None:
         """Let the consumers take so many messages of each queue that has any."""
         for name, queue in self.queues.items():
@@ -184,7 +213,7 @@ class World:
         return broker
 
     def _make_replica(self, name: str) -> Replica:
-        return Replica(name, self.plan, self.new_log(name), self.broker, self.witness, self.wall)
+        return Replica(name, self.plan, self.new_log(name), self.broker, self.witness, self.wall, self.board_of(name))
 
     def _event(self, topic: str) -> tuple[bool, bytes, list[tuple[str, bytes | None]]]:
         kind = self.plan.settings.event_types[topic]
