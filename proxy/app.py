@@ -99,7 +99,7 @@ class App:
                 board,
                 self.assignment.listeners.values,
                 log.member,
-                record=Writer(write, wall, instance).write,
+                record=Writer(self.totals.write, wall, instance).write,
                 wall=wall,
                 instance=instance,
             )

@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import Metric
 
 from proxy.access import admin_access, log_access
 from proxy.app import App
-from proxy.kafka_log import KafkaLog
+from proxy.kafka_log import KafkaBoard, KafkaLog
 from proxy.operations.access import access_families
 from proxy.operations.admin import Admin
 from proxy.operations.metric_log import metric_log_families
@@ -27,6 +27,7 @@ async def serve(
     instance = f"{socket.gethostname()}-{os.getpid()}-{int(time.time())}"
     metric_log = MetricLog(settings.metric_log, wall=time.time, instance=instance)
     log_login, admin_login = log_access(settings.log.security), admin_access(settings.admin)
+    board = KafkaBoard(settings.log, access=log_login)
     broker = RabbitBroker(settings.broker, settings.routes, settings.limits)
     app = App(
         settings,
@@ -37,6 +38,7 @@ async def serve(
         write=metric_log.write,
         instance=instance,
         insights=broker.insights(),
+        board=board,
     )
     stopping(app.stop)
 
@@ -64,6 +66,7 @@ async def serve(
         try:
             await app.run()
         finally:
+            await board.close()
             await metric_log.close()
             for task in beside:
                 task.cancel()

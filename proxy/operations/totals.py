@@ -42,6 +42,8 @@ class Totals:
         self._publish_counts = {name: [0] * (len(BOUNDS) + 1) for name in settings.routes}
         self._publish_seconds = dict.fromkeys(settings.routes, 0.0)
         self._truncated = 0
+        self._discarded = Counter[str]()
+        """By event type."""
 
     def write(self, record: Record) -> None:
         """Count a record and hand it on."""
@@ -54,6 +56,8 @@ class Totals:
                 self._on_verdict(record)
             case records.Incident.KIND if record["name"] == records.IncidentName.TRUNCATED:
                 self._truncated += record["count"]
+            case records.Discard.KIND:
+                self._discarded[record["type"]] += record["count"]
         self._write(record)
 
     def confirmed(self, priority: str) -> int:
@@ -92,6 +96,10 @@ class Totals:
         for (name, reason), count in self._letters.items():
             letters.add_metric([name, reason], count)
         yield letters
+        discarded = CounterMetricFamily("tidegate_discarded_events", "As a person asked for.", labels=["type"])
+        for name, count in self._discarded.items():
+            discarded.add_metric([name], count)
+        yield discarded
         yield CounterMetricFamily(
             "tidegate_truncated_records", "Dropped by the log before they were read, at most.", self._truncated
         )

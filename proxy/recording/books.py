@@ -72,8 +72,6 @@ class Books:
         self._epochs: dict[Partition, _Epoch] = {}
         self._unwritten: dict[Partition, _Epoch] = {}
         self._count = 0
-        self.discarded = Counter[str]()
-        """Events by type, since the start, committed or not."""
 
     # -- positions ----------------------------------------------------------------------------------------------------
 
@@ -107,7 +105,6 @@ class Books:
         """See `Account.on_discarded`."""
         epoch = self._epoch_of(flow)
         if epoch is not None:
-            self.discarded[epoch.event_type] += len(events)
             start, end = self._place_of(events[0].position), self._place_of(events[-1].position) + 1
             told = _Discarded(first + len(events), first, start, end, stance.by, stance.why or "")
             heappush(epoch.discarded, told)
