@@ -30,6 +30,8 @@ class Mutation:
 
 FLOW = "proxy/bridge/flow.py"
 LISTENER = "proxy/bridge/listener.py"
+APP = "proxy/app.py"
+INTERVENTIONS = "proxy/operations/interventions.py"
 SENDING = "proxy/bridge/sending.py"
 LETTERS = "proxy/bridge/dead_letters.py"
 ASSIGNMENT = "proxy/bridge/assignment.py"
@@ -112,6 +114,9 @@ CATCH_UP = "tests/unit/bridge/test_catch_up.py"
 TIERS = "tests/unit/congestion/test_divider_catch_up.py"
 IN_LINE = "tests/properties/test_line.py"
 IN_LANE = "tests/unit/publish_lane/test_lane.py"
+IN_APP = "tests/unit/test_app.py"
+IN_STANCE = "tests/unit/bridge/test_stance.py"
+IN_INTERVENTIONS = "tests/unit/operations/test_interventions.py"
 IN_LISTENER = "tests/unit/bridge/test_listener.py"
 IN_ROTATIONS = "tests/wire/test_rotations.py"
 IN_CALM = "tests/wire/test_calm.py"
@@ -1382,5 +1387,75 @@ MUTATIONS = (
         "any(self.tiers[above].served == refill for above in place.rivals)",
         "False",
         tests=(TIERS,),
+    ),
+    Mutation(
+        "a paused type sends on",
+        SENDING,
+        "if host.is_stopped or host.stance.mode is not Mode.RUN or host.dead_letters.is_full:",
+        "if host.is_stopped or host.dead_letters.is_full:",
+        tests=(IN_STANCE,),
+    ),
+    Mutation(
+        "what a throttle admits goes although the type was paused meanwhile",
+        SENDING,
+        "            if host.is_stopped or host.stance.mode is not Mode.RUN:\n                return\n",
+        "            if host.is_stopped:\n                return\n",
+        tests=(IN_STANCE,),
+    ),
+    Mutation(
+        "what the lane has not written is written although the type is paused",
+        LISTENER,
+        "        if stance.mode is not Mode.RUN:\n            for flow",
+        "        if stance.mode is Mode.DISCARD:\n            for flow",
+        tests=(IN_STANCE,),
+    ),
+    Mutation(
+        "a type discards on when it is to run again",
+        LISTENER,
+        "lambda: self.stance.mode is Mode.DISCARD, self._on_discarded",
+        "lambda: bool(self.stance.by), self._on_discarded",
+        tests=(IN_INTERVENTIONS,),
+    ),
+    Mutation(
+        "what is discarded counts as delivered",
+        BOOKS,
+        "            told.delivered -= one.last - one.first\n",
+        "",
+        tests=(IN_STANCE,),
+    ),
+    Mutation(
+        "what is discarded is recorded before it is committed",
+        BOOKS,
+        "while epoch.discarded and epoch.discarded[0].last <= resolved:",
+        "while epoch.discarded:",
+        tests=(IN_STANCE,),
+    ),
+    Mutation(
+        "ranges that are discarded are joined over what was sent between them",
+        BOOKS,
+        "if epoch.discards and one.first == epoch.discarded_to else None",
+        "if epoch.discards else None",
+        tests=(IN_STANCE,),
+    ),
+    Mutation(
+        "a listener that is opened does not know what people have asked for",
+        APP,
+        "            listener.take(self.interventions.stance(event_type))\n",
+        "            pass\n",
+        tests=(IN_APP,),
+    ),
+    Mutation(
+        "of several interventions the first one counts",
+        INTERVENTIONS,
+        "for one in reversed(self.held):",
+        "for one in self.held:",
+        tests=(IN_INTERVENTIONS,),
+    ),
+    Mutation(
+        "an intervention that is taken back holds on",
+        INTERVENTIONS,
+        "            if taken_back is not None:\n                self._end(taken_back)\n",
+        "",
+        tests=(IN_INTERVENTIONS,),
     ),
 )

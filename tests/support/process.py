@@ -11,6 +11,7 @@ from proxy.model import Partition
 from proxy.settings import BrokerSettings, EventType, LogSettings, Route, RoutingKey, Settings, TypePattern
 from tests.support.bridge_fakes import ScriptedLane, ScriptedLog, ScriptedMonitor
 from tests.support.events import events
+from tests.support.memory_board import MemoryBoard
 
 TRAITS: dict[str, Any] = {"priority": "P1", "route": "r", "routing_key": RoutingKey(constant="q")}
 
@@ -31,7 +32,7 @@ def settings(**parts: Any) -> Settings:
 class Process:
     """An `App` and its ends; `async with` runs it and stops it in order."""
 
-    def __init__(self, wall: Callable[[], float] | None = None, **parts: Any) -> None:
+    def __init__(self, wall: Callable[[], float] | None = None, board: MemoryBoard | None = None, **parts: Any) -> None:
         self.log, self.lane, self.dead_lane = ScriptedLog(), ScriptedLane(), ScriptedLane()
         self.log.surveyed = Survey(frozenset({"orders", "news.a", "other"}), frozenset(), frozenset())
         self.monitor = ScriptedMonitor({"q1": QueueState(3, 1)})
@@ -45,6 +46,7 @@ class Process:
             write=self.records.append,
             wall=wall or asyncio.get_running_loop().time,
             instance="i",
+            board=board,
         )
         self.running = asyncio.create_task(self.app.run())
 

@@ -12,9 +12,11 @@ from structlog.testing import capture_logs
 from proxy.bridge.event_log import Extent
 from proxy.congestion.detector import Verdict
 from proxy.errors import LogError, RefusedLoginError
-from proxy.model import Outcome, Partition
+from proxy.model import Mode, Note, Outcome, Partition
+from proxy.operations.intervention import Intervention
 from proxy.operations.steps import Steps
 from proxy.settings import (
+    EventType,
     Limits,
     Route,
     Scaling,
@@ -22,7 +24,8 @@ from proxy.settings import (
 )
 from proxy.simulation import virtual_time
 from tests.support.events import PARTITION, events
-from tests.support.process import Process
+from tests.support.memory_board import MemoryBoard
+from tests.support.process import TRAITS, Process
 
 
 def ran(story: Callable[[Process], Awaitable[None]], **parts: Any) -> None:
@@ -59,6 +62,22 @@ def test_every_topic_with_an_event_type_is_read_when_the_process_runs() -> None:
         process.lane.finish()
 
     ran(story)
+
+
+def test_a_type_that_was_paused_before_sends_nothing_when_the_process_starts() -> None:
+    asked = Intervention("a", Mode.PAUSE, ("orders",), (), "ann", None, 0, 60_000)
+
+    async def story(process: Process) -> None:
+        await process.feed(PARTITION, 0, 3)
+        await process.feed(Partition("news.a", 0), 3, 6)
+        assert [event.position for event in process.lane.written] == ["p3", "p4", "p5"]
+        assert [one["phase"] for one in process.of("intervention")] == ["begun"]
+        assert process.app.assignment.listeners["orders"].stance.mode is Mode.PAUSE
+        process.app._open_listener(EventType(name="orders", topic="orders-of-late", **TRAITS))
+        assert process.app.assignment.listeners["orders-of-late"].stance.mode is Mode.PAUSE, "at once"
+        process.lane.finish()
+
+    ran(story, board=MemoryBoard([Note(asked.key, asked.as_json())]))
 
 
 def test_it_is_told_how_many_consumers_are_wanted_when_a_route_asks_for_it() -> None:

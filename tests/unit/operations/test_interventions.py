@@ -125,6 +125,11 @@ def test_the_one_pinned_last_counts_and_the_one_before_when_that_ends() -> None:
         assert one.mode is Mode.PAUSE
         await one.ask(one.asked("c", Mode.RUN, types=(), classes=("P1",)))
         assert one.mode is Mode.RUN
+        one.world.lane.room = asyncio.Semaphore(0)
+        await one.world.feed(*events(0, 300))
+        one.world.lane.give_room(300)
+        await asyncio.sleep(1)
+        assert len(one.world.written) == 300, "what the lane could not take is not discarded any more"
 
     replica(story)
 
