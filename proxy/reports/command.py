@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proxy.reports.files import ReportError, SparkError, log_files, text_bytes
+from proxy.reports.no_space import is_no_space, said
 from proxy.reports.places import Places, is_address, join, looked_up
 from proxy.reports.session import SUBMITTED, check_installed, raise_interrupt, said_by_spark, spark_session
 
@@ -130,6 +131,8 @@ def _runs(options: argparse.Namespace) -> dict[str, list[str]]:
         if not (name and equals and path):
             raise ReportError(f"--run {named}: write NAME=LOGS")
         runs.setdefault(name, []).append(path)
+    if not options.out or options.store == "":
+        raise ReportError("--out and --store take a folder or an address, not an empty name")
     if not runs:
         raise ReportError("give the folder of a metric log, or --run NAME=LOGS")
     return runs
@@ -153,9 +156,15 @@ def _report(runs: Mapping[str, Sequence[str]], stored: "Stored | None", options:
                 make = None if stored is None else partial(stored.analyse, spark, runs, say=_say)
                 write_report(spark, found, out, options.json, _say, make)
             except SparkError as error:
-                raise ReportError(f"{error} (more in {noise})") from error
+                is_damaged = stored is not None and stored.store in str(error)
+                remedy = "; --rebuild makes the store anew" if is_damaged else ""
+                raise ReportError(f"{error}{remedy} (more in {noise})") from error
         noise.unlink(missing_ok=True)
-    except OSError as error:
+    except (ReportError, OSError) as error:
+        if is_no_space(error):
+            raise ReportError(said(error, [out, *([] if stored is None else [stored.store])])) from error
+        if isinstance(error, ReportError):
+            raise
         raise ReportError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
     _say(f"written to {options.out}: report.html, report.png, report.json, tables/")
 
@@ -207,6 +216,8 @@ def _analysis(
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
         failure = error
+    if is_no_space(failure):
+        raise SparkError(said_by_spark(failure)) from failure
     whole = Places(spark).is_readable
     unreadable = {run: [path for path in paths if not whole(path)] for run, paths in files.items()}
     left = {run: [path for path in paths if path not in unreadable[run]] for run, paths in files.items()}

@@ -125,8 +125,9 @@ def _notices(analysis: Analysis, run: str, unreadable: Sequence[str]) -> list[st
     tables, kinds = analysis.tables.rows, analysis.lines[run]
     told = []
     rejected = [row for row in tables["rejected_lines"] if row["run"] == run]
-    cut = [*unreadable, *(row["file"] for row in rejected if row["reason"] == CUT_SHORT)]
-    if cut:
+    now = {path.rpartition("/")[2] for path in unreadable}  # a store has just noted them by name, too
+    noted = {row["file"] for row in rejected if row["reason"] == CUT_SHORT}
+    if cut := [*unreadable, *sorted(noted - now)]:
         told.append(f"could not be read to the end and were left out: {', '.join(cut)}")
     told += _left_out(rejected)
     processes = [row for row in tables["processes"] if row["run"] == run]

@@ -104,8 +104,17 @@ def raise_interrupt(error: BaseException) -> None:
 
 
 def said_by_spark(error: Exception) -> str:
-    """Return the first line of what Spark raised, as a sentence."""
-    return f"Spark failed: {(str(error).strip() or type(error).__name__).splitlines()[0]}"
+    """Return the first line of what Spark raised, as a sentence; of Java's own, what it all began with."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    words = str(error)
+    if isinstance(error, Py4JJavaError):
+        with contextlib.suppress(Py4JError):  # Java has ended before us
+            cause = error.java_exception
+            while cause.getCause() is not None:
+                cause = cause.getCause()
+            words = str(cause.toString())
+    return f"Spark failed: {(words.strip() or type(error).__name__).splitlines()[0]}"
 
 
 @contextlib.contextmanager

@@ -8,9 +8,11 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +21,8 @@ from pyarrow import parquet
 from proxy.reports import session
 from proxy.reports.command import main, write_report
 from proxy.reports.files import ReportError, log_files
+from proxy.reports.findings import _notices
+from proxy.reports.overview import CUT_SHORT
 from proxy.reports.places import Places, looked_up
 
 Make = Callable[..., Any]
@@ -259,6 +263,7 @@ def test_the_message_says_so_when_no_line_is_a_record(spark: Any, record: Make, 
         (["--run", "a=/no/such/file"], "/no/such/file: no such file or folder"),
         ([__file__, "--json", "/no/such/copy.json"], "/no/such/copy.json: No such file or directory"),
         ([__file__, "--json", "/"], "/: Is a directory"),
+        ([__file__, "--store", ""], "--out and --store take a folder or an address, not an empty name"),
         ([__file__, "--conf", "fs.s3a.endpoint=here"], "--conf fs.s3a.endpoint=here: write spark.NAME=VALUE"),
         ([__file__, "--conf", "spark.ui.enabled"], "--conf spark.ui.enabled: write spark.NAME=VALUE"),
     ],
@@ -268,6 +273,11 @@ def test_one_message_and_exit_code_2_when_the_arguments_lead_nowhere(
 ) -> None:
     assert main([*arguments, "--out", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err == f"tidegate report: {message}\n"
+
+
+def test_one_message_says_so_when_the_place_of_the_report_has_no_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([__file__, "--out", ""]) == 2
+    assert "take a folder or an address, not an empty name" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("below", [(), ("deeper",)])
@@ -362,3 +372,13 @@ def test_the_report_is_the_same_when_logs_and_report_are_named_by_addresses(
     for folder in (tmp_path / "deep" / "out", little.out):
         assert sorted(path.name for path in folder.iterdir()) == ["report.html", "report.json", "report.png", "tables"]
         assert {path.name for path in (folder / "tables").iterdir()} == set(document["tables"])
+
+
+def test_a_file_that_is_cut_short_is_named_once_when_a_store_has_noted_it_just_now() -> None:
+    rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    rows["rejected_lines"] = [
+        {"run": "run", "file": file, "reason": CUT_SHORT, "lines": 0} for file in ("before.gz", "now.gz")
+    ]
+    analysis: Any = SimpleNamespace(tables=SimpleNamespace(rows=rows), lines={"run": Counter()}, going_on=frozenset())
+    told = _notices(analysis, "run", ["/logs/now.gz"])
+    assert told[0] == "run: could not be read to the end and were left out: /logs/now.gz, before.gz"
