@@ -25,7 +25,7 @@ from proxy.reports.files import ReportError, log_files
 from proxy.reports.layers import Layers, Span
 from proxy.reports.places import Places
 from proxy.reports.retained import Keep, Window
-from proxy.reports.store import Shelf, merging, shelf
+from proxy.reports.store import Shelf, merging, retention, shelf
 from proxy.reports.stored import Stored
 
 Make = Callable[..., Any]
@@ -344,6 +344,17 @@ def test_facts_tell_what_records_told_when_the_records_are_too_old_to_be_kept(wh
     assert 0 < len(old["routes"]) < len(facts["routes"])
 
 
+def test_records_are_kept_when_one_came_from_the_future(
+    logs: dict[int, list[Path]], home: Home, record: Make, write: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.come([*logs[0], *logs[1]])
+    home.layers()
+    monkeypatch.setattr(retention.time, "time", lambda: (START_MS + 2 * HOUR_MS) / 1000)
+    write("logs/ahead.jsonl", [record("class", at_ms=START_MS + 1000 * HOUR_MS, instance="ahead")])
+    layers = home.layers(keep=Keep.of(["records=2h", "facts=2h"]))
+    assert layers.records["class"].count() == 2 * 2 * 2 * (HOUR_MS // STEP_MS) + 1
+
+
 def test_a_file_that_is_cut_short_is_left_out_for_good_and_each_report_says_so(
     logs: dict[int, list[Path]], home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -486,6 +497,20 @@ def test_one_line_names_what_is_damaged_when_a_batch_s_manifest_is(logs: dict[in
     manifest.write_text(manifest.read_text()[:-20])
     with pytest.raises(ReportError, match=rf"{manifest.name}: is damaged; --rebuild makes the store anew"):
         home.layers()
+
+
+def test_one_line_names_what_is_damaged_and_the_remedy_when_records_of_a_store_are(
+    logs: dict[int, list[Path]], home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.come(logs[0])
+    home.layers()
+    damaged = next((home.store / "records").rglob("class/*.parquet"))
+    damaged.write_bytes(b"rubbish")
+    monkeypatch.setattr(command, "spark_session", lambda *_: nullcontext(home.spark))
+    assert main([str(home.logs), "--store", str(home.store), "--out", str(home.folder / "out")]) == 2
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("report: ")]
+    assert f"{damaged} is not a Parquet file" in said
+    assert "; --rebuild makes the store anew (more in " in said
 
 
 def test_an_address_with_wildcards_is_taken_as_without_a_store(logs: dict[int, list[Path]], home: Home) -> None:

@@ -1,5 +1,6 @@
 """Removes what is older than it should be kept: a store that only grows is full one day."""
 
+import time
 from dataclasses import replace
 
 from proxy.reports.retained import Keep
@@ -9,11 +10,11 @@ from proxy.reports.store.shelf import LASTING, Shelf
 def remove_old(shelf: Shelf, keep: Keep) -> None:
     """Remove the records of batches, and the facts, that are wholly older than they are to be kept.
 
-    Facts of a merged batch are removed when all of it is old. What a batch says of itself stays: its files are not
-    taken again.
+    A record from the future, of a process whose clock is ahead, does not make the others old. Facts of a merged batch
+    are removed when all of it is old. What a batch says of itself stays: its files are not taken again.
     """
     batches = shelf.batches()
-    newest = max((batch.last_ms for batch in batches), default=0)
+    newest = min(max((batch.last_ms for batch in batches), default=0), round(1000 * time.time()))
     for batch in batches:
         old = keep.records_ms is not None and batch.last_ms < newest - keep.records_ms
         if batch.kinds and (old or not batch.has_records):
