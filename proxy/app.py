@@ -21,6 +21,7 @@ from proxy.bridge.pump import Pump
 from proxy.bridge.shared import Shared
 from proxy.operations.board import Board
 from proxy.operations.interventions import Interventions
+from proxy.operations.liveness import Liveness
 from proxy.operations.state import State
 from proxy.operations.status import Status
 from proxy.operations.totals import Totals
@@ -32,6 +33,8 @@ from proxy.steering.steering import Steering
 
 _say = structlog.get_logger("tidegate")
 
+_MAY_END = {"log start", "depths", "insights"}
+"""Tasks that are through at some time, or have nothing to do; every other one lasts until the stop."""
 LOG_STOP_DEADLINE = 5.0
 """Seconds that the poll under way may take to end, and the log to let this replica leave the group."""
 
@@ -117,6 +120,7 @@ class App:
             self._catalog,
             caps=self.steering.policies.caps,
         )
+        self.liveness = Liveness(self.assignment, lanes, settings.limits.confirm_deadline, self._ended)
         self.state = State(
             settings,
             self.assignment,
@@ -159,6 +163,7 @@ class App:
             for name, work in self.steering.works():
                 self._spawn(work, name)
             self._spawn(self.recorder.run(self._log, self.assignment, self.lanes, self.steering.depths.of), "recorder")
+            self._spawn(self.liveness.run(), "liveness")
             await self._stop.wait()
             await self._wind_down(pump)
 
@@ -201,6 +206,12 @@ class App:
         finally:
             stopping.cancel()
         return starting.done() and not self._stop.is_set()
+
+    def _ended(self) -> list[str]:
+        """Return the names of tasks that have ended although nobody has called for a stop."""
+        if self._stop.is_set():
+            return []
+        return [task.get_name() for task in self._spawned if task.done() and task.get_name() not in _MAY_END]
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         assert self._tasks is not None

@@ -44,12 +44,13 @@ async def serve(
 
     def families() -> Iterable[Metric | None]:
         access = access_families([log_login, broker.access, admin_login])
-        own = chain(app.status.families(), app.totals.families(), admin.doors.families())
+        own = chain(app.status.families(), app.totals.families(), app.liveness.families(), admin.doors.families())
         return chain(own, access, metric_log_families(metric_log), further())
 
     admin = Admin(
         settings.admin,
         status=app.status.ready,
+        faults=app.liveness.faults,
         families=families,
         scaling=app.steering.wanted.told,
         state=app.state.told,

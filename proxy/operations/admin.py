@@ -65,12 +65,15 @@ class Admin:
         families: Callable[[], Families],
         scaling: Callable[[], dict[str, Any]] = dict,
         state: Tell = _nothing,
+        faults: Callable[[], dict[str, str]] = dict,
         access: Access | None = None,
     ) -> None:
         """Make one; without `access` it is made from the settings, and never renewed."""
         self._listen = settings.listen
         self._access = access or admin_access(settings)
         self.doors = Doors(settings, self._access, lambda: asyncio.get_running_loop().time())
+        self._faults = faults
+        """Gives what is stuck, and why."""
         self._status = status
         """Gives a JSON object with at least `ready` (bool)."""
         self._scaling = scaling
@@ -168,7 +171,10 @@ class Admin:
         return web.json_response({"error": words}, status=status, headers=headers)
 
     async def _health(self, _request: web.Request) -> web.Response:
-        return web.json_response({"alive": True})
+        faults = self._faults()
+        return web.json_response(
+            {"alive": False, "stuck": faults} if faults else {"alive": True}, status=503 if faults else 200
+        )
 
     async def _ready(self, _request: web.Request) -> web.Response:
         status = self._status()

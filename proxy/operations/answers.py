@@ -37,7 +37,8 @@ _TRUTH: Schema = {"type": "boolean"}
 
 ERROR = _object(error=_TEXT)
 
-HEALTH = _object(alive=_TRUTH)
+ALIVE = _object(alive=_TRUTH)
+STUCK = _object(alive=_TRUTH, stuck=_by_name(_TEXT))
 
 READY = _object(
     ready=_TRUTH,
@@ -88,6 +89,7 @@ _TYPE = _object(
     route=_TEXT,
     topic=_TEXT,
     partitions=_WHOLE,
+    mode=_TEXT,
     awaits=_or_null(_TEXT),
     inbox_events=_WHOLE,
     inbox_bytes=_WHOLE,

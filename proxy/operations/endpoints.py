@@ -66,9 +66,9 @@ REFUSED: Mapping[int, Told] = {
 HEALTH = Endpoint(
     path="/health",
     name="health",
-    summary="Whether the process is alive.",
+    summary="Whether the process is alive, or stuck by a fault of its own that a restart mends.",
     openness=Openness.PROBE,
-    told={200: Told("It is.", answers.HEALTH)},
+    told={200: Told("It is.", answers.ALIVE), 503: Told("It is stuck.", answers.STUCK)},
 )
 READY = Endpoint(
     path="/ready",

@@ -133,6 +133,7 @@ class State:
             "route": one.event_type.route,
             "topic": one.event_type.topic,
             "partitions": len(one.inbox.flows),
+            "mode": one.stance.mode.value,
             "awaits": awaited(one, asyncio.get_running_loop().time()) or None,
             "inbox_events": one.inbox.events,
             "inbox_bytes": one.inbox.bytes,

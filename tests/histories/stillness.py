@@ -80,6 +80,8 @@ class Stillness:
         """Return what a replica says of a type that is not so, or not enough; "" if it says what it waits for."""
         app, plan = replica.app, self._world.plan
         assert app is not None
+        if faults := app.liveness.faults():
+            return f"it is stuck by a fault of its own: {faults}"
         ready = app.status.ready()
         outcomes = self._outcomes.pop((replica.name, topic), now)
         route = plan.settings.by_topic[topic].route

@@ -359,6 +359,21 @@ def test_metrics_tell_routes_queues_classes_and_types_of_now() -> None:
     ran(story, routes={"r": Route(exchange="x", policy="per_type", queues=("q1",))})
 
 
+def test_it_is_not_alive_when_a_task_has_ended_that_lasts_until_the_stop() -> None:
+    async def story(process: Process) -> None:
+        await process.feed(PARTITION, 0, 3)
+        assert process.app.liveness.faults() == {}
+        (listener,) = [task for task in asyncio.all_tasks() if task.get_name() == "listener orders"]
+        listener.cancel()
+        await asyncio.sleep(0.1)
+        assert process.app.liveness.faults() == {"task listener orders": "has ended"}
+        assert [sample.value for one in process.app.liveness.families() for sample in one.samples] == [1]
+        process.app.stop()
+        assert process.app.liveness.faults() == {}
+
+    ran(story)
+
+
 def test_the_state_tells_every_route_class_and_type_when_it_is_asked_for() -> None:
     async def story(process: Process) -> None:
         await process.feed(PARTITION, 0, 3)
@@ -393,6 +408,7 @@ def test_the_state_tells_every_route_class_and_type_when_it_is_asked_for() -> No
             "route": "r",
             "topic": "orders",
             "partitions": 1,
+            "mode": "run",
             "awaits": "outcomes",
             "inbox_events": 0,
             "inbox_bytes": 0,

@@ -52,6 +52,17 @@ async def test_readiness_is_told_by_the_status_code_and_liveness_stays_when_it_i
             assert (answer.status, await answer.json()) == (200, {"alive": True})
 
 
+async def test_liveness_is_told_by_the_status_code_with_its_reason_when_something_is_stuck() -> None:
+    stuck = {"type orders": "events wait, and none is sent"}
+    made = Admin(AdminSettings(listen="127.0.0.1:0"), status=dict, families=families, faults=lambda: stuck)
+    async with (
+        serving(made) as address,
+        aiohttp.ClientSession() as client,
+        client.get(f"{address}/health") as answer,
+    ):
+        assert (answer.status, await answer.json()) == (503, {"alive": False, "stuck": stuck})
+
+
 async def test_what_is_wanted_of_consumers_is_told_as_json() -> None:
     told = {"routes": {"main": {"wanted_consumers": 8}}}
     made = Admin(AdminSettings(listen="127.0.0.1:0"), status=dict, families=families, scaling=lambda: told)
