@@ -1,4 +1,4 @@
-"""The command line: `tidegate run | check | report | simulate | tune | health`; signals, event loop, exit codes.
+"""The command line, `tidegate --help`: signals, event loop, exit codes. Other commands' words are in their packages.
 
 `__main__` calls it, when it has seen to what can't wait for all that is loaded here.
 
@@ -23,6 +23,7 @@ import structlog
 from proxy import __version__, config
 from proxy.config.items import quoted
 from proxy.errors import RefusedLoginError, SettingsError, TidegateError
+from proxy.operations.command import add_commands
 from proxy.settings import Settings
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ _EPILOG = """
 examples:
   tidegate check -c tidegate.yaml        say everything that is wrong with the settings, or what they mean
   tidegate run -c tidegate.yaml          move events until SIGTERM; a second signal stops at once
+  tidegate pause -c tidegate.yaml --class P3 --for 30m
+                                         send nothing of a class for a time, on every replica of the group
   tidegate report /var/lib/tidegate --out report
                                          tables, pictures and a page from the metric logs (needs tidegate[reports])
   tidegate simulate flash-campaign       the same bridge against a model of the broker, in seconds
@@ -98,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     check.set_defaults(command=_check)
     health = commands.add_parser("health", help="ask a running Tidegate on this host whether it is alive")
     health.set_defaults(command=_health)
-    for command in (run, check, health):
+    for command in (run, check, health, *add_commands(commands)):
         command.add_argument(
             "-c", "--config", type=_file, action=_Once, required=True, metavar="FILE", help="the settings (YAML)"
         )

@@ -44,6 +44,10 @@ class KafkaBoard:
         """The topic's name."""
         return self._topic.name
 
+    async def open(self) -> None:
+        """Connect and log in, as every call does that finds it not done. Raises `RefusedLoginError`, too."""
+        await self._topic.answered(_nothing)
+
     async def create(self) -> None:
         """Create the board if there is none. Raises `RefusedLoginError`, too."""
         try:
@@ -121,3 +125,7 @@ class KafkaBoard:
         else:
             notes, self._next = found(records, self._next)
             self._unread += notes
+
+
+async def _nothing() -> None:
+    """Ask nothing."""

@@ -1,0 +1,98 @@
+"""What the commands of an incident say: their help, and their answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from proxy.config.items import listing, printable
+from proxy.operations.intervening import ANSWER_SECONDS, Replica
+from proxy.operations.intervention import Intervention
+from proxy.settings.parts import duration_text
+
+_MS = 1000
+
+_SCOPE = """
+Which events: --type names an event type, --class all types of a class; each may be repeated. Of several interventions
+that mean a type the one asked for last counts. It ends by itself: after its time everything is as before.
+"""
+_ANSWERS = """
+Every replica of the group answers. A line tells what each has done; one that does not answer within 10 s is named, and
+the exit code is 1: the intervention is kept all the same, and holds for it as soon as it reads it.
+
+exit codes: 0 every replica has answered (or there is none now), 1 not every one, or Kafka does not answer, 2 a mistake
+"""
+PAUSE = f"""
+Sends nothing more of some event types for a time, on every replica of the group. They wait in Kafka; what is on its way
+gets its outcome, and the order is kept.
+{_SCOPE}
+examples:
+  tidegate pause -c tidegate.yaml --class P3 --for 30m --why "campaign floods the mail service"
+  tidegate pause -c tidegate.yaml --type brand-alert --type price-alert --for 2h
+  tidegate resume -c tidegate.yaml --class P3
+{_ANSWERS}"""
+DISCARD = f"""
+Drops the events of some event types for a time, on every replica of the group: what waits and what comes is committed
+unsent, and recorded as discarded. They stay in Kafka as long as the topic keeps them, but Tidegate reads them no more.
+On a terminal it asks first; without one it needs --yes.
+{_SCOPE}
+examples:
+  tidegate discard -c tidegate.yaml --type brand-alert --for 10m --why "sent twice by mistake, ticket 4711"
+  tidegate resume -c tidegate.yaml --type brand-alert
+{_ANSWERS}"""
+RESUME = f"""
+Takes back what pauses or discards some event types, on every replica of the group, before its time is over. What was
+discarded is not sent any more. A type may be resumed alone where its whole class is paused.
+
+examples:
+  tidegate resume -c tidegate.yaml --class P3
+  tidegate resume -c tidegate.yaml --type order-confirmed --why "must go out"
+{_ANSWERS}"""
+LIST = """
+Tells which event types are paused or discarded now, who asked and why, until when, and which replicas have answered.
+It changes nothing.
+"""
+
+
+def scope_text(types: Sequence[str], classes: Sequence[str]) -> str:
+    """Return `type brand-alert, class P3`."""
+    return printable(listing([*(f"type {name}" for name in types), *(f"class {name}" for name in classes)]))
+
+
+def intervention_text(one: Intervention, now_ms: int) -> str:
+    """Return one line: what, of which events, until when, by whom and why."""
+    until = datetime.fromtimestamp(one.until_ms / _MS, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    left = duration_text(max(0, one.until_ms - now_ms) // _MS)
+    why = "" if one.why is None else f": {one.why}"
+    return printable(f"{one.mode} {scope_text(one.types, one.classes)} until {until} (in {left}), by {one.by}{why}")
+
+
+def replica_text(replica: Replica) -> str:
+    """Return one line: what the replica has answered."""
+    (member, host), answer = replica
+    if answer is None:
+        return printable(f"  no answer from {member} at {host}")
+    types = "1 event type" if answer.types == 1 else f"{answer.types} event types"
+    return printable(f"  {answer.instance} at {host}: done, for {types} that it serves")
+
+
+def conclusion(group: str, replicas: Sequence[Replica]) -> str | None:
+    """Return what to say of all answers together, None if every replica has given one."""
+    if not replicas:
+        return printable(f"no replica is in group {group} now: it holds for whoever starts")
+    silent = sum(replica.answer is None for replica in replicas)
+    if not silent:
+        return None
+    return (
+        f"{silent} of {len(replicas)} replicas did not answer within {ANSWER_SECONDS:g} s: it holds for them as "
+        "soon as they read it. Is it a Tidegate of this version, and does it reach Kafka?"
+    )
+
+
+def as_json(one: Intervention, replicas: Sequence[Replica]) -> Mapping[str, Any]:
+    """Return the same for programs; `answer` is null where there is none."""
+    answers = [
+        {**replica.member._asdict(), "answer": None if replica.answer is None else asdict(replica.answer)}
+        for replica in replicas
+    ]
+    return {**asdict(one), "replicas": answers}

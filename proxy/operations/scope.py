@@ -1,0 +1,47 @@
+"""Which event types and classes a person means, checked against the settings."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from proxy import config
+from proxy.config.items import listing, printable, quoted
+from proxy.config.words import nearest
+from proxy.errors import SettingsError
+from proxy.settings import Settings
+
+
+class Scope(NamedTuple):
+    """Names of event types and of classes; at least one, none twice."""
+
+    types: tuple[str, ...]
+    classes: tuple[str, ...]
+
+
+def class_of(settings: Settings, event_type: str) -> str | None:
+    """Return the class of an event type, None if the settings make none of this name."""
+    named = settings.event_types.get(event_type)
+    if named is None and event_type not in settings.by_topic:
+        named = config.event_type_for(settings, event_type)
+    return None if named is None else named.priority
+
+
+def checked(settings: Settings, types: Sequence[str], classes: Sequence[str]) -> Scope:
+    """Return the names given, none twice. Raises `SettingsError` with a line for each that the settings don't know."""
+    mistakes = []
+    if not types and not classes:
+        mistakes.append("say which event types are meant, by --type NAME or --class NAME; both may be repeated")
+    for name in types:
+        if class_of(settings, name) is None:
+            patterns = [pattern.pattern for pattern in settings.patterns]
+            mistakes.append(_unknown("event type", name, list(settings.event_types), patterns))
+    mistakes += [
+        _unknown("class", name, list(settings.classes), []) for name in classes if name not in settings.classes
+    ]
+    if mistakes:
+        raise SettingsError(mistakes)
+    return Scope(tuple(dict.fromkeys(types)), tuple(dict.fromkeys(classes)))
+
+
+def _unknown(kind: str, name: str, known: list[str], patterns: list[str]) -> str:
+    matching = f", and what matches {listing(patterns)}" if patterns else ""
+    return printable(f"{kind} {quoted(name)} does not exist{nearest(name, known)} allowed: {listing(known)}{matching}")

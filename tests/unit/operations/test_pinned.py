@@ -1,0 +1,103 @@
+"""What holds now, by what is pinned: the last one counts, and what has no effect is not told."""
+
+from dataclasses import replace
+
+import pytest
+
+from proxy.model import Mode, Note
+from proxy.operations.intervention import Answer, Intervention
+from proxy.operations.pinned import Pinned
+
+CLASSES = {"order": "P1", "alert": "P3", "flash": "P3"}
+NOW = 50_000
+ANSWER = Answer("1", "host-1", "member-1", 2, 40_000)
+
+
+def one(
+    id_: str, mode: Mode = Mode.PAUSE, *, types: str = "", classes: str = "", until_ms: int = 100_000
+) -> Intervention:
+    return Intervention(id_, mode, tuple(types.split()), tuple(classes.split()), "ann", None, 1_000, until_ms)
+
+
+def pinned(*said: Intervention | Answer) -> Pinned:
+    made = Pinned(CLASSES.get)
+    made.take(Note(each.key, each.as_json()) for each in said)
+    return made
+
+
+def ids(made: Pinned, now_ms: int = NOW) -> list[str]:
+    return [each.id for each in made.holding(now_ms)]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "left"),
+    [
+        (one("1", types="alert"), one("2", Mode.DISCARD, types="alert"), ["2"]),
+        (one("1", types="alert"), one("2", Mode.DISCARD, classes="P3"), ["2"]),
+        (one("1", types="alert", classes="P3"), one("2", Mode.DISCARD, classes="P3 P2"), ["2"]),
+        (one("1", classes="P3"), one("2", Mode.DISCARD, types="alert flash"), ["1", "2"]),
+        (one("1", types="alert"), one("2", Mode.DISCARD, types="alert", until_ms=99_999), ["1", "2"]),
+        (one("1", types="alert order"), one("2", types="alert"), ["1", "2"]),
+        (one("1", classes="P3"), one("2", Mode.RUN, classes="P3"), []),
+        (one("1", classes="P3"), one("2", Mode.RUN, types="alert"), ["1", "2"]),
+        (one("1", types="alert"), one("2", Mode.RUN, types="order"), ["1"]),
+        (one("1", classes="P3", until_ms=NOW), one("2", Mode.RUN, types="alert"), []),
+        (one("1", Mode.RUN, classes="P3"), one("2", types="alert"), ["2"]),
+    ],
+)
+def test_what_has_an_effect_is_told_when_a_later_one_means_the_same_types(
+    earlier: Intervention, later: Intervention, left: list[str]
+) -> None:
+    assert ids(pinned(earlier, later)) == left
+
+
+def test_nothing_is_told_any_more_when_its_time_is_over() -> None:
+    made = pinned(one("1", types="alert"))
+    assert [ids(made, now) for now in (99_999, 100_000)] == [["1"], []]
+
+
+def test_the_one_pinned_last_stands_last_when_it_was_pinned_before() -> None:
+    first, second = one("1", types="alert"), one("2", types="order")
+    assert ids(pinned(first, second, first)) == ["2", "1"]
+
+
+def test_a_note_counts_no_more_when_it_is_taken_back_or_no_longer_understood() -> None:
+    for value in (None, b"{}"):
+        made = pinned(one("1", types="alert"), ANSWER)
+        made.take([Note(one("1", types="alert").key, value), Note(ANSWER.key, value)])
+        assert ids(made) == []
+        assert made.answers("1") == {}
+        assert len(made.not_understood) == (0 if value is None else 2)
+
+
+def test_a_note_is_told_as_not_understood_until_it_is_put_right() -> None:
+    made = Pinned(CLASSES.get)
+    said = one("1", types="alert")
+    made.take([Note(said.key, b"no JSON")])
+    assert made.not_understood == {said.key: "the note is no JSON"}
+    made.take([Note(said.key, said.as_json())])
+    assert made.not_understood == {}
+    assert ids(made) == ["1"]
+
+
+def test_each_member_has_its_latest_answer_to_one_intervention() -> None:
+    again = replace(ANSWER, instance="host-1 again", at_ms=41_000)
+    other = replace(ANSWER, id="2", member="member-2")
+    assert pinned(again, ANSWER, other).answers("1") == {"member-1": again}
+
+
+@pytest.mark.parametrize(
+    ("these", "those", "overlap"),
+    [
+        (one("1", classes="P3"), one("2", types="alert"), True),
+        (one("1", types="alert"), one("2", classes="P3"), True),
+        (one("1", types="alert"), one("2", types="flash"), False),
+        (one("1", classes="P1"), one("2", types="alert", classes="P2"), False),
+        (one("1", types="unheard-of"), one("2", types="unheard-of"), True),
+        (one("1", classes="P3"), one("2", classes="P3 P2"), True),
+    ],
+)
+def test_two_overlap_when_some_type_may_be_meant_by_both(
+    these: Intervention, those: Intervention, overlap: bool
+) -> None:
+    assert pinned().overlap(these, those) is overlap
