@@ -359,6 +359,28 @@ def test_metrics_tell_routes_queues_classes_and_types_of_now() -> None:
     ran(story, routes={"r": Route(exchange="x", policy="per_type", queues=("q1",))})
 
 
+def test_types_with_something_to_tell_have_series_when_there_are_too_many_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("proxy.operations.status.TYPES", 1)
+
+    async def story(process: Process) -> None:
+        def told() -> tuple[list[str], float]:
+            samples = [one for family in process.app.status.families() if family for one in family.samples]
+            types = [one.labels["type"] for one in samples if one.name == "tidegate_inbox_events"]
+            (untold,) = [one.value for one in samples if one.name == "tidegate_untold_types"]
+            return types, untold
+
+        assert told() == (["news.a"], 1)
+        process.lane.room = asyncio.Semaphore(0)
+        await process.feed(PARTITION, 0, 3)
+        process.app.assignment.listeners["orders"].inbox.events = 3
+        assert told() == (["orders"], 1)
+        process.app.assignment.listeners["orders"].inbox.events = 0
+
+    ran(story)
+
+
 def test_it_is_not_alive_when_a_task_has_ended_that_lasts_until_the_stop() -> None:
     async def story(process: Process) -> None:
         await process.feed(PARTITION, 0, 3)

@@ -4,8 +4,10 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -17,6 +19,9 @@ from typing import IO, Any
 import pytest
 import yaml
 
+from load.stack.authority import Authority
+
+TOKEN = "0123456789abcdef"
 DEADLINE = 30.0
 COMMAND = [sys.executable, "-m", "proxy"]
 
@@ -79,6 +84,56 @@ def lost(port: int) -> float:
         line for line in answers(port, "/metrics").splitlines() if line.startswith("tidegate_log_lines_lost_total")
     ]
     return float(line.split()[1])
+
+
+def health(config: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, "health", "-c", str(config)], capture_output=True, text=True, check=False, timeout=DEADLINE
+    )
+
+
+def test_probes_and_the_token_get_an_answer_when_the_admin_address_speaks_tls(
+    config: Path, port: int, tmp_path: Path
+) -> None:
+    certificate, key = Authority(tmp_path).issue("admin", tmp_path / "admin")
+    settings = yaml.safe_load(config.read_text())
+    settings["admin"] |= {"token": TOKEN, "tls": {"certificate_file": str(certificate), "key_file": str(key)}}
+    config.write_text(yaml.safe_dump(settings))
+    context = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
+
+    def told(authorization: str) -> str:
+        asked = urllib.request.Request(
+            f"https://127.0.0.1:{port}/metrics", headers={"Authorization": f"Bearer {authorization}"}
+        )
+        with urllib.request.urlopen(asked, timeout=5, context=context) as answer:
+            return str(answer.read().decode())
+
+    with running(config, stderr=subprocess.DEVNULL):
+        asked = until(lambda: (found := health(config)).returncode == 0 and found)
+        assert json.loads(asked.stdout) == {"alive": True}
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            told("fedcba9876543210")
+        lines = told(TOKEN).splitlines()
+    assert 'tidegate_admin_refused_total{why="wrong_token"} 1.0' in lines
+    assert "tidegate_stuck 0.0" in lines
+    assert any(line.startswith('tidegate_certificate_seconds_left{at="admin",whose="own"} ') for line in lines)
+
+
+def test_the_reasons_are_printed_and_the_command_fails_when_it_is_not_alive(config: Path, port: int) -> None:
+    body = b'{"alive": false, "stuck": {"type orders": "none is sent"}}'
+    with socket.create_server(("127.0.0.1", port)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            connection.recv(65_536)
+            connection.sendall(b"HTTP/1.1 503 No\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            connection.close()
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        asked = health(config)
+        answering.join(DEADLINE)
+    assert (asked.returncode, asked.stdout, json.loads(asked.stderr)) == (1, "", json.loads(body))
 
 
 def test_it_lives_and_counts_what_is_lost_when_the_disk_of_its_log_is_full(config: Path, port: int) -> None:
