@@ -39,6 +39,8 @@ _BOUNDED = (
 """Buckets of statistics, samples of some seconds or of a minute, encoded headers; which tiers stand above which, by the
 settings; tuples in what is counted itself.
 """
+_OF_RECORDS = ("Totals",)
+"""What keeps records that are written, a bounded number: how much each of them holds is not looked at."""
 _CONTAINERS = (dict, list, set, frozenset, tuple)
 
 
@@ -111,6 +113,8 @@ def sizes(root: object) -> Counter[str]:
         for name, value in _parts(one):
             if isinstance(value, Collection) and not isinstance(value, (str, bytes, bytearray, memoryview)):
                 found[f"{type(one).__qualname__}.{name}"] += len(value)
+                if type(one).__qualname__ in _OF_RECORDS:
+                    continue
                 left += value.values() if isinstance(value, dict) else value if isinstance(value, _CONTAINERS) else ()
             else:
                 left.append(value)
