@@ -26,8 +26,6 @@ from proxy.settings import Limits
 
 WATCH_INTERVAL = 0.05
 """Seconds between two looks at deadlines and at whether the broker blocks the connection."""
-IDLE_WATCH = 0.1
-"""The same while nothing is in flight and nobody wants to publish, so that no deadline for confirms runs."""
 
 _CAUSES = 8
 """Different causes told in one outage."""
@@ -74,8 +72,6 @@ class PublishLane:
         self._unblocked = 0.0
         self._silence = Silence(0.0)
         self._turn_due = False
-        self._is_idle = False
-        """The next look comes late, unless somebody publishes before."""
         self._failure: Exception | None = None
         self._wake = asyncio.Event()
         self._causes: set[str] = set()
@@ -109,9 +105,6 @@ class PublishLane:
         if request.batch is None:
             return
         self._requests.update(dict.fromkeys(batches, request))
-        if self._is_idle:
-            self._is_idle = False
-            self._wake.set()
         self._quarantine.add(request)
         self._stir()
         try:
@@ -232,9 +225,8 @@ class PublishLane:
             while not session.over and self._failure is None and not self._home.calls:
                 self._check(session, wire)
                 self._stir()
-                self._is_idle = session.is_empty and not self._requests and self._state is LaneState.OPEN
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(IDLE_WATCH if self._is_idle else WATCH_INTERVAL):
+                    async with asyncio.timeout(WATCH_INTERVAL):
                         await self._wake.wait()
                 self._wake.clear()
             for task in others:

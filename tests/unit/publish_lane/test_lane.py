@@ -15,7 +15,6 @@ from proxy.errors import BrokerError, RefusedLoginError
 from proxy.model import Event, Outcome, Partition, Reason
 from proxy.publish_lane import PublishLane
 from proxy.publish_lane.frames import PIECE_BYTES
-from proxy.publish_lane.lane import IDLE_WATCH, WATCH_INTERVAL
 from proxy.publish_lane.patience import LONGEST_LOOK, Silence
 from proxy.publish_lane.pieces import UNPROVEN_EVENTS
 from proxy.publish_lane.wire import Sent, WireEvents
@@ -1008,26 +1007,3 @@ def test_no_class_starves_in_the_window_when_all_are_saturated() -> None:
     assert top >= 0.97
     assert middle >= 0.003
     assert low >= 0.02
-
-
-@in_virtual_time
-async def test_the_connection_is_looked_at_less_often_when_nothing_is_sent_and_at_once_when_something_is() -> None:
-    stage = Stage()
-    looks: list[float] = []
-    now = asyncio.get_running_loop().time
-    async with stage.running():
-        is_blocked = stage.wire.is_blocked
-        stage.wire.is_blocked = lambda: looks.append(now()) or is_blocked()  # type: ignore[func-returns-value]
-        await asyncio.sleep(5)
-        assert len({*looks}) == pytest.approx(5 / IDLE_WATCH, abs=2)
-        looks.clear()
-        began = now()
-        stage.publish(1)
-        await asyncio.sleep(1)
-        assert looks[0] == began
-        assert len({*looks}) == pytest.approx(1 / WATCH_INTERVAL, abs=2)
-        stage.wire.ack(1)
-        await asyncio.sleep(WATCH_INTERVAL)
-        looks.clear()
-        await asyncio.sleep(5)
-        assert len({*looks}) == pytest.approx(5 / IDLE_WATCH, abs=2)
