@@ -136,7 +136,9 @@ class Epoch:
     def discard(self, sequence: int, fact: Fact) -> str | None:
         """Note that it was discarded; return what is wrong with that."""
         record = self._records.get(sequence)
-        if record is not None and record.state is not State.FAILED:
+        was_parked = record is not None and record.state is State.PARKED and sequence in self._parked
+        self._parked.discard(sequence)  # it was taken back, its letter refused
+        if record is not None and record.state is not State.FAILED and not was_parked:
             return f"{fact} is discarded although it is {record.state.name.lower()}"
         self.discarded.add(self.offsets[sequence])
         self._records[sequence] = _Received(State.CONFIRMED, next(_moments), 0)
