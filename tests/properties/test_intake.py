@@ -57,7 +57,7 @@ def returned(number: int, sizes: Sequence[int]) -> list[Any]:
 
 confirms = st.builds(
     lambda tag, multiple, acked: (commands.Basic.Ack if acked else commands.Basic.Nack)(tag, multiple),
-    st.integers(0, 2**63),
+    st.integers(0, 2**63 - 1),
     st.booleans(),
     st.booleans(),
 )
