@@ -85,6 +85,8 @@ software: setup
 	@$(STEP) rabbitmq-4 600 "A RabbitMQ 4 beside the system's" -- $(BIN)/python -m load.stack rabbitmq-4
 	@$(STEP) browser 900 "A browser for the report's page" -- $(BIN)/python -m load.browser
 	@$(STEP) stack 900 "A Kafka and a RabbitMQ start" -- $(BIN)/python -m load.stack run -- true
+	@$(STEP) prometheus 900 "A Prometheus for tests of alerts" -- $(BIN)/python -m load.prometheus
+	@$(STEP) helm 900 "A Helm for tests of the chart" -- $(BIN)/python -m load.helm
 	@$(STEP) base-image 900 "A base for the image" -- $(BIN)/python -m load.container --base-only
 
 .PHONY: spark-cluster
@@ -130,10 +132,15 @@ soak: setup ## an hour of calm and one of real faults with memory, tasks and des
 image: setup ## the container image localhost/tidegate:latest, with Docker, Podman or Buildah
 	@$(BIN)/python -m load.container
 
+.PHONY: docs
+docs: setup ## the docs site in .build/docs, every link checked (half a minute)
+	@$(STEP) docs 300 "Docs, strictly" -- env NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	@echo "Open .build/docs/index.html"
+
 .PHONY: constraints
 constraints: .build/requirements.txt ## constraints.txt anew: the newest versions that pyproject.toml allows
 	@rm -rf .build/newest
-	@$(STEP) newest 60 "A fresh environment" -- $(PYTHON) -m venv .build/newest
+	@$(STEP) newest 600 "A fresh environment" -- $(PYTHON) -m venv .build/newest
 	@$(STEP) resolve 900 "The newest versions" -- .build/newest/bin/pip install -r .build/requirements.txt
 	@{ grep '^#' constraints.txt; .build/newest/bin/pip freeze --all --exclude pip | LC_ALL=C sort -f; } > .build/constraints.txt
 	@mv .build/constraints.txt constraints.txt
@@ -154,7 +161,7 @@ $(READY): | .build/requirements.txt
 		if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
 			echo "$(PYTHON) has no venv module: run \`sudo apt-get install python3-venv\` (or what installs it here) and repeat."; exit 2; fi; \
 		$(STEP) venv 600 "Installing python3-venv with apt-get" -- sh -c 'apt-get update && apt-get install -y python3-venv'; fi
-	@$(STEP) environment 120 "Environment in $(VENV)" -- $(PYTHON) -m venv --clear $(VENV)
+	@$(STEP) environment 600 "Environment in $(VENV)" -- $(PYTHON) -m venv --clear $(VENV)
 	@$(STEP) dependencies 900 "Dependencies, as pinned" -- \
 		$(BIN)/pip install --constraint constraints.txt --requirement .build/requirements.txt
 	@pwd > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tidegate-checkout.pth"
@@ -162,8 +169,8 @@ $(READY): | .build/requirements.txt
 
 $(WHEEL): $(READY)
 	@rm -rf .build/wheel
-	@$(STEP) build 120 "Wheel" -- $(BIN)/pip wheel --no-deps --no-build-isolation --wheel-dir .build/wheel .
-	@$(STEP) install 120 "Wheel installed" -- $(BIN)/pip install --no-deps --force-reinstall .build/wheel/*.whl
+	@$(STEP) build 400 "Wheel" -- $(BIN)/pip wheel --no-deps --no-build-isolation --wheel-dir .build/wheel .
+	@$(STEP) install 400 "Wheel installed" -- $(BIN)/pip install --no-deps --force-reinstall .build/wheel/*.whl
 	@rm -f $(VENV)/wheel-* && touch $@
 
 # Run time, all extras, and the tool that builds the wheel.

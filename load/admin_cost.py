@@ -24,16 +24,21 @@ from proxy.app import App
 from proxy.bridge.broker import Batch, LaneState, QueueState
 from proxy.command_line import GC_THRESHOLDS
 from proxy.operations.admin import Admin
+from proxy.operations.stream import Stream
 from proxy.settings import AdminSettings, BrokerSettings, EventType, LogSettings, Route, RoutingKey, Settings
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.memory_log import MemoryLog
 
 ROUTES, ASKED, PAUSE = 4, 20, 0.2
 PATHS = ("/metrics", "/state", "/ready", "/health")
+LISTENED = 15
+"""Events of /stream that one reader hears."""
 ANSWER_GOAL, STEP_GOAL = 0.1, 0.01
 """Seconds for /metrics, and of processor time for a step."""
 _ANSWER = "RequestHandler._handle_request"
 """aiohttp's, which writes the answers."""
+_TELLING = "Stream.run"
+"""What writes /stream, once for all who look."""
 _RUN = asyncio.Handle._run  # noqa: SLF001 - the one place through which every step goes
 
 
@@ -51,10 +56,10 @@ class _Steps:
         if took > self._longest.get(name, 0.0):
             self._longest[name] = took
 
-    def take(self) -> dict[str, Any]:
-        """Return the longest step of an answer, and of all others, in seconds; begin anew."""
+    def take(self, *whose: str) -> dict[str, Any]:
+        """Return the longest step of those that answer, and of all others, in seconds; begin anew."""
         longest, self._longest = self._longest, {}
-        answer = longest.pop(_ANSWER, 0.0)
+        answer = max(longest.pop(name, 0.0) for name in whose or (_ANSWER,))
         other = max(longest, key=longest.__getitem__)
         return {"step_s": answer, "other_step_s": longest[other], "other": other}
 
@@ -133,8 +138,16 @@ async def _measure(types: int, partitions: int, steps: _Steps) -> dict[str, Any]
         told: Any = chain(app.status.families(), app.totals.families())
         return told
 
-    admin = Admin(AdminSettings(listen="127.0.0.1:0"), status=app.status.ready, families=families, state=app.state.told)
-    tasks = [asyncio.create_task(app.run()), asyncio.create_task(admin.run())]
+    stream = Stream(app.view)
+    admin = Admin(
+        AdminSettings(listen="127.0.0.1:0"),
+        status=app.status.ready,
+        families=families,
+        state=app.state.told,
+        stream=stream,
+    )
+    works = (app.run(), admin.run(), stream.run())
+    tasks = [asyncio.create_task(work) for work in works]
     while admin.port is None or sum(one.inbox.events for one in app.assignment.listeners.values()) < types // 2:  # noqa: ASYNC110
         await asyncio.sleep(0.5)
     await asyncio.sleep(3)
@@ -155,10 +168,19 @@ async def _measure(types: int, partitions: int, steps: _Steps) -> dict[str, Any]
             "bytes": size,
             **steps.take(),
         }
+    cpu, began = time.thread_time(), time.monotonic()
+    await asyncio.sleep(ASKED * PAUSE)
+    alone = (time.thread_time() - cpu) / (time.monotonic() - began)
+    steps.take()
+    cpu, began = time.thread_time(), time.monotonic()
+    first, most = await asyncio.to_thread(_listen, f"http://127.0.0.1:{admin.port}/stream")
+    share = (time.thread_time() - cpu) / (time.monotonic() - began) - alone
+    found["/stream"] = {"bytes": first, "most_bytes_after": most, "cpu_share": share, **steps.take(_ANSWER, _TELLING)}
     app.stop()
     await tasks[0]
-    tasks[1].cancel()
-    await asyncio.gather(tasks[1], return_exceptions=True)
+    for task in tasks[1:]:
+        task.cancel()
+    await asyncio.gather(*tasks[1:], return_exceptions=True)
     return found
 
 
@@ -167,6 +189,17 @@ def _ask(address: str) -> tuple[float, int]:
     with urllib.request.urlopen(address, timeout=10) as answer:  # noqa: S310 - our own address
         size = len(answer.read())
     return time.monotonic() - began, size
+
+
+def _listen(address: str) -> tuple[int, int]:
+    """Return the bytes of the first event, and of the largest after it."""
+    sizes: list[int] = []
+    with urllib.request.urlopen(address, timeout=10) as answer:  # noqa: S310 - our own address
+        while len(sizes) < LISTENED:
+            line = answer.readline()
+            if line.startswith(b"data: "):
+                sizes.append(len(line))
+    return sizes[0], max(sizes[1:])
 
 
 def main() -> int:
@@ -189,14 +222,18 @@ def main() -> int:
     print(f"{options.types} types of {options.partitions} partitions, load {os.getloadavg()[0]:.1f}; milliseconds")
     for path, told in found.items():
         figures = ", ".join(
-            f"{name.removesuffix('_s')} {value * 1e3:.1f}" if name.endswith("_s") else f"{name} {value}"
+            f"{name.removesuffix('_s')} {value * 1e3:.1f}"
+            if name.endswith("_s")
+            else f"{name} {value:.4g}"
+            if isinstance(value, float)
+            else f"{name} {value}"
             for name, value in told.items()
         )
         print(f"  {path:10}{figures}")
     if options.json is not None:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(vars(options) | found, indent=1, default=str) + "\n", encoding="utf-8")
-    longest = max(found[path]["step_s"] for path in PATHS)
+    longest = max(found[path]["step_s"] for path in (*PATHS, "/stream"))
     return 0 if found["/metrics"]["median_s"] <= ANSWER_GOAL and longest <= STEP_GOAL else 1
 
 

@@ -15,25 +15,33 @@ from proxy.bridge.broker import DepthMonitor, Lane, QueueInsights
 from proxy.bridge.catalog import Catalog
 from proxy.bridge.committer import Committer
 from proxy.bridge.event_log import EventLog
-from proxy.bridge.listener import Listener
 from proxy.bridge.observer import UNOBSERVED, Observer
 from proxy.bridge.pump import Pump
 from proxy.bridge.shared import Shared
+from proxy.listeners import Listeners
+from proxy.model import Stance
 from proxy.operations.board import Board
 from proxy.operations.interventions import Interventions
 from proxy.operations.liveness import Liveness
+from proxy.operations.moves import Moves
+from proxy.operations.notices import Destination, Notices
+from proxy.operations.retention import retention_record
 from proxy.operations.state import State
 from proxy.operations.status import Status
 from proxy.operations.totals import Totals
+from proxy.operations.view import View
 from proxy.recording.recorder import Recorder
 from proxy.recording.writer import Writer
 from proxy.settings import EventType, Settings
+from proxy.steering.caps import Caps
+from proxy.steering.episodes import Episodes
+from proxy.steering.retention_guard import RetentionGuard
 from proxy.steering.route_control import Judging, by_budget
 from proxy.steering.steering import Steering
 
 _say = structlog.get_logger("tidegate")
 
-_MAY_END = {"log start", "depths", "insights"}
+_MAY_END = {"log start", "insights"}
 """Tasks that are through at some time, or have nothing to do; every other one lasts until the stop."""
 LOG_STOP_DEADLINE = 5.0
 """Seconds that the poll under way may take to end, and the log to let this replica leave the group."""
@@ -57,9 +65,11 @@ class App:
         observer: Observer = UNOBSERVED,
         judging: Judging = by_budget,
         board: Board | None = None,
+        notices: Destination | None = None,
     ) -> None:
-        """Make one; without a board nobody can say how event types are to go on."""
+        """Make one; without a board nobody can say how event types are to go on, without `notices` nobody is told."""
         self._settings = settings
+        self.in_force = in_force = config.InForce(settings)
         self._log = log
         self.lanes = lanes
         self._dead_letter_lane = dead_letter_lane
@@ -70,12 +80,18 @@ class App:
         self.totals = Totals(settings, write)
         self.recorder = Recorder(settings, write=self.totals.write, wall=wall, instance=instance, place_of=log.place)
         account = self.recorder.books
-        self._around = around = Shared.made(settings, log, dead_letter_lane, account, wall=wall, observer=observer)
+        around = Shared.made(settings, log, dead_letter_lane, account, wall=wall, observer=observer)
         self.lease, self.budget = around.lease, around.budget
         grace = min(settings.limits.drain_deadline, self.lease.term)
         self.assignment = Assignment(self.lease, around.settled, grace, account)
+        lags, group, plan = self.recorder.lags, settings.log.group, settings.notices
+        self.notices: Notices | None = None
+        episodes: Episodes | None = None
+        if notices is not None:
+            self.notices = Notices(notices, lags.get, group=group, instance=instance, wall=wall)
+            episodes = Episodes(list(settings.classes), plan.after, plan.quiet, self.notices.put)
         self.steering = Steering(
-            settings,
+            in_force,
             log,
             lanes,
             monitor,
@@ -86,28 +102,54 @@ class App:
             on_wanted=self.recorder.on_wanted,
             wall=wall,
             judging=judging,
+            heard=[episodes.on_verdict] if episodes else [],
+        )
+        record = Writer(self.totals.write, wall, instance).write
+        self.retention = RetentionGuard(
+            settings, log, self.assignment.listeners.values, lambda near: record(retention_record(near)), wall
         )
         self._pump = Pump(log, self.assignment)
         interval = settings.limits.commit_interval
         self._committer = Committer(log, self.assignment, self.lease, around.stake, interval, account)
-        self._catalog = Catalog(
+        self._caps = Caps(
+            settings,
             log,
-            {event_type.topic: event_type.name for event_type in settings.event_types.values()},
-            lambda topics: {topic: kind for topic in topics if (kind := config.event_type_for(settings, topic))},
-            self._open_listener,
-            settings.log.topic_check_interval,
+            self.assignment.listeners.values,
+            lambda: (flow.partition for flow in self.assignment.flows()),
         )
         self.interventions = (
             Interventions(
                 board,
                 self.assignment.listeners.values,
                 log.member,
-                record=Writer(self.totals.write, wall, instance).write,
+                record=record,
                 wall=wall,
                 instance=instance,
+                moves=Moves(board, log.move, self.assignment.listeners.keys, log.member, wall=wall, instance=instance),
+                caps=self._caps,
             )
             if board is not None
             else None
+        )
+        self._listeners = Listeners(
+            in_force,
+            lanes,
+            self.steering,
+            self._caps,
+            self.recorder,
+            self.assignment,
+            around,
+            stance=self._stance,
+            spawn=self._spawn,
+            retire=self._retire,
+        )
+        self._catalog = Catalog(
+            log,
+            lambda: {kind.topic: kind.name for kind in in_force.settings.event_types.values()},
+            in_force.event_type,
+            self._listeners.open,
+            self._listeners.close,
+            settings.log.topic_check_interval,
         )
         depths, demands = self.steering.depths, self.steering.wanted.last
         self.status = Status(
@@ -128,6 +170,16 @@ class App:
             dead_letter_lane,
             depths,
             self.totals,
+            self.retention,
+            wall=wall,
+            instance=instance,
+        )
+        self.view = View(
+            settings,
+            self.assignment,
+            self.state,
+            self.totals,
+            lambda: [] if self.interventions is None else self.interventions.held,
             wall=wall,
             instance=instance,
         )
@@ -136,13 +188,30 @@ class App:
         """Ask `run` to end in order: stop polling, await what is sent, commit what is confirmed."""
         self._stop.set()
 
+    def go_by(self, settings: Settings) -> None:
+        """Go by other event types and patterns from now on; all else of the settings is as it was.
+
+        Once it is to stop, it stops with those that it has.
+        """
+        if self._stop.is_set():
+            return
+        self.in_force.put(settings)
+        if changed := self._listeners.look_anew():
+            self._log.renew(changed)
+        self.steering.look_anew()
+        self._catalog.look_soon()
+
     async def run(self) -> None:
         """Move events until `stop` is called. Raises what no task could handle."""
         self.recorder.on_start(__version__)
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
-                await self._move_events()
+                try:
+                    await self._move_events()
+                finally:  # whatever ends it: no listener begins any more
+                    self._stop.set()
+                    self.assignment.close()
                 for task in self._spawned:
                     task.cancel()
         finally:
@@ -163,6 +232,7 @@ class App:
             for name, work in self.steering.works():
                 self._spawn(work, name)
             self._spawn(self.recorder.run(self._log, self.assignment, self.lanes, self.steering.depths.of), "recorder")
+            self._spawn(self.retention.run(), "retention guard")
             self._spawn(self.liveness.run(), "liveness")
             await self._stop.wait()
             await self._wind_down(pump)
@@ -213,28 +283,16 @@ class App:
             return []
         return [task.get_name() for task in self._spawned if task.done() and task.get_name() not in _MAY_END]
 
+    def _stance(self, event_type: EventType) -> Stance:
+        return Stance() if self.interventions is None else self.interventions.stance(event_type)
+
+    def _retire(self, task: asyncio.Task[None]) -> None:
+        """End a task as it was meant to."""
+        task.cancel()
+        self._spawned.remove(task)
+
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         assert self._tasks is not None
         task: asyncio.Task[None] = self._tasks.create_task(work, name=name)
         self._spawned.append(task)
         return task
-
-    def _open_listener(self, event_type: EventType) -> None:
-        settings = self._settings
-        route = settings.routes[event_type.route]
-        rank = settings.rank(event_type.priority)
-        listener = Listener(
-            event_type,
-            rank,
-            route,
-            lane=self.lanes[event_type.route],
-            throttle=self.steering.policies.throttle(event_type),
-            catch_up=self.steering.policies.catch_up(event_type),
-            statistics=self.steering.control.statistics[event_type.route],
-            counts=self.recorder.counts(event_type),
-            around=self._around,
-        )
-        if self.interventions is not None:
-            listener.take(self.interventions.stance(event_type))
-        self.assignment.listeners[event_type.topic] = listener
-        self._spawn(listener.run(), f"listener {event_type.name}")

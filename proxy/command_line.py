@@ -22,8 +22,11 @@ import structlog
 
 from proxy import __version__, config
 from proxy.config.items import quoted
+from proxy.cursor import command as cursor
 from proxy.errors import RefusedLoginError, SettingsError, TidegateError
+from proxy.operations import top
 from proxy.operations.command import add_commands
+from proxy.redrive.command import add_command
 from proxy.settings import Settings
 
 if TYPE_CHECKING:
@@ -42,8 +45,15 @@ _EPILOG = """
 examples:
   tidegate check -c tidegate.yaml        say everything that is wrong with the settings, or what they mean
   tidegate run -c tidegate.yaml          move events until SIGTERM; a second signal stops at once
+  tidegate top                           what is late, why, is it getting better: live, in the terminal
   tidegate pause -c tidegate.yaml --class P3 --for 30m
                                          send nothing of a class for a time, on every replica of the group
+  tidegate skip -c tidegate.yaml --type brand-alert --to 1h --dry-run
+                                         what would be dropped: all of a type that is older than an hour
+  tidegate rewind -c tidegate.yaml --type order-confirmed --to 2026-11-23T14:02:00Z
+                                         send again what was sent since then
+  tidegate redrive -c tidegate.yaml --reason unroutable --dry-run
+                                         send dead letters again, where they were meant to go
   tidegate report /var/lib/tidegate --out report
                                          tables, pictures and a page from the metric logs (needs tidegate[reports])
   tidegate simulate flash-campaign       the same bridge against a model of the broker, in seconds
@@ -101,10 +111,11 @@ def _parser() -> argparse.ArgumentParser:
     check.set_defaults(command=_check)
     health = commands.add_parser("health", help="ask a running Tidegate on this host whether it is alive")
     health.set_defaults(command=_health)
-    for command in (run, check, health, *add_commands(commands)):
+    for command in (run, check, health, *add_commands(commands), *cursor.add_commands(commands), add_command(commands)):
         command.add_argument(
             "-c", "--config", type=_file, action=_Once, required=True, metavar="FILE", help="the settings (YAML)"
         )
+    top.add_command(commands)
     commands.add_parser("report", help="analyse metric logs in batch with Spark; see `tidegate report --help`")
     commands.add_parser(
         "simulate", help="try policies in scenarios, under virtual time; see `tidegate simulate --help`"
@@ -182,7 +193,9 @@ def _health(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     from proxy.operations.log_lines import log_to_stderr, traced
 
-    settings = config.load(options.config, os.environ, config.Inspection(time.time()))
+    source = config.Source(options.config, os.environ)
+    seen = source.fingerprint()  # first: what changes from now on is seen
+    settings = _load(options.config)
     lines = log_to_stderr()
     say = structlog.get_logger("tidegate")
     for warning in config.warnings(settings):
@@ -193,7 +206,7 @@ def _run(options: argparse.Namespace) -> int:
     code = 0
     try:
         with asyncio.Runner(loop_factory=PreciseLoop) as runner:
-            runner.run(_serve(settings, lines))
+            runner.run(_serve(settings, source, seen, lines))
     except* TidegateError as group:  # what waiting could mend was waited for; what is left only the user can mend
         for name, why in sorted({(_name(error), str(error)) for error in _leaves(group)}):
             say.error(name, why=why)
@@ -206,15 +219,20 @@ def _run(options: argparse.Namespace) -> int:
     return code
 
 
-async def _serve(settings: Settings, lines: "LogLines") -> None:
+def _load(path: Path) -> Settings:
+    return config.load(path, os.environ, config.Inspection(time.time()))
+
+
+async def _serve(settings: Settings, source: config.Source, seen: bytes, lines: "LogLines") -> None:
+    from proxy.operations.reload import Files
     from proxy.process import serve
 
     gc.freeze()  # what is loaded by now stays: a full collection would walk over it, for 16 ms in one step
 
     loop = asyncio.get_running_loop()
 
-    def register(stop: Callable[[], None]) -> None:
-        """Have the first signal call `stop`, and the second one end the process."""
+    def register(stop: Callable[[], None], reload: Callable[[], None]) -> None:
+        """Have the first signal call `stop`, and the second one end the process; SIGHUP calls `reload`."""
 
         def on_first(number: int) -> None:
             for again in _SIGNALS:
@@ -226,8 +244,11 @@ async def _serve(settings: Settings, lines: "LogLines") -> None:
 
         for number in _SIGNALS:
             loop.add_signal_handler(number, on_first, number)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as `nohup` has it
+            loop.add_signal_handler(signal.SIGHUP, reload)
 
-    await serve(settings, register, lines.families)
+    files = Files(lambda: asyncio.to_thread(_load, source.path), lambda: asyncio.to_thread(source.fingerprint), seen)
+    await serve(settings, files, register, lines.families)
 
 
 def _end_at_once(number: int) -> None:

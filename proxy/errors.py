@@ -49,6 +49,14 @@ class RateLawError(TidegateError):
     """There is no rate law of a name, or the package that brings it is broken."""
 
 
+class NoticeError(TidegateError):
+    """A notice could not be delivered; `is_final`: nor will it be."""
+
+    def __init__(self, why: str, *, is_final: bool = False) -> None:
+        super().__init__(why)
+        self.is_final = is_final
+
+
 class SecretError(TidegateError):
     """A certificate, a password or a token can't be had for now; the message quotes none."""
 

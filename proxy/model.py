@@ -80,15 +80,42 @@ class Mode(StrEnum):
     """They wait."""
     DISCARD = "discard"
     """They are dropped, unsent."""
+    CAP = "cap"
+    """They go, and no faster than so many a second in the whole group."""
+
+
+class Cap(NamedTuple):
+    """What a person allows event types at most, all that it means together."""
+
+    id: str
+    """Of the intervention."""
+    rate: float
+    """Events a second, in the whole group."""
 
 
 class Stance(NamedTuple):
     """What a person has said of an event type."""
 
     mode: Mode = Mode.RUN
+    """`run`, `pause` or `discard`."""
     by: str = ""
     """Who; empty if nobody has said anything."""
     why: str | None = None
+    cap: Cap | None = None
+
+
+class Retention(NamedTuple):
+    """How long a log keeps the events of a topic, done with or not; whole segments of a partition go, the oldest first.
+
+    None: without end.
+    """
+
+    seconds: float | None
+    """After its own timestamp an event may go so many seconds later, not sooner."""
+    bytes: int | None
+    """An event may go as soon as so much stands behind it in its partition, not sooner."""
+    segment_bytes: int | None
+    """What goes at once at most."""
 
 
 class Origin(StrEnum):

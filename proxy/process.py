@@ -9,25 +9,37 @@ from itertools import chain
 
 from prometheus_client.metrics_core import Metric
 
-from proxy.access import admin_access, log_access
+from proxy.access import Access, admin_access, log_access, notice_access
 from proxy.app import App
-from proxy.kafka_log import KafkaBoard, KafkaLog
+from proxy.kafka_log import KafkaBoard, KafkaLog, NoticeTopic
 from proxy.operations.access import access_families
 from proxy.operations.admin import Admin
+from proxy.operations.desk import Desk
 from proxy.operations.metric_log import metric_log_families
+from proxy.operations.notices import Destination
+from proxy.operations.reload import Files, Reload
+from proxy.operations.retention import retention_families
+from proxy.operations.stream import Stream
+from proxy.operations.webhook import WebhookDestination
 from proxy.rabbitmq import RabbitBroker
 from proxy.recording import MetricLog
 from proxy.settings import Settings
 
 
 async def serve(
-    settings: Settings, stopping: Callable[[Callable[[], None]], None], further: Callable[[], Iterable[Metric]]
+    settings: Settings,
+    files: Files,
+    signals: Callable[[Callable[[], None], Callable[[], None]], None],
+    further: Callable[[], Iterable[Metric]],
 ) -> None:
-    """Run one Tidegate process until `stopping`'s callback, the orderly stop, is called; `further` adds to /metrics."""
+    """Run one Tidegate process until the first callback that `signals` is given, the orderly stop, is called.
+
+    Its second one has the settings read from the `files` again; `further` adds to /metrics.
+    """
     instance = f"{socket.gethostname()}-{os.getpid()}-{int(time.time())}"
     metric_log = MetricLog(settings.metric_log, wall=time.time, instance=instance)
     log_login, admin_login = log_access(settings.log.security), admin_access(settings.admin)
-    board = KafkaBoard(settings.log, access=log_login)
+    board, desk_board = (KafkaBoard(settings.log, access=log_login) for _ in range(2))
     broker = RabbitBroker(settings.broker, settings.routes, settings.limits)
     app = App(
         settings,
@@ -39,14 +51,25 @@ async def serve(
         instance=instance,
         insights=broker.insights(),
         board=board,
+        notices=_destination(settings, log_login),
     )
-    stopping(app.stop)
+    reload = Reload(files, lambda: app.in_force.settings, app.go_by, wall=time.time)
+    signals(app.stop, reload.ask)
 
     def families() -> Iterable[Metric | None]:
         access = access_families([log_login, broker.access, admin_login])
-        own = chain(app.status.families(), app.totals.families(), app.liveness.families(), admin.doors.families())
-        return chain(own, access, metric_log_families(metric_log), further())
+        own = chain(
+            app.status.families(),
+            app.totals.families(),
+            app.liveness.families(),
+            admin.doors.families(),
+            reload.families(),
+        )
+        left = retention_families(app.retention, app.assignment.listeners.values())
+        told = () if app.notices is None else app.notices.families()
+        return chain(own, left, told, access, metric_log_families(metric_log), further())
 
+    stream = Stream(app.view)
     admin = Admin(
         settings.admin,
         status=app.status.ready,
@@ -54,20 +77,36 @@ async def serve(
         families=families,
         scaling=app.steering.wanted.told,
         state=app.state.told,
+        stream=stream,
+        desk=Desk(lambda: app.in_force.settings, desk_board),
+        reload=reload,
         access=admin_login,
     )
     async with asyncio.TaskGroup() as side_tasks:
         beside = [
             side_tasks.create_task(metric_log.run(), name="metric log"),
             side_tasks.create_task(admin.run(), name="admin"),
+            side_tasks.create_task(stream.run(), name="stream"),
+            side_tasks.create_task(reload.run(), name="reload"),
             side_tasks.create_task(log_login.run(), name="log access"),
             side_tasks.create_task(admin_login.run(), name="admin access"),
             side_tasks.create_task(broker.keep_access(), name="broker access"),
         ]
+        if app.notices is not None:
+            beside.append(side_tasks.create_task(app.notices.run(), name="notices"))
         try:
             await app.run()
         finally:
-            await board.close()
             await metric_log.close()
             for task in beside:
                 task.cancel()
+            await board.close()
+            await desk_board.close()
+
+
+def _destination(settings: Settings, log_login: Access) -> Destination | None:
+    """Return where notices go; None: nowhere."""
+    webhook, topic = settings.notices.webhook, settings.notices.topic
+    if webhook is not None:
+        return WebhookDestination(webhook, notice_access(webhook))
+    return None if topic is None else NoticeTopic(topic, settings.log, access=log_login)

@@ -90,13 +90,18 @@ def find_engine() -> Engine:
         # `docker` may be there without the engine that it talks to.
         if shutil.which(program) and succeeds(program, "info", seconds=PROBE_SECONDS):
             return Docker(program)
+    return find_buildah()
+
+
+def find_buildah() -> "Buildah":
+    """Return Buildah, installed where that is needed and permitted. Raises SetupError, saying what to install."""
     if any(shutil.which(program) is None for program in PACKAGES[:2]):
         if not may_install():
             raise SetupError(
                 "The image needs a running Docker or Podman, or root and `apt-get install buildah debootstrap`."
             )
         with exclusively("packages"):
-            say(f"Installing {' and '.join(PACKAGES[:2])} with apt-get, because no container engine answers ...")
+            say(f"Installing {' and '.join(PACKAGES[:2])} with apt-get, to build the image without an engine ...")
             apt_install(PACKAGES)
     return Buildah()
 
@@ -153,10 +158,13 @@ class Buildah:
         """Pull it, or make a stand-in."""
         base_image.provide(_base())
 
-    def build(self, tag: str) -> Image:
-        """Build in a chroot with the machine's network."""
+    def build(self, tag: str, *, anew: bool = False) -> Image:
+        """Build in a chroot with the machine's network; `anew` takes nothing from earlier builds."""
         self.provide_base()
-        _build((*base_image.BUILDAH, "build", "--isolation=chroot", "--format=docker", "--pull-never"), tag)
+        # All files and layers bear the commit's time: the same digest from the same commit and base.
+        how = ["--isolation=chroot", "--format=docker", "--pull-never", f"--timestamp={_committed_at()}"]
+        how += ["--no-cache"] if anew else []
+        _build((*base_image.BUILDAH, "build", *how), tag)
         described = json.loads(ask(*base_image.BUILDAH, "inspect", "--type", "image", tag))
         return Image.from_config(tag, described["Docker"]["config"])
 
@@ -173,6 +181,15 @@ class Buildah:
             environment=dict(image.environment) | dict(environment or {}),
         )  # fmt: skip
 
+    def packed(self, image: Image, folder: Path) -> tuple[str, int]:
+        """Return the digest under which a registry would have the image, as OCI, and its compressed bytes."""
+        digest, archive = folder / "digest", folder / "image.tar"
+        form = ("--format", "oci", "--digestfile", str(digest))
+        ask(*base_image.BUILDAH, "push", "--quiet", *form, image.name, f"oci-archive:{archive}")
+        size = archive.stat().st_size
+        archive.unlink()
+        return digest.read_text().strip(), size
+
     def remove(self, image: Image) -> None:
         """Delete the image and everything that was unpacked."""
         self._unpacked.close()
@@ -185,6 +202,11 @@ def _build(command: Sequence[str], tag: str) -> None:
         secrets = [f"--secret=id={name},src={path}" for name, path in write_secrets(Path(folder)).items()]
         build = [*command, f"--tag={tag}", f"--file={DOCKERFILE}", *secrets, str(CHECKOUT)]
         run_tool(build, seconds=BUILD_SECONDS, purpose=f"{DOCKERFILE.name} can't be built")
+
+
+def _committed_at() -> str:
+    """Return the time of this checkout's commit, in seconds since 1970."""
+    return ask("git", "-C", str(CHECKOUT), "log", "-1", "--format=%ct")
 
 
 def _base() -> str:

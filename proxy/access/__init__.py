@@ -6,6 +6,22 @@
 Nothing here knows a client. What is half written, missing or wrong for a moment never replaces what was usable.
 """
 
-from proxy.access.access import LOOK_SECONDS, Access, admin_access, broker_access, log_access, management_access
+from proxy.access.access import (
+    LOOK_SECONDS,
+    Access,
+    admin_access,
+    broker_access,
+    log_access,
+    management_access,
+    notice_access,
+)
 
-__all__ = ["LOOK_SECONDS", "Access", "admin_access", "broker_access", "log_access", "management_access"]
+__all__ = [
+    "LOOK_SECONDS",
+    "Access",
+    "admin_access",
+    "broker_access",
+    "log_access",
+    "management_access",
+    "notice_access",
+]

@@ -16,7 +16,7 @@ from proxy.access.files import Read, password_in, read_file
 from proxy.access.tls import FileError, Files, ServerFiles, Tls, TlsFiles
 from proxy.access.tokens import Tokens
 from proxy.errors import SecretError, SettingsError
-from proxy.settings import AdminSettings, BrokerSettings, BrokerTls, LogSecurity, Management, Secret, Token
+from proxy.settings import AdminSettings, BrokerSettings, BrokerTls, LogSecurity, Management, Secret, Token, Webhook
 from proxy.settings.secrets import BEARER_FORM, MASK, fits_bearer
 
 LOOK_SECONDS = 1.0
@@ -234,6 +234,12 @@ def admin_access(settings: AdminSettings, **seams: Any) -> Access:
         fits=lambda text: None if fits_bearer(text) else f"can't be borne; allowed: {BEARER_FORM}",
         **seams,
     )
+
+
+def notice_access(webhook: Webhook, **seams: Any) -> Access:
+    """Return what notices are signed with, and who is trusted to take them; `seams` as in `log_access`."""
+    files = TlsFiles(webhook.ca_file, None, None) if webhook.url.startswith("https:") else None
+    return Access("notices.webhook", tls=files, password=webhook.key, what="key", **seams)
 
 
 def _files(tls: BrokerTls | None) -> TlsFiles | None:

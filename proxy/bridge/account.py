@@ -8,6 +8,7 @@ from typing import Protocol
 
 from proxy.bridge.event_log import Beginning
 from proxy.bridge.flow import PartitionFlow
+from proxy.bridge.move import Moved
 from proxy.model import Event, Outcome, Partition, Position, Reason, Stance
 
 
@@ -57,6 +58,10 @@ class Account(Protocol):
 
     def on_committed(self, flow: PartitionFlow, resolved: int, end: int) -> None:
         """Be told that the log has taken a commit of the first `resolved` events, up to the position `end`."""
+        ...
+
+    def on_moved(self, flow: PartitionFlow, moved: Moved) -> None:
+        """Be told that the log has moved the cursor of a flow's partition; nothing more is committed of the flow."""
         ...
 
     def on_ended(self, flows: Collection[PartitionFlow]) -> None:

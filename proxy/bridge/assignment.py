@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from proxy.bridge.account import Account
 from proxy.bridge.event_log import Beginning
 from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.lease import Lease
 from proxy.bridge.listener import Listener
+from proxy.bridge.move import Moved
 from proxy.model import Partition, Position
 
 
@@ -23,9 +24,31 @@ class Assignment:
         self._grace = grace
         """Seconds to await confirms before partitions are given away."""
         self._account = account
-        self._ending: list[tuple[PartitionFlow, int]] = []
-        """Flows that were revoked and whose last commit is under way, and how many events that commits."""
+        self._ending: dict[Partition, tuple[PartitionFlow, int]] = {}
+        """Flows that were revoked or are to be moved, the last commit under way, and how many events that commits."""
         self._is_closed = False
+        self.successors = dict[str, Listener]()
+        """By topic, listeners that are to replace one as soon as it has no partitions left."""
+        self.on_replaced: Callable[[Listener, Listener], None] = lambda _before, _after: None
+        """Called in the step in which the second one has taken the first one's place."""
+
+    def latest(self, topic: str) -> Listener:
+        """Return the listener of a topic, or the one that is to replace it."""
+        return self.successors.get(topic, self.listeners[topic])
+
+    def replace(self, listener: Listener) -> None:
+        """Have a listener replace that of its topic: at once if that has no partitions, else when it has given them.
+
+        Whoever calls sees to it that they begin anew, by `EventLog.renew`; a rebalance does it as well.
+        """
+        self.successors[listener.event_type.topic] = listener
+        self._succeed(listener.event_type.topic)
+
+    def _succeed(self, topic: str) -> None:
+        before = self.listeners.get(topic)
+        if before is not None and topic in self.successors and not before.inbox.flows and not self._is_closed:
+            self.listeners[topic] = after = self.successors.pop(topic)
+            self.on_replaced(before, after)
 
     def flows(self) -> list[PartitionFlow]:
         """Return the flows of all partitions owned now."""
@@ -61,28 +84,54 @@ class Assignment:
         listener = self.listeners.get(partition.topic)
         flow = listener.inbox.flows.get(partition) if listener is not None else None
         if listener is not None and flow is not None:
+            flow.again_until = beginning.again
+            flow.topic_id = beginning.topic_id
             self._account.on_begun(listener.event_type.name, flow, beginning)
 
     async def on_revoked(self, partitions: Collection[Partition]) -> Mapping[Partition, Position]:
         """See `PartitionOwner.on_revoked`."""
+        return await self._end(partitions)
+
+    async def on_moving(self, partitions: Collection[Partition]) -> Mapping[Partition, Position]:
+        """See `PartitionOwner.on_moving`."""
+        return await self._end(partitions)
+
+    async def _end(self, partitions: Collection[Partition]) -> Mapping[Partition, Position]:
         owned = [self.listeners[p.topic].inbox.flows.get(p) for p in partitions if p.topic in self.listeners]
         flows = [flow for flow in owned if flow is not None]
         try:
             await self.drain(flows, self._grace)
         finally:
             for flow in flows:
-                self.listeners[flow.partition.topic].inbox.close(flow.partition)
-        self._ending = [(flow, flow.watermark.resolved) for flow in flows]
+                if self.owns(flow):  # one that is moved may be revoked meanwhile
+                    self.listeners[flow.partition.topic].inbox.close(flow.partition)
+                self._succeed(flow.partition.topic)
+        self._ending |= {flow.partition: (flow, flow.watermark.resolved) for flow in flows}
         # All that is done, new or not: a commit meanwhile may have left out what the log no longer counts as ours.
         return {flow.partition: flow.watermark.position for flow in flows if flow.watermark.resolved}
 
+    def on_moved(self, moved: Moved) -> None:
+        """See `PartitionOwner.on_moved`."""
+        flow, resolved = self._ending.pop(moved.partition, (None, 0))
+        if flow is not None:
+            self._account.on_committed(flow, resolved, moved.done)
+            self._account.on_moved(flow, moved)
+            self._account.on_ended([flow])
+
+    def on_renewed(self, partition: Partition, taken: int) -> None:
+        """See `PartitionOwner.on_renewed`."""
+        flow, resolved = self._ending.pop(partition, (None, 0))
+        if flow is not None:
+            self._account.on_committed(flow, resolved, taken)
+            self._account.on_ended([flow])
+
     def on_ended(self, taken: Mapping[Partition, int]) -> None:
         """See `PartitionOwner.on_ended`."""
-        ending, self._ending = self._ending, []
-        for flow, resolved in ending:
+        ending, self._ending = self._ending, {}
+        for flow, resolved in ending.values():
             if flow.partition in taken:
                 self._account.on_committed(flow, resolved, taken[flow.partition])
-        self._account.on_ended([flow for flow, _ in ending])
+        self._account.on_ended([flow for flow, _ in ending.values()])
 
     def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
         """See `PartitionOwner.on_truncated`."""

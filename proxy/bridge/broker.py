@@ -25,6 +25,8 @@ class Address:
     """How much a message says of where its record comes from."""
     carries_key: bool = True
     """Whether the record's key is among the headers."""
+    redriven: int = 0
+    """How often the events were sent again out of dead letters, this time included; a header tells it beyond 0."""
     lenient: bool = False
     """A dead letter: whatever of the event AMQP can't carry is left out instead of refused."""
 

@@ -1,6 +1,7 @@
 """Which topics are read: those of the settings that exist and may be read, looked at again from time to time."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 
 import structlog
@@ -23,26 +24,31 @@ class Catalog:
     def __init__(
         self,
         log: EventLog,
-        wanted: Mapping[str, str],
-        resolve: Callable[[frozenset[str]], Mapping[str, EventType]],
+        wanted: Callable[[], Mapping[str, str]],
+        resolve: Callable[[str], EventType | None],
         open_listener: Callable[[EventType], None],
+        close_listener: Callable[[str], None],
         interval: float,
     ) -> None:
+        """Make one; `wanted` gives the names of the event types by the topics that the settings name now.
+
+        `resolve` gives the event type of a topic that has one, `close_listener` is told the topic.
+        """
         self._log = log
-        self._wanted = frozenset(wanted)
-        """Topics that the settings name; patterns add to them."""
+        self._wanted = wanted
         self.has_looked = False
         """The log has answered since the start."""
-        self._names = dict(wanted)
+        self._names = dict(wanted())
         """Event types by topic: those of the settings, and those that were ever read."""
         self._resolve = resolve
-        """Gives the event type of each readable topic that has one."""
         self._open_listener = open_listener
+        self._close_listener = close_listener
         self._interval = interval
         self._pause = interval
         """Seconds until the next look."""
         self._named: dict[str, str] = {}
         self._subscribed: frozenset[str] = frozenset()
+        self._called = asyncio.Event()
         self._opened: set[str] = set()
         """Topics that have a listener; one that vanished keeps it for its return."""
 
@@ -56,13 +62,19 @@ class Catalog:
             else:
                 await self._rest()
 
+    def look_soon(self) -> None:
+        """Look again at once: the settings may name other topics."""
+        self._called.set()
+
     async def _rest(self) -> None:
-        """Wait until the next look is due; after a second at most if the log doubts its topics."""
+        """Wait until the next look is due or called for; after a second at most if the log doubts its topics."""
         clock = asyncio.get_running_loop().time
         until = clock() + self._pause
         while (left := until - clock()) > 0:
-            await asyncio.sleep(min(RETRY, left))
-            if self._log.doubts_topics():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(RETRY, left)):
+                    await self._called.wait()
+            if self._called.is_set() or self._log.doubts_topics():
                 return
 
     @property
@@ -77,13 +89,16 @@ class Catalog:
 
     async def look(self) -> None:
         """Survey the log once and subscribe to what changed. Raises `LogError` if the log does not answer."""
-        survey = await self._log.survey(self._wanted)
+        self._called.clear()
+        survey = await self._log.survey(self._wanted().keys())
         self.has_looked = True
-        found = self._resolve(survey.readable)
+        found = {topic: kind for topic in survey.readable if (kind := self._resolve(topic)) is not None}
+        gone = {topic for topic in self._opened if self._resolve(topic) is None}
+        self._names = {at: self._names[at] for at in self._opened - gone} | dict(self._wanted())
         is_one_absent = not self._opened.isdisjoint(survey.missing | survey.refused)
         self._pause = min(self._interval, ABSENT) if is_one_absent else self._interval
         self._name(dict.fromkeys(survey.missing, "missing") | dict.fromkeys(survey.refused, "refused"))
-        topics = frozenset(found) | (self._subscribed & survey.readable)
+        topics = frozenset(found)
         for topic in sorted(topics - self._opened):
             self._open_listener(found[topic])
             self._opened.add(topic)
@@ -92,6 +107,9 @@ class Catalog:
             _say.info("topics_subscribed", count=len(topics))
             await self._log.subscribe(topics)
             self._subscribed = topics
+        for topic in sorted(gone):  # nothing of them is owned any more
+            self._opened.discard(topic)
+            self._close_listener(topic)
 
     def _name(self, trouble: dict[str, str]) -> None:
         for topic, _ in sorted(trouble.items() - self._named.items()):

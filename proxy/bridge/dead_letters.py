@@ -74,7 +74,12 @@ class DeadLetters:
             destination.exchange,
             RoutingKey(constant=destination.routing_key),
             self._type.content_type,
-            notes=(("tidegate-type", self._type.name), ("tidegate-reason", reason.value), ("tidegate-detail", detail)),
+            notes=(
+                ("tidegate-type", self._type.name),
+                ("tidegate-reason", reason.value),
+                ("tidegate-detail", detail),
+                *([("tidegate-topic-id", flow.topic_id)] if flow.topic_id else []),
+            ),
             lenient=True,
         )
         letter = Letter(flow, reason, self.on_outcome)

@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from proxy.model import Event, Partition, Position
+from proxy.bridge.move import Move, Moved
+from proxy.model import Event, Partition, Position, Retention
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class Beginning:
     """Everything before it the group had done with; None: it had committed nothing in this log."""
     end: int | None
     """One past the last position there was then; None: the log did not tell."""
+    again: int | None = None
+    """What stands before it was done with before, and is read again because a person wants it; None: nothing is."""
 
 
 class Extent(NamedTuple):
@@ -70,6 +73,24 @@ class PartitionOwner(Protocol):
 
     def on_begun(self, partition: Partition, beginning: Beginning) -> None:
         """Be told where reading begins: once for each `on_assigned` of the partition, before its first events."""
+        ...
+
+    async def on_moving(self, partitions: Collection[Partition]) -> Mapping[Partition, Position]:
+        """Do as at `on_revoked` with partitions whose cursor is to be moved; they stay owned.
+
+        `on_moved` or `on_ended` follows, and where the partition is still owned a new `on_assigned`.
+        """
+        ...
+
+    def on_renewed(self, partition: Partition, taken: int) -> None:
+        """Be told that the log took what was done, up to a place, of a partition that is begun anew where it is."""
+        ...
+
+    def on_moved(self, moved: Moved) -> None:
+        """Be told that the log has a move for good, once for each `on_moving` that was not given up.
+
+        It has taken all that was done with before, too.
+        """
         ...
 
     def on_ended(self, taken: Mapping[Partition, int]) -> None:
@@ -132,6 +153,21 @@ class EventLog(Protocol):
         """
         ...
 
+    def move(self, wanted: Mapping[Partition, Move]) -> Collection[Partition]:
+        """Take it that the cursors of these partitions are to be moved, as far as they are not yet.
+
+        Replaces what was wanted before. Of what this replica owns each move is made soon, once, and by one commit: it
+        is the move. Returns of which owned partitions that is still to come. Asks nobody.
+        """
+        ...
+
+    def renew(self, topics: Collection[str]) -> None:
+        """Have all that this replica owns of these topics begin anew where it is done with, soon, and each by itself.
+
+        The owner is told as for a move: `on_moving`, `on_renewed`, `on_assigned`. Returns at once.
+        """
+        ...
+
     def place(self, position: Position) -> int:
         """Return where a position of this log stands, as the log counts."""
         ...
@@ -184,6 +220,20 @@ class EventLog(Protocol):
 
         Whoever owns it: every replica gets the same answer. Left out is where the group has committed nothing yet, and
         what the log can't tell of now. Raises `LogError` if unanswered within some seconds. Never delays a commit.
+        """
+        ...
+
+    async def retention(self, topics: Collection[str]) -> Mapping[str, Retention | None]:
+        """Return how long the log keeps each topic; None where this login may not know. Others are left out.
+
+        One question, however many topics. Raises `LogError` if unanswered within some seconds.
+        """
+        ...
+
+    async def firsts(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
+        """Return where each partition begins now, as the log counts. Those it can't tell of are left out.
+
+        Raises `LogError` if unanswered within some seconds.
         """
         ...
 

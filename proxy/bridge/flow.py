@@ -36,10 +36,14 @@ class PartitionFlow:
     ) -> None:
         """Make one; `rank` is that of its batches, `old_rank` while it catches up; None: the same."""
         self.partition = partition
+        self.topic_id = ""
+        """Of the topic that the positions belong to, known before the first event; empty if the log tells none."""
         self.watermark = Watermark()
         self.waiting = 0
         """Events in the queue."""
         self.waiting_bytes = 0
+        self.sent = 0
+        """Every sequence number below has been handed on at least once."""
         self.out = 0
         """Events handed to a lane without an outcome yet, whether written or not."""
         self.parked = 0
@@ -50,6 +54,8 @@ class PartitionFlow:
         """... and those about to be handed to it."""
         self.doubtful = 0
         """Events with an unknown outcome since it was let go: the broker may have them."""
+        self.read_ms: int | None = None
+        """Timestamp of the first of the records offered last."""
         self.closing = False
         """It was let go: nothing more is sent."""
         self.tries_anew = False
@@ -58,17 +64,16 @@ class PartitionFlow:
         """Time on the loop's clock before which nothing is sent."""
         self.is_old = False
         """It stands in the inbox's row of those that catch up."""
+        self.again_until: int | None = None
+        """What stands before it, as the log counts, is sent again because a person wants it."""
         self._order = order
         self._address = address
-        self._rank = rank
-        self._old_rank = rank if old_rank is None else old_rank
+        self.stand(rank, old_rank)
         self._cap = cap
         self._host = host
         self._queue: deque[Chunk] = deque()
         self._old_until = 0
         """Sequence number behind the last event that was read with a backlog."""
-        self._sent = 0
-        """Every sequence number below has been handed on at least once."""
         self._highest = 0
         """One above the highest confirmed sequence number."""
         self._failed: list[Chunk] = []
@@ -77,12 +82,11 @@ class PartitionFlow:
         """A dead letter is to show whether letters are taken by now; nothing is sent before its outcome."""
         self._pause = FIRST_PAUSE
 
-    # -- in -----------------------------------------------------------------------------------------------------------
-
     def offer(self, events: Sequence[Event], size: int, *, is_old: bool = False) -> None:
         """Take in the next records of the partition, `size` bytes in all; `is_old`: they begin with an old one."""
         first = self.watermark.receive(len(events))
         self._queue.append(Chunk(first, events))
+        self.read_ms = events[0].timestamp_ms if events else self.read_ms
         if is_old:
             self._old_until = first + len(events)
         self.waiting += len(events)
@@ -94,8 +98,6 @@ class PartitionFlow:
         self._queue.clear()
         self.waiting = self.waiting_bytes = 0
 
-    # -- out ----------------------------------------------------------------------------------------------------------
-
     def ready(self, now: float) -> int:
         """Return how many events may be taken at `now`; 0 on hold, in a pause, at the uncommitted cap."""
         if not self._queue or self.closing or self._holding or now < self.not_before:
@@ -105,10 +107,10 @@ class PartitionFlow:
         if self._is_asking or (self.tries_anew and (self.letters_out or self.letters_due)):
             return 0
         front = self._queue[0]
-        if front.first + front.start < self._sent:
+        if front.first + front.start < self.sent:
             count = len(front.events) - front.start
         else:
-            count = max(0, min(self.waiting, self._cap - (self._sent - self.watermark.committed)))
+            count = max(0, min(self.waiting, self._cap - (self.sent - self.watermark.committed)))
         return min(count, 1) if self._order is Order.STRICT else count
 
     def hindrance(self, now: float) -> str:
@@ -135,6 +137,10 @@ class PartitionFlow:
         """Return the timestamp of the next event to be taken; None if none waits or it has none."""
         return self._queue[0].events[self._queue[0].start].timestamp_ms if self._queue else None
 
+    def stand(self, rank: int, old_rank: int | None) -> None:
+        """Give batches that are taken from now on these ranks."""
+        self._rank, self._old_rank = rank, rank if old_rank is None else old_rank
+
     def take(self, limit: int, now: float) -> Batch | None:
         """Take up to `limit` waiting events of contiguous sequence numbers; None if nothing may go."""
         count = min(self.ready(now), limit)
@@ -156,7 +162,7 @@ class PartitionFlow:
         front.start = end
         if end == len(front.events):
             self._queue.popleft()
-        self._sent = max(self._sent, batch.first + len(events))
+        self.sent = max(self.sent, batch.first + len(events))
         self.out += len(events)
         self.waiting -= len(events)
         self.waiting_bytes -= sum([event.size for event in events])
@@ -180,8 +186,6 @@ class PartitionFlow:
     def may_send(self) -> bool:
         """See `Recipient.may_send`."""
         return not self.closing and self._host.may_send()
-
-    # -- outcomes -----------------------------------------------------------------------------------------------------
 
     def on_outcome(
         self,
@@ -221,13 +225,8 @@ class PartitionFlow:
         self._resolve(first, first + len(events), events[-1].position)
         self._host.wake()
 
-    @property
-    def sent(self) -> int:
-        """Every sequence number below has been handed on at least once."""
-        return self._sent
-
     def is_passed(self, sent: int) -> bool:
-        """Return whether an event was confirmed that was first sent when `sent` had been reached, or later."""
+        """Return whether an event was confirmed that was first sent at `sent` or later."""
         return self._highest > sent
 
     def take_back(self, letters: Iterable[tuple[int, Sequence[Event]]], not_before: float) -> None:
@@ -243,7 +242,7 @@ class PartitionFlow:
             self._failed.append(Chunk(first, events, retry=True))
         self.tries_anew = not self.closing
         self.not_before = max(self.not_before, not_before)
-        while self._queue and self._queue[0].first + self._queue[0].start < self._sent:
+        while self._queue and self._queue[0].first + self._queue[0].start < self.sent:
             again = self._queue.popleft()  # it goes in with them, in order
             self.waiting -= len(again.events) - again.start
             self.waiting_bytes -= sum(event.size for event in again.events[again.start :])

@@ -47,6 +47,10 @@ class Budget:
         inbox.press("budget", on=self._pressed[rank])
         inbox.press_old(on=self._old_pressed)
 
+    def leave(self, inbox: "Inbox", rank: int) -> None:
+        """Forget an inbox in which nothing waits any more."""
+        self._inboxes[rank].remove(inbox)
+
     def add(self, size: int) -> None:
         """Count `size` bytes in, or out if negative, and pause or resume classes accordingly."""
         self.used += size

@@ -48,7 +48,7 @@ class Listener:
         self.is_stopped = False
         """An event could not be delivered and had nowhere to go; nothing more is sent until the next start."""
         self.stance = Stance()
-        self._rank = rank
+        self._rank = self._own_rank = rank
         self._address = Address(
             route.exchange,
             event_type.routing_key,
@@ -93,8 +93,7 @@ class Listener:
     def open(self, partition: Partition) -> bool:
         """Begin an assignment epoch of a partition; return whether it must be paused from the start."""
         cap = self._around.limits.uncommitted_events
-        old_rank = None if self._catch_up is None else self._catch_up.rank
-        flow = PartitionFlow(partition, self.event_type.order, self._address, self._rank, cap, self, old_rank)
+        flow = PartitionFlow(partition, self.event_type.order, self._address, self._rank, cap, self, self._old_rank)
         self.inbox.open(flow)
         return self.inbox.is_paused
 
@@ -102,11 +101,22 @@ class Listener:
         """Take in records just read; a full inbox pauses the type before this returns."""
         flow = self.inbox.flows.get(partition)
         if flow is not None and not flow.closing:
-            is_old = self._catch_up is not None and self._catch_up.is_old(events, self._around.wall())
+            is_old = self._catch_up is not None and (
+                self._catch_up.is_old(events, self._around.wall()) or self._comes_again(flow, events)
+            )
             self.counts.on_received(len(events), self.inbox.offer(partition, events, is_old=is_old))
             if is_old:
                 self._begin_catching_up()
             self.look()
+
+    def _comes_again(self, flow: PartitionFlow, events: Sequence[Event]) -> bool:
+        """Return whether records just read begin with one that a person has sent again."""
+        if flow.again_until is None:
+            return False
+        if self._around.log.place(events[0].position) >= flow.again_until:
+            flow.again_until = None
+            return False
+        return True
 
     def take(self, stance: Stance) -> None:
         """Go on as a person has said, from now on; what is written already still gets its outcome."""
@@ -118,6 +128,32 @@ class Listener:
             self._begin_discarding()
         self.look()
 
+    @property
+    def rank(self) -> int:
+        """The class as which it goes now, 0 the most important."""
+        return self._rank
+
+    @property
+    def is_lifted(self) -> bool:
+        """Whether it goes as another class than its own now."""
+        return self._rank != self._own_rank
+
+    def lift(self, rank: int | None) -> None:
+        """Go as what is live of another class, what is old, too; None: as its own. Dead letters keep their class."""
+        self._rank = self._own_rank if rank is None else rank
+        self._statistics.open(self._rank, self._way)
+        self.throttle.lift(rank)
+        if self._catch_up is not None:
+            self._catch_up.throttle.lift(rank)
+        for flow in self.inbox.flows.values():
+            flow.stand(self._rank, self._old_rank)
+        self.look()
+
+    @property
+    def _old_rank(self) -> int | None:
+        """Of what is old in the lane's window; None: as what is live."""
+        return None if self._catch_up is None or self.is_lifted else self._catch_up.rank
+
     def let_go(self, flows: Iterable[PartitionFlow]) -> None:
         """Send no more from these flows of the type; what is written still gets its outcome."""
         for flow in flows:
@@ -125,6 +161,10 @@ class Listener:
             self.withdraw(flow)
             self.dead_letters.withdraw(flow)
         self.inbox.recount()
+
+    def leave(self) -> None:
+        """Have no share in the budget of all inboxes any more; for one that has no partition left."""
+        self._around.budget.leave(self.inbox, self._own_rank)
 
     # -- the task -----------------------------------------------------------------------------------------------------
 
@@ -255,7 +295,7 @@ class Listener:
             position=event.position,
             reason=reason.value,
             detail=detail,
-            remedy="give the type a dead_letter destination, or mend the event's cause; then restart",
+            remedy="give the type a dead_letter destination, or mend the event's cause and restart",
         )
         why = f"{reason.value}: {detail}"
         self._around.account.on_type_stopped(self.event_type.name, flow.partition, event.position, why)

@@ -39,6 +39,13 @@ class Throttle(Protocol):
         """Wait until `count` dead letters may go."""
         ...
 
+    def lift(self, rank: int | None) -> None:
+        """Let events that ask from now on go as what is live of another class, 0 the most important; None: of its own.
+
+        Where classes are not told apart nothing changes.
+        """
+        ...
+
 
 def inbox_mark(throttle: Throttle) -> float:
     """Return how many events may wait for a throttle before the log is paused; infinite: the inbox's bound decides."""
@@ -60,6 +67,9 @@ class OpenThrottle:
 
     async def admit_letters(self, count: int, *, size: float) -> None:
         """Do nothing."""
+
+    def lift(self, rank: int | None) -> None:
+        """Do nothing: there are no classes here."""
 
 
 class BatchSize(Protocol):
@@ -123,6 +133,9 @@ class PacedThrottle:
 
     async def admit_letters(self, count: int, *, size: float) -> None:
         """Do nothing: the seed knows no dead letters."""
+
+    def lift(self, rank: int | None) -> None:
+        """Do nothing: each type has a batch size of its own."""
 
     def _refill(self, now: float, size: float) -> int:
         tick = math.floor((now - self._phase) / self._tick + 1e-9)

@@ -15,16 +15,31 @@ from pydantic import TypeAdapter, ValidationError
 
 from proxy.config.access_checks import Inspection, check_access
 from proxy.config.checks import check
+from proxy.config.difference import Difference, difference
 from proxy.config.event_types import resolve
 from proxy.config.files import gather
+from proxy.config.in_force import InForce
 from proxy.config.items import Item, Mistakes
+from proxy.config.kinds import event_type_for
+from proxy.config.source import Source
 from proxy.config.summary import as_json, describe, warnings
 from proxy.config.words import allowed, allowed_in, known, unknown_key, validate
 from proxy.errors import SettingsError
-from proxy.settings import DEFAULT_CLASSES, EventType, Part, PriorityClass, Route, Settings
+from proxy.settings import DEFAULT_CLASSES, Part, PriorityClass, Route, Settings
 from proxy.settings.parts import Name
 
-__all__ = ["Inspection", "as_json", "describe", "event_type_for", "load", "warnings"]
+__all__ = [
+    "Difference",
+    "InForce",
+    "Inspection",
+    "Source",
+    "as_json",
+    "describe",
+    "difference",
+    "event_type_for",
+    "load",
+    "warnings",
+]
 
 P = TypeVar("P", bound=Part)
 
@@ -62,17 +77,6 @@ def load(path: Path, environ: Mapping[str, str], inspection: Inspection | None =
         raise SettingsError(found)
     given: dict[str, Any] = {**parts, "routes": routes, "classes": classes, "event_types": resolved.event_types}
     return Settings(**given, patterns=tuple(resolved.patterns))
-
-
-def event_type_for(settings: Settings, topic: str) -> EventType | None:
-    """Return the event type that a topic of the log belongs to, if any.
-
-    A type that names the topic wins over every pattern, the first pattern that matches over later ones; a pattern's
-    event type is called like the topic.
-    """
-    if topic in settings.by_topic:
-        return settings.by_topic[topic]
-    return next((pattern.event_type(topic) for pattern in settings.patterns if pattern.matches(topic)), None)
 
 
 def _parts(root: Item, mistakes: Mistakes) -> dict[str, Part]:

@@ -29,7 +29,11 @@ class Inspection:
 
 def check_access(root: Item, inspection: Inspection, mistakes: Mistakes) -> None:
     """Note every file that can't be used, and every token that can't be had, whatever else is wrong."""
-    for holder in (_entry(root, "log", "security"), _entry(root, "broker", "tls")):
+    for holder in (
+        _entry(root, "log", "security"),
+        _entry(root, "broker", "tls"),
+        _entry(root, "notices", "webhook"),
+    ):
         _check_tls(holder, TlsFiles(*(_path(holder, key, mistakes) for key in TlsFiles._fields)), inspection, mistakes)
     admin = _entry(root, "admin", "tls")
     authorities, certificate, key = (_path(admin, name, mistakes) for name in ServerFiles._fields)

@@ -16,6 +16,7 @@ SECRETS = (
     ("broker", "management", "password"),
     ("log", "security", "password"),
     ("admin", "token"),
+    ("notices", "webhook", "key"),
 )
 """Settings that may be given as `{file: PATH}` and are never quoted."""
 TOKENS = (("broker", "token"), ("log", "security", "token"))
@@ -45,6 +46,14 @@ def gather(file: FilePath, environ: Mapping[str, str], mistakes: Mistakes) -> It
             if addition is not None:
                 _merge(given, addition, mistakes)
     return root.at(given)
+
+
+def included_folder(file: FilePath, environ: Mapping[str, str]) -> FilePath | None:
+    """Return the folder whose files a settings file includes, if it names one and can be read."""
+    root = read(file, environ, Mistakes())
+    include = root.mapping.get("include") if root is not None else None
+    named = include.value if include is not None else None
+    return file.parent / named if isinstance(named, str) and named else None
 
 
 def _included(include: Item, folder: FilePath, mistakes: Mistakes) -> list[FilePath]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from proxy.config.items import listing, printable
+from proxy.config.retention_lines import keep, lifts
 from proxy.config.route_lines import messages, route_line
 from proxy.congestion import laws
 from proxy.settings import AdminSettings, EventType, Route, Settings, Slo, TypePattern
@@ -51,6 +52,7 @@ def describe(settings: Settings) -> str:
     lines += [
         f"inbox    {inbox} per type, {size_text(limits.inboxes_bytes)} in all",
         f"event    at most {size_text(limits.event_bytes)}, confirmed within {confirm}",
+        f"keep     {keep(settings)}",
         f"commit   every {duration_text(limits.commit_interval)}, {limits.uncommitted_events} ahead per partition",
     ]
     return "\n".join(map(printable, lines))
@@ -174,6 +176,7 @@ def _of_classes(settings: Settings) -> Iterator[str]:
     top, own = next(iter(settings.classes.items()))
     if own.catch_up and "catch_up" in own.model_fields_set:
         yield f"classes.{top}: `catch_up: true` does nothing: what is old of the most important class goes as ever"
+    yield from lifts(settings)
     if not _has_budgets(settings):
         if "catch_up" in settings.class_budget.model_fields_set:
             yield "class_budget.catch_up: no route has `policy: class_budget`, which alone looks for what is old"

@@ -22,6 +22,10 @@ class ControlLoop:
         """Tell `observer` every verdict on `route` from now on, in the order of joining."""
         self._observers[route].append(observer)
 
+    def forget(self, route: str, observer: Observer) -> None:
+        """Tell `observer` nothing more; one that was never told is passed over."""
+        self._observers[route] = [one for one in self._observers[route] if one != observer]
+
     def turn(self) -> None:
         """Judge every route once; the caller decides when (interval or cron)."""
         for route, statistics in self.statistics.items():

@@ -31,10 +31,11 @@ LONGEST_PAUSE = 2.0
 
 
 class Reach:
-    """Whether the log answers; every change is said once, however many callers notice it."""
+    """Whether the log answers; every change is said to `say` once, however many callers notice it."""
 
-    def __init__(self, hosts: list[str]) -> None:
+    def __init__(self, hosts: list[str], say: Any = _say) -> None:
         self._hosts = hosts
+        self._say = say
         self._failing: set[str] = set()
         self._since = 0.0
 
@@ -47,7 +48,7 @@ class Reach:
         """Note that the caller's request failed or stayed unanswered."""
         if not self._failing:
             self._since = asyncio.get_running_loop().time()
-            _say.warning("log_unavailable", hosts=self._hosts, why=why, effect="waiting for it")
+            self._say.warning("log_unavailable", hosts=self._hosts, why=why, effect="waiting for it")
         self._failing.add(caller)
 
     def found(self, caller: str) -> None:
@@ -55,7 +56,7 @@ class Reach:
         if caller in self._failing:
             self._failing.remove(caller)
             if not self._failing:
-                _say.info("log_available", after_s=round(asyncio.get_running_loop().time() - self._since, 1))
+                self._say.info("log_available", after_s=round(asyncio.get_running_loop().time() - self._since, 1))
 
 
 def options(

@@ -10,6 +10,7 @@ from aiokafka import TopicPartition
 
 from proxy.access import Access, log_access
 from proxy.bridge.event_log import Extent, PartitionOwner, Standing, Survey
+from proxy.bridge.move import Move
 from proxy.errors import LogError
 from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import Reach, log_in, options, persist, teach_manners
@@ -24,8 +25,9 @@ from proxy.kafka_log.reader import Reader
 from proxy.kafka_log.rebalances import Rebalances
 from proxy.kafka_log.stalls import Stalls
 from proxy.kafka_log.unshared import AGES, Counts, Unshared
-from proxy.model import Event, Partition, Position
+from proxy.model import Event, Partition, Position, Retention
 from proxy.positions import Positions
+from proxy.positions.port import EARLIEST
 from proxy.settings import Limits, LogSettings
 
 _say = structlog.get_logger("tidegate.kafka")
@@ -166,6 +168,15 @@ class KafkaLog:
         """Commit what is owned of the positions, in one request, once none is under way; `limits.commit_deadline`."""
         return await self._positions.commit(positions)
 
+    def move(self, wanted: Mapping[Partition, Move]) -> Collection[Partition]:
+        """Replace which cursors are to be moved; see `EventLog.move`."""
+        return () if self._stopped else self._positions.move(wanted)
+
+    def renew(self, topics: Collection[str]) -> None:
+        """Begin what is owned of the topics anew; see `EventLog.renew`."""
+        if not self._stopped:
+            self._positions.renew(topics)
+
     def place(self, position: Position) -> int:
         """Return the offset that a position is."""
         assert isinstance(position, int)
@@ -204,6 +215,18 @@ class KafkaLog:
         if self._stopped:
             raise LogError("the log has been left")
         return await self._positions.extents(topics)
+
+    async def retention(self, topics: Collection[str]) -> Mapping[str, Retention | None]:
+        """Ask one node for the settings of all topics at once."""
+        if self._stopped:
+            raise LogError("the log has been left")
+        return await self._inquiry.retention(topics)
+
+    async def firsts(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
+        """Ask the leaders, one request each."""
+        if self._stopped:
+            raise LogError("the log has been left")
+        return await self._inquiry.offsets(dict.fromkeys(partitions, EARLIEST))
 
     async def stop(self) -> None:
         """Leave the group and close, within 10 s; ends a poll that is under way. Commits nothing new."""

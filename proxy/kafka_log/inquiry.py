@@ -15,7 +15,8 @@ from proxy.kafka_log.client import Reach
 from proxy.kafka_log.network import Network
 from proxy.kafka_log.protocol import TopicsRequest, topics
 from proxy.kafka_log.questions import Came, Question
-from proxy.model import Partition
+from proxy.kafka_log.retention import retentions, settings_question
+from proxy.model import Partition, Retention
 from proxy.positions.port import LATEST
 from proxy.settings import LogSettings
 
@@ -109,6 +110,14 @@ class Inquiry:
             if self._asked is None or self._asked.partitions != set(partitions):
                 self._asked = await self._questions(dict.fromkeys(partitions, LATEST), _UNCOMMITTED)
             return await self._ask(self._asked)
+
+    async def retention(self, topics: Collection[str]) -> dict[str, Retention | None]:
+        """Return how long each topic is kept; None where this login may not know. Those that are gone are left out."""
+        try:  # not by `_answer`: whoever keeps this question from Kafka is no outage
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                return retentions(await self._client.ask_any(settings_question(topics), "retention"))
+        except (TimeoutError, errors.KafkaError) as error:
+            raise LogError(f"the log does not tell how long it keeps topics: {error!r}") from error
 
     @contextlib.asynccontextmanager
     async def _answer(self, subject: str) -> AsyncIterator[None]:

@@ -53,10 +53,17 @@ def found(records: bytes, first: int) -> Found:
         if not batch.validate_crc():
             raise errors.CorruptRecordException("a note's bytes are not those that were written")
         if not getattr(batch, "is_control_batch", False):
-            notes += [
-                Note(bytes(record.key).decode(errors="replace"), None if record.value is None else bytes(record.value))
-                for record in unpack(batch, MOST_UNPACKED)[0]
-                if record.offset >= first and record.key is not None
-            ]
+            notes += _read(batch, first)
         first = max(first, batch.next_offset)
     return Found(notes, first)
+
+
+def _read(batch: Any, first: int) -> list[Note]:
+    try:
+        return [
+            Note(bytes(record.key).decode(errors="replace"), None if record.value is None else bytes(record.value))
+            for record in unpack(batch, MOST_UNPACKED)[0]
+            if record.offset >= first and record.key is not None
+        ]
+    except UnicodeDecodeError as error:  # the name of a header, of which ours have none
+        raise errors.CorruptRecordException(f"a record that is no note can't be read: {error}") from error

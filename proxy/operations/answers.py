@@ -1,4 +1,4 @@
-"""The form of every JSON answer of the admin address, as JSON Schema."""
+"""The form of every JSON answer of the admin address, and of what it is asked, as JSON Schema."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -97,6 +97,10 @@ _TYPE = _object(
     paused=_TRUTH,
     dead_letters=_WHOLE,
     lag_age_s=_or_null(_NUMBER),
+    retention_left_s=_or_null(_NUMBER),
+    retention_s=_or_null(_NUMBER),
+    retention_near=_WHOLE,
+    goes_as=_TEXT,
 )
 STATE = _object(
     version=_TEXT,
@@ -109,3 +113,47 @@ STATE = _object(
     types_in_all=_WHOLE,
     next=_or_null(_TEXT),
 )
+
+_ANSWER = _object(id=_TEXT, instance=_TEXT, member=_TEXT, types=_WHOLE, at_ms=_WHOLE, has_ended=_TRUTH)
+INTERVENTION = _object(
+    id=_TEXT,
+    mode=_TEXT,
+    types=_list(_TEXT),
+    classes=_list(_TEXT),
+    by=_TEXT,
+    why=_or_null(_TEXT),
+    at_ms=_WHOLE,
+    until_ms=_WHOLE,
+    ended_by=_or_null(_TEXT),
+    ended_why=_or_null(_TEXT),
+    rate=_or_null(_NUMBER),
+    replicas=_list(_object(id=_TEXT, host=_TEXT, answer=_or_null(_ANSWER))),
+    silent=_list(_TEXT),
+)
+INTERVENTIONS = _object(interventions=_list(INTERVENTION))
+RELOADED = _object(
+    result=_TEXT,
+    added=_TEXT,
+    removed=_TEXT,
+    changed=_by_name(_list(_TEXT)),
+    changed_types=_WHOLE,
+    patterns=_TRUTH,
+)
+NOT_RELOADED = _object(error=_TEXT, why=_list(_TEXT), mistakes=_WHOLE)
+_NAMES: Schema = {"type": ["string", "array"], "items": _TEXT}
+ASKED: Schema = {
+    "type": "object",
+    "properties": {
+        "mode": _TEXT,
+        "type": {**_NAMES, "description": "An event type, or several."},
+        "class": {**_NAMES, "description": "A class, or several."},
+        "rate": {**_NUMBER, "description": "Of a cap: events a second that all it names may send, in the group."},
+        "for": {**_TEXT, "description": "For how long, like 10m or 2h; at most 7d."},
+        "until": {**_TEXT, "description": "Instead: a time of RFC 3339, with its zone."},
+        "why": _TEXT,
+        "who": {**_TEXT, "description": "Who asks; what is proved of them stands before it."},
+    },
+    "required": ["mode"],
+    "additionalProperties": False,
+}
+"""What is asked, not answered; `intervention_request` says what is wrong with one."""

@@ -1,4 +1,4 @@
-"""The commands of an incident: `tidegate pause | discard | resume | interventions`.
+"""The commands of an incident: `tidegate pause | discard | cap | resume | interventions`.
 
 They speak to Kafka alone and to no process, so they work from anywhere, and with every replica stopped.
 """
@@ -13,7 +13,6 @@ import secrets
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -23,6 +22,7 @@ from proxy.config.items import printable
 from proxy.errors import LogError, SettingsError, TidegateError
 from proxy.model import Mode
 from proxy.operations.command_words import (
+    CAP,
     DISCARD,
     LIST,
     PAUSE,
@@ -34,7 +34,7 @@ from proxy.operations.command_words import (
     scope_text,
 )
 from proxy.operations.intervening import answered, replicas
-from proxy.operations.intervention import LONGEST_MS, MOST_CHARACTERS, Intervention
+from proxy.operations.intervention import HIGHEST_RATE, LEAST_RATE, LONGEST_MS, MOST_CHARACTERS, Intervention
 from proxy.operations.log_lines import log_to_stderr
 from proxy.operations.pinned import Pinned
 from proxy.operations.scope import checked, class_of
@@ -52,20 +52,24 @@ _DURATION: TypeAdapter[float] = TypeAdapter(Annotated[Seconds, Field(ge=1, le=LO
 
 
 def add_commands(commands: Any) -> list[argparse.ArgumentParser]:
-    """Add the four commands; return their parsers, to which whoever calls adds the settings file, `config`."""
+    """Add the five commands; return their parsers, to which whoever calls adds the settings file, `config`."""
     made = [
         _added(commands, "pause", "send nothing of some event types for a time", PAUSE, _pause),
         _added(commands, "discard", "drop the events of some event types for a time", DISCARD, _discard),
-        _added(commands, "resume", "take a pause or a discard back", RESUME, _resume),
-        _added(commands, "interventions", "tell what is paused or discarded now, and why", LIST, _list),
+        _added(commands, "cap", "let no more than so many events of some types go, for a time", CAP, _cap),
+        _added(commands, "resume", "take a pause, a discard or a cap back", RESUME, _resume),
+        _added(commands, "interventions", "tell what is paused, discarded or capped now, and why", LIST, _list),
     ]
+    made[2].add_argument(
+        "--rate", type=_rate, required=True, metavar="EVENTS", help="a second, all that is named together, in the group"
+    )
     longest = duration_text(LONGEST_MS / _MS)
-    for parser in made[:3]:
+    for parser in made[:4]:
         parser.add_argument("--type", action="append", default=[], metavar="NAME", help="an event type; repeatable")
         parser.add_argument(
             "--class", action="append", default=[], dest="classes", metavar="NAME", help="a class; likewise"
         )
-        if parser is not made[2]:
+        if parser is not made[3]:
             parser.add_argument(
                 "--for",
                 type=_duration,
@@ -100,6 +104,16 @@ def _duration(given: str) -> float:
         raise argparse.ArgumentTypeError(f"is no duration from 1s to {longest}, like 30s, 10m or 2h") from error
 
 
+def _rate(given: str) -> float:
+    try:
+        rate = float(given)
+    except ValueError:
+        rate = 0.0
+    if not LEAST_RATE <= rate <= HIGHEST_RATE:
+        raise argparse.ArgumentTypeError(f"is no number from {LEAST_RATE:g} to {HIGHEST_RATE:g}")
+    return rate
+
+
 def _text(given: str) -> str:
     if not 1 <= len(given.strip()) <= MOST_CHARACTERS:
         raise argparse.ArgumentTypeError(f"must have 1 to {MOST_CHARACTERS} characters")
@@ -108,6 +122,10 @@ def _text(given: str) -> str:
 
 def _pause(options: argparse.Namespace) -> int:
     return _begin(options, _settings(options), Mode.PAUSE)
+
+
+def _cap(options: argparse.Namespace) -> int:
+    return _begin(options, _settings(options), Mode.CAP)
 
 
 def _discard(options: argparse.Namespace) -> int:
@@ -130,11 +148,11 @@ def _begin(options: argparse.Namespace, settings: Settings, mode: Mode) -> int:
     now_ms = time.time_ns() // 1_000_000
     wanted = _intervention(options, settings, mode, now_ms, now_ms + round(options.seconds * _MS))
 
-    async def work(board: "KafkaBoard", pinned: Pinned) -> int:
+    async def pin(board: "KafkaBoard", pinned: Pinned) -> int:
         await board.create()
         return await _pin(options, settings, wanted, board, pinned)
 
-    return _on_board(settings, work)
+    return _on_board(settings, pin)
 
 
 def _resume(options: argparse.Namespace) -> int:
@@ -145,16 +163,16 @@ def _resume(options: argparse.Namespace) -> int:
     async def work(board: "KafkaBoard", pinned: Pinned) -> int:
         await board.open()
         pinned.take(await board.news())
-        others = [one for one in pinned.holding(now_ms) if one.mode is not Mode.RUN and pinned.overlap(one, wanted)]
-        if not others:
+        resuming = pinned.resuming(wanted, now_ms)
+        if resuming is None:
             if options.json:
                 _print_json(None)
             else:
-                _print(f"Nothing pauses or discards {scope_text(wanted.types, wanted.classes)}: nothing was changed.")
+                _print(
+                    f"Nothing pauses, discards or caps {scope_text(wanted.types, wanted.classes)}: nothing was changed."
+                )
             return _DONE
-        until_ms = max(one.until_ms for one in others)
-        ending = replace(wanted, until_ms=min(until_ms, wanted.until_ms))  # the clock of who asked may be ahead
-        return await _pin(options, settings, ending, board, pinned)
+        return await _pin(options, settings, resuming, board, pinned)
 
     return _on_board(settings, work)
 
@@ -172,7 +190,7 @@ def _list(options: argparse.Namespace) -> int:
         if options.json:
             _print_json([as_json(one, given) for one, given in found])
         elif not found:
-            _print("Nothing is paused or discarded.")
+            _print("Nothing is paused, discarded or capped.")
         else:
             for one, given in found:
                 _print(intervention_text(one, now_ms), *map(replica_text, given))
@@ -194,7 +212,8 @@ def _intervention(
     except (OSError, KeyError) as error:
         raise SettingsError(["nobody is logged in under a name: say who asks, by --by NAME"]) from error
     try:
-        return Intervention(secrets.token_hex(6), mode, types, classes, by, options.why, now_ms, until_ms)
+        rate = options.rate if mode is Mode.CAP else None
+        return Intervention(secrets.token_hex(6), mode, types, classes, by, options.why, now_ms, until_ms, rate=rate)
     except ValueError as error:
         raise SettingsError([str(error)]) from error
 

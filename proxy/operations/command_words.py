@@ -40,17 +40,28 @@ examples:
   tidegate discard -c tidegate.yaml --type brand-alert --for 10m --why "sent twice by mistake, ticket 4711"
   tidegate resume -c tidegate.yaml --type brand-alert
 {_ANSWERS}"""
+CAP = f"""
+Lets no more than so many events a second of some event types go for a time, on every replica of the group together: all
+that is named shares the rate. It is divided over the partitions by what waits and comes in each, anew every second. The
+throttles stay as they are underneath, so afterwards all goes on as congestion allows.
+{_SCOPE}
+A pause or a discard may hold beside it.
+
+examples:
+  tidegate cap -c tidegate.yaml --class P3 --rate 100 --for 30m --why "mail service at half its size"
+  tidegate resume -c tidegate.yaml --class P3
+{_ANSWERS}"""
 RESUME = f"""
-Takes back what pauses or discards some event types, on every replica of the group, before its time is over. What was
-discarded is not sent any more. A type may be resumed alone where its whole class is paused.
+Takes back what pauses, discards or caps some event types, on every replica of the group, before its time is over. What
+was discarded is not sent any more. A type may be resumed alone where its whole class is paused.
 
 examples:
   tidegate resume -c tidegate.yaml --class P3
   tidegate resume -c tidegate.yaml --type order-confirmed --why "must go out"
 {_ANSWERS}"""
 LIST = """
-Tells which event types are paused or discarded now, who asked and why, until when, and which replicas have answered.
-It changes nothing.
+Tells which event types are paused, discarded or capped now, who asked and why, until when, and which replicas have
+answered. It changes nothing.
 """
 
 
@@ -64,7 +75,10 @@ def intervention_text(one: Intervention, now_ms: int) -> str:
     until = datetime.fromtimestamp(one.until_ms / _MS, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     left = duration_text(max(0, one.until_ms - now_ms) // _MS)
     why = "" if one.why is None else f": {one.why}"
-    return printable(f"{one.mode} {scope_text(one.types, one.classes)} until {until} (in {left}), by {one.by}{why}")
+    rate = "" if one.rate is None else f" {one.rate:g}/s"
+    return printable(
+        f"{one.mode}{rate} {scope_text(one.types, one.classes)} until {until} (in {left}), by {one.by}{why}"
+    )
 
 
 def replica_text(replica: Replica) -> str:

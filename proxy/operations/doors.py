@@ -44,6 +44,8 @@ class Caller:
     """The `Authorization` header."""
     has_certificate: bool = False
     """It showed one that its authority has signed."""
+    certificate: str = ""
+    """The name in it."""
 
 
 class Doors:
@@ -60,21 +62,34 @@ class Doors:
     def judge(self, openness: Openness, caller: Caller) -> Refusal | None:
         """Return why the caller is not answered; None: it is."""
         settings = self._settings
-        if openness is Openness.PROBE:
+        if openness in {Openness.PROBE, Openness.SHELL}:
             return None
+        is_own_page = caller.origin is None or caller.origin.split("//")[-1] == caller.host
         if settings.asks_proof:
-            return self._judge_proof(caller)
+            refusal = self._judge_proof(caller)
+            # A browser shows its certificate for whatever page asks; a token it does not know.
+            by_certificate = refusal is None and self._shows_certificate(caller)
+            is_led = openness is Openness.CHANGES and by_certificate and not is_own_page
+            return Refusal.FOREIGN_NAME if is_led else refusal
         if openness is Openness.FIGURES:
             return None
         if not settings.is_local:
             return Refusal.UNGUARDED
         # Without a proof the address itself is one, so the question must have been meant for it.
-        is_own = _is_loopback(caller.host) and (caller.origin is None or caller.origin.split("//")[-1] == caller.host)
-        return None if is_own else Refusal.FOREIGN_NAME
+        return None if _is_loopback(caller.host) and is_own_page else Refusal.FOREIGN_NAME
+
+    def name(self, caller: Caller, address: str) -> str:
+        """Return what is proved of whoever was let in: the certificate's name, the token, or only the address."""
+        if self._shows_certificate(caller):
+            return f"certificate {caller.certificate}"
+        return "token" if self._settings.asks_proof else address
+
+    def _shows_certificate(self, caller: Caller) -> bool:
+        tls = self._settings.tls
+        return caller.has_certificate and tls is not None and tls.client_ca_file is not None
 
     def _judge_proof(self, caller: Caller) -> Refusal | None:
-        tls = self._settings.tls
-        if caller.has_certificate and tls is not None and tls.client_ca_file is not None:
+        if self._shows_certificate(caller):
             return None
         if caller.authorization is None or self._access.password is None:
             return Refusal.NO_PROOF

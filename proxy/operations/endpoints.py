@@ -18,20 +18,26 @@ class Openness(StrEnum):
 
     PROBE = "probe"
     """To everybody."""
+    SHELL = "shell"
+    """To everybody likewise: a page without a figure, which has to ask for what it shows like anybody else."""
     FIGURES = "figures"
     """To everybody where nothing is set by which anyone could prove who they are: they were always read so."""
     GUARDED = "guarded"
     """On a loopback address to everybody, unless a proof is set; elsewhere to those with a proof only."""
+    CHANGES = "changes"
+    """Likewise; and no page of another origin may ask in the name of whoever's browser shows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A part of the query; all are optional."""
+    """A part of the query, or of the path; those of the query are optional."""
 
     name: str
     meaning: str
     is_list: bool = False
     """It may come several times."""
+    place: str = "query"
+    """Or `path`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +51,17 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Endpoint:
-    """One path that is asked by GET."""
+    """One path that is asked by one method."""
 
     path: str
+    method: str = "GET"
     name: str
     """Of the operation, as programs that are made from the document call it."""
     summary: str
     openness: Openness
     parameters: tuple[Parameter, ...] = ()
+    body: Schema | None = None
+    """Of the question, JSON; None: it has none."""
     told: Mapping[int, Told]
     """By status; for what is refused before see `REFUSED`."""
 
@@ -113,6 +122,23 @@ STATE = Endpoint(
         404: Told("An unknown event type.", answers.ERROR),
     },
 )
+STREAM = Endpoint(
+    path="/stream",
+    name="stream",
+    summary="Everything that the page shows, once a second, as server-sent events.",
+    openness=Openness.GUARDED,
+    told={
+        200: Told("Events `state`: everything first, then what has changed.", None, "text/event-stream"),
+        503: Told("Too many look already.", answers.ERROR),
+    },
+)
+PAGE = Endpoint(
+    path="/",
+    name="page",
+    summary="A page for people that shows what /stream tells.",
+    openness=Openness.SHELL,
+    told={200: Told("The page.", None, "text/html")},
+)
 OPENAPI = Endpoint(
     path="/openapi.json",
     name="openapi",
@@ -120,8 +146,74 @@ OPENAPI = Endpoint(
     openness=Openness.GUARDED,
     told={200: Told("OpenAPI 3.1.", answers.OBJECT)},
 )
-ENDPOINTS = (HEALTH, READY, METRICS, SCALING, STATE, OPENAPI)
-BY_PATH = {one.path: one for one in ENDPOINTS}
+_BUSY = Told("Too many ask at once; again in a moment.", answers.ERROR)
+_BAD = Told("Something in the question is wrong; nothing was changed.", answers.ERROR)
+_NO_BOARD = Told("Kafka does not answer, or refuses; what was changed is said.", answers.ERROR)
+LIST = Endpoint(
+    path="/interventions",
+    name="listInterventions",
+    summary="What people have asked of the group and holds now, and which replicas have answered.",
+    openness=Openness.GUARDED,
+    told={200: Told("The one asked for last at the end.", answers.INTERVENTIONS), 429: _BUSY, 503: _NO_BOARD},
+)
+BEGIN = Endpoint(
+    path="/interventions",
+    method="POST",
+    name="beginIntervention",
+    summary="Asks something of all replicas of the group for a time; answers when they have, after 10 s in any case.",
+    openness=Openness.CHANGES,
+    body=answers.ASKED,
+    told={
+        201: Told("It is pinned: it holds for every replica as soon as it reads it.", answers.INTERVENTION),
+        400: _BAD,
+        408: Told("The question did not arrive in time.", answers.ERROR),
+        409: Told("There is nothing to take back, or too much holds already; nothing was changed.", answers.ERROR),
+        413: Told("The question is longer than 64 KiB.", answers.ERROR),
+        415: Told("The question is not of type application/json.", answers.ERROR),
+        429: _BUSY,
+        503: _NO_BOARD,
+    },
+)
+END = Endpoint(
+    path="/interventions/{id}",
+    method="DELETE",
+    name="endIntervention",
+    summary="Ends one before its time, on all replicas; answers when they have, after 10 s in any case.",
+    openness=Openness.CHANGES,
+    parameters=(
+        Parameter("id", "Of the intervention.", place="path"),
+        Parameter("why", "In words, for the records."),
+        Parameter("who", "Who asks; what is proved stands before it."),
+    ),
+    told={
+        200: Told(
+            "It is ended for every replica as soon as it reads that; again changes nothing.", answers.INTERVENTION
+        ),
+        400: _BAD,
+        404: Told("None of this id holds.", answers.ERROR),
+        429: _BUSY,
+        503: _NO_BOARD,
+    },
+)
+RELOAD = Endpoint(
+    path="/reload",
+    method="POST",
+    name="reload",
+    summary="Has this process read its settings again, and go by them if they can be used.",
+    openness=Openness.CHANGES,
+    told={
+        200: Told("What came into force, or that nothing differs.", answers.RELOADED),
+        409: Told("They can't be used: they are wrong, or need a restart. Nothing was changed.", answers.NOT_RELOADED),
+        429: Told("They are being read already; again in a moment.", answers.ERROR),
+    },
+)
+ENDPOINTS = (HEALTH, READY, METRICS, SCALING, STATE, LIST, BEGIN, END, RELOAD, STREAM, PAGE, OPENAPI)
+_OPENNESS = {(one.method, one.path): one.openness for one in ENDPOINTS}
+
+
+def openness(method: str, path: str) -> Openness:
+    """Return to whom is answered who asks so; `path` with its parameters as they are declared."""
+    return _OPENNESS.get(("GET" if method == "HEAD" else method, path), Openness.GUARDED)
 
 
 def document(version: str) -> dict[str, Any]:
@@ -133,7 +225,10 @@ def document(version: str) -> dict[str, Any]:
             "version": version,
             "description": "docs/admin-api.md says what each figure means.",
         },
-        "paths": {one.path: {"get": _operation(one)} for one in ENDPOINTS},
+        "paths": {
+            path: {one.method.lower(): _operation(one) for one in ENDPOINTS if one.path == path}
+            for path in dict.fromkeys(one.path for one in ENDPOINTS)
+        },
         "components": {
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "description": "`admin.token`."},
@@ -144,14 +239,16 @@ def document(version: str) -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
-    is_probe = endpoint.openness is Openness.PROBE
+    is_probe = endpoint.openness in {Openness.PROBE, Openness.SHELL}
     told = {**endpoint.told, **({} if is_probe else REFUSED)}
+    body = {} if endpoint.body is None else {"requestBody": {"required": True, "content": _content(endpoint.body)}}
     return {
         "operationId": endpoint.name,
         "summary": endpoint.summary,
         # {}: nothing, where the address is left open.
         "security": [{}] if is_probe else [{"token": []}, {"certificate": []}, {}],
         "parameters": [_parameter(one) for one in endpoint.parameters],
+        **body,
         "responses": {str(status): _response(told[status]) for status in sorted(told)},
     }
 
@@ -159,12 +256,23 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
 def _parameter(parameter: Parameter) -> dict[str, Any]:
     text = {"type": "string"}
     schema = {"type": "array", "items": text} if parameter.is_list else text
-    return {"name": parameter.name, "in": "query", "description": parameter.meaning, "schema": schema}
+    required = {"required": True} if parameter.place == "path" else {}
+    return {
+        "name": parameter.name,
+        "in": parameter.place,
+        "description": parameter.meaning,
+        "schema": schema,
+        **required,
+    }
 
 
 def _response(told: Told) -> dict[str, Any]:
     schema = {"type": "string"} if told.schema is None else told.schema
-    return {"description": told.meaning, "content": {told.content: {"schema": schema}}}
+    return {"description": told.meaning, "content": _content(schema, told.content)}
+
+
+def _content(schema: Schema, kind: str = JSON) -> dict[str, Any]:
+    return {kind: {"schema": schema}}
 
 
 if __name__ == "__main__":

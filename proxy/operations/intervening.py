@@ -9,6 +9,8 @@ from proxy.operations.intervention import Answer, Intervention
 from proxy.operations.pinned import Pinned
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from proxy.kafka_log.own_topic import Member
 
 ANSWER_SECONDS = 10.0
@@ -54,5 +56,10 @@ async def replicas(board: GroupBoard, pinned: Pinned, intervention: Intervention
     """Return every member of the group with its answer to the intervention. Raises `LogError`."""
     members = await board.members()
     pinned.take(await board.news())
-    answers = pinned.answers(intervention.id)
+    return given(members, pinned, intervention)
+
+
+def given(members: "Iterable[Member]", pinned: Pinned, intervention: Intervention) -> list[Replica]:
+    """Return each of these members with what it is known to have answered."""
+    answers = pinned.answers(intervention)
     return [Replica(member, answers.get(member.id)) for member in members]

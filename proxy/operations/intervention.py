@@ -16,6 +16,8 @@ LONGEST_MS = 7 * 86_400_000
 """What an intervention may last at most; the board keeps its notes for twice as long."""
 MOST_NAMES = 1_000
 """Event types and classes in one intervention."""
+LEAST_RATE, HIGHEST_RATE = 0.1, 1e9
+"""Of a cap, in events a second: less is a pause."""
 MOST_CHARACTERS = 1_000
 """Of a text in a note."""
 
@@ -43,14 +45,23 @@ class Intervention:
     """Milliseconds since 1970, by the clock of who asked."""
     until_ms: int
     """From then on it is over; later than `at_ms`, by `LONGEST_MS` at most."""
+    ended_by: str | None = None
+    """Who ended it before its time; it is pinned again with this under the same key. None: nobody has."""
+    ended_why: str | None = None
+    rate: float | None = None
+    """Of a `cap`: events a second in the whole group, all that it names together; above 0. None: it is no cap."""
 
     def __post_init__(self) -> None:
         """Raise `ValueError` if it is out of bounds."""
         _check_id(self.id)
-        for name in (*self.types, *self.classes, self.by, self.why or ""):
+        for name in (*self.types, *self.classes, self.by, self.why or "", self.ended_by or "", self.ended_why or ""):
             _check_length(name)
         if not 1 <= len(self.types) + len(self.classes) <= MOST_NAMES:
             raise ValueError(f"an intervention names 1 to {MOST_NAMES} event types and classes")
+        if (self.rate is None) is (self.mode is Mode.CAP):
+            raise ValueError("a cap has a rate, and nothing else has one")
+        if self.rate is not None and not LEAST_RATE <= self.rate <= HIGHEST_RATE:
+            raise ValueError(f"rate is not {LEAST_RATE:g} to {HIGHEST_RATE:g} events a second")
         _check_time("at_ms", self.at_ms)
         _check_time("until_ms", self.until_ms)
         if not 0 < self.until_ms - self.at_ms <= LONGEST_MS:
@@ -67,7 +78,11 @@ class Intervention:
 
     def holds(self, now_ms: int) -> bool:
         """Return whether it has not ended; one whose asker's clock is ahead holds at once."""
-        return now_ms < self.until_ms
+        return self.ended_by is None and not self.is_past(now_ms)
+
+    def is_past(self, now_ms: int) -> bool:
+        """Return whether its time is over, so that nobody need know of it any more."""
+        return now_ms >= self.until_ms
 
     def as_json(self) -> bytes:
         """Return what is pinned, in ASCII."""
@@ -86,15 +101,18 @@ class Intervention:
             types=_texts(fields, "types"),
             classes=_texts(fields, "classes"),
             by=_text(fields, "by"),
-            why=None if fields.get("why") is None else _text(fields, "why"),
+            why=_text_or_none(fields, "why"),
             at_ms=_whole(fields, "at_ms"),
             until_ms=_whole(fields, "until_ms"),
+            ended_by=_text_or_none(fields, "ended_by"),
+            ended_why=_text_or_none(fields, "ended_why"),
+            rate=None if fields.get("rate") is None else _number(fields, "rate"),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a replica says: it has done what the intervention asks."""
+    """What a replica says: it does what the intervention asks, or does so no more."""
 
     id: str
     """Of the intervention."""
@@ -106,6 +124,8 @@ class Answer:
     """How many of this replica's event types the intervention names; 0 or more."""
     at_ms: int
     """Milliseconds since 1970, by the replica's clock."""
+    has_ended: bool = False
+    """It was ended before its time, and this replica has done that."""
 
     def __post_init__(self) -> None:
         """Raise `ValueError` if it is out of bounds."""
@@ -135,6 +155,7 @@ class Answer:
             member=_text(fields, "member"),
             types=_whole(fields, "types"),
             at_ms=_whole(fields, "at_ms"),
+            has_ended=fields.get("has_ended") is True,
         )
 
 
@@ -173,6 +194,10 @@ def _text(fields: Mapping[str, Any], name: str) -> str:
     return value
 
 
+def _text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
+    return None if fields.get(name) is None else _text(fields, name)
+
+
 def _texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
     value = fields.get(name)
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
@@ -184,6 +209,13 @@ def _whole(fields: Mapping[str, Any], name: str) -> int:
     value = fields.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError(f"{name} is no whole number")  # noqa: TRY004  # likewise
+    return value
+
+
+def _number(fields: Mapping[str, Any], name: str) -> float:
+    value = fields.get(name)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise ValueError(f"{name} is no number")  # noqa: TRY004  # likewise
     return value
 
 

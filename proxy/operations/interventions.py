@@ -2,16 +2,19 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from operator import itemgetter
 
 import structlog
 
 from proxy import records
 from proxy.bridge.listener import Listener
 from proxy.errors import LogError
-from proxy.model import Note, Stance
+from proxy.model import Cap, Mode, Note, Stance
 from proxy.operations.board import Board
 from proxy.operations.intervention import Answer, Intervention, read
+from proxy.operations.moves import Moves
 from proxy.settings import EventType
+from proxy.steering.caps import Caps
 
 _say = structlog.get_logger("tidegate.interventions")
 
@@ -21,7 +24,23 @@ FIRST_LOOK_SECONDS = 5.0
 """A replica that starts waits so long at most to learn what holds."""
 MOST_HELD = 1_000
 """Interventions at a time; of more the oldest are passed over."""
-_RUN = Stance()
+
+
+class _Told:
+    """Of what holds the one pinned last, by type and by class, with its place in the order."""
+
+    def __init__(self) -> None:
+        self._by_type: dict[str, tuple[int, Intervention]] = {}
+        self._by_class: dict[str, tuple[int, Intervention]] = {}
+
+    def add(self, place: int, one: Intervention) -> None:
+        told = place, one
+        self._by_type |= dict.fromkeys(one.types, told)
+        self._by_class |= dict.fromkeys(one.classes, told)
+
+    def last(self, event_type: EventType) -> Intervention | None:
+        told = (self._by_type.get(event_type.name), self._by_class.get(event_type.priority))
+        return max((one for one in told if one is not None), default=(0, None), key=itemgetter(0))[1]
 
 
 class Interventions:
@@ -39,22 +58,33 @@ class Interventions:
         record: Callable[[records.Record], None],
         wall: Callable[[], float],
         instance: str,
+        moves: Moves,
+        caps: Caps | None = None,
     ) -> None:
-        """`member` tells what the group calls this replica, empty if it is in none; `wall` is in seconds since 1970."""
+        """`member` tells what the group calls this replica, empty if it is in none; `wall` is in seconds since 1970.
+
+        Without `caps` none is obeyed.
+        """
         self._board = board
         self._listeners = listeners
         self._member = member
         self._record = record
         self._wall = wall
         self._instance = instance
+        self._moves = moves
+        self._caps = caps
+        self._is_undivided = False
+        """The last look at what waits in the group failed."""
         self._held: dict[str, Intervention] = {}
-        """By id, in the order in which they were pinned last; some may have ended since the last look."""
-        self._answered: dict[str, str] = {}
-        """As which member, by id."""
+        """By id, in the order in which they were pinned last; some have ended, which is answered, too."""
+        self._answered: dict[str, tuple[str, bool]] = {}
+        """By id: as which member, and whether that it has ended."""
         self._begun: set[str] = set()
         """Ids of which it was told that they hold."""
         self._is_settled = True
-        """Nothing holds, and every listener goes on by itself."""
+        """Every listener goes on as what holds says."""
+        self._modes, self._caps_told = _Told(), _Told()
+        """Which says the mode of a type, and which its cap."""
         self._is_unread = False
         """The last look failed."""
 
@@ -66,10 +96,9 @@ class Interventions:
 
     def stance(self, event_type: EventType) -> Stance:
         """Return how an event type is to go on now."""
-        for one in reversed(self.held):
-            if one.names(event_type.name, event_type.priority):
-                return Stance(one.mode, one.by, one.why)
-        return _RUN
+        said, capped = self._modes.last(event_type), self._caps_told.last(event_type)
+        cap = None if capped is None or capped.rate is None else Cap(capped.id, capped.rate)
+        return Stance(cap=cap) if said is None else Stance(said.mode, said.by, said.why, cap)
 
     async def begin(self) -> None:
         """Learn what holds before anything is read; for some seconds at most, for without a board all runs."""
@@ -78,13 +107,17 @@ class Interventions:
                 await self._read()
         except TimeoutError:
             self._failed(f"no answer within {FIRST_LOOK_SECONDS:g} s")
+        self._settle()
+        await self._divide_caps()
 
     async def run(self) -> None:
         """Look again every second until cancelled."""
         while True:
             await self._read()
             self._settle()
+            await self._divide_caps()
             await self._answer()
+            await self._moves.attend()
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _read(self) -> None:
@@ -98,6 +131,7 @@ class Interventions:
             _say.info("board_read")
         for note in news:
             self._take(note)
+            self._moves.take(note)
 
     def _failed(self, why: str) -> None:
         if not self._is_unread:
@@ -111,6 +145,7 @@ class Interventions:
             _say.warning("note_not_understood", key=note.key[:100], why=str(error), effect="it is passed over")
             return
         if isinstance(said, Intervention):
+            self._is_settled = False
             before = self._held.pop(said.id, None)
             self._held[said.id] = said
             if before != said and said.holds(self._now_ms()):
@@ -119,33 +154,50 @@ class Interventions:
         elif said is None and note.value is None:
             taken_back = next((one for one in self._held.values() if one.key == note.key), None)
             if taken_back is not None:
-                self._end(taken_back)
+                self._drop(taken_back)
         while len(self._held) > MOST_HELD:
-            self._end(next(iter(self._held.values())))
+            now_ms, oldest = self._now_ms(), next(iter(self._held.values()))
+            self._drop(next((one for one in self._held.values() if not one.holds(now_ms)), oldest))
 
     def _settle(self) -> None:
-        """End what is over, and let every listener go on as it now has to."""
+        """End what is over; if that, or news, has changed what holds, let every listener go on as it now has to."""
         now_ms = self._now_ms()
         for one in [one for one in self._held.values() if not one.holds(now_ms)]:
-            self._end(one)
-        if self._is_settled and not self._held:
+            if one.is_past(now_ms):
+                self._drop(one)
+            else:
+                self._end(one)
+        if self._is_settled:
             return
-        self._is_settled = not self._held
+        self._is_settled = True
+        self._modes, self._caps_told = _Told(), _Told()
+        for place, one in enumerate(self.held):
+            if one.mode is not Mode.CAP:
+                self._modes.add(place, one)
+            if one.mode in {Mode.CAP, Mode.RUN}:
+                self._caps_told.add(place, one)
         for listener in self._listeners():
             stance = self.stance(listener.event_type)
             if stance != listener.stance:
                 listener.take(stance)
+        if self._caps is not None:
+            self._caps.release()
 
-    def _end(self, one: Intervention) -> None:
+    def _drop(self, one: Intervention) -> None:
         del self._held[one.id]
         self._answered.pop(one.id, None)
+        self._end(one)
+
+    def _end(self, one: Intervention) -> None:
         if one.id in self._begun:
+            self._is_settled = False
             self._begun.remove(one.id)
             self._told(one, "ended")
 
     def _told(self, one: Intervention, phase: str) -> None:
         names = {"types": list(one.types), "classes": list(one.classes)}
-        _say.warning(f"intervention_{phase}", id=one.id, mode=one.mode.value, **names, by=one.by, why=one.why)
+        ended = {} if one.ended_by is None else {"ended_by": one.ended_by, "ended_why": one.ended_why}
+        _say.warning(f"intervention_{phase}", id=one.id, mode=one.mode.value, **names, by=one.by, why=one.why, **ended)
         self._record(
             records.Intervention(
                 id=one.id,
@@ -156,24 +208,43 @@ class Interventions:
                 why=one.why,
                 until_ms=one.until_ms,
                 phase=phase,
+                ended_by=one.ended_by,
+                ended_why=one.ended_why,
+                rate=one.rate,
             )
         )
+
+    async def _divide_caps(self) -> None:
+        if self._caps is None:
+            return
+        try:
+            await self._caps.follow()
+        except LogError as error:
+            if not self._is_undivided:
+                effect = "caps hold as they were divided last, new ones are not obeyed; tried again every second"
+                _say.warning("caps_undivided", why=str(error), effect=effect)
+            self._is_undivided = True
+        else:
+            self._is_undivided = False
 
     async def _answer(self) -> None:
         member = self._member()
         if not member:
             return
-        for one in self.held:
-            if self._answered.get(one.id) == member:
+        for one in list(self._held.values()):
+            has_ended = one.ended_by is not None
+            if one.is_past(self._now_ms()) or self._answered.get(one.id) == (member, has_ended):
+                continue
+            if one.mode is Mode.CAP and not has_ended and self._caps is not None and not self._caps.holds(one.id):
                 continue
             named = sum(one.names(kind.name, kind.priority) for kind in (it.event_type for it in self._listeners()))
-            said = Answer(one.id, self._instance, member, named, self._now_ms())
+            said = Answer(one.id, self._instance, member, named, self._now_ms(), has_ended)
             try:
                 await self._board.pin(said.key, said.as_json())
             except LogError as error:
                 _say.warning("answer_not_pinned", id=one.id, why=str(error), effect="tried again in a second")
                 return
-            self._answered[one.id] = member
+            self._answered[one.id] = member, has_ended
 
     def _now_ms(self) -> int:
         return int(self._wall() * 1000)

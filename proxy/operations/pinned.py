@@ -1,6 +1,7 @@
 """What the board says: every intervention in the order in which it was pinned, and who has answered it. Pure."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from proxy.model import Mode, Note
 from proxy.operations.intervention import Answer, Intervention, read
@@ -34,9 +35,34 @@ class Pinned:
             elif said is not None:
                 self._answers[note.key] = said
 
-    def answers(self, id_: str) -> dict[str, Answer]:
-        """Return the answers to an intervention by member id; of one member's the latest."""
-        given = [answer for answer in self._answers.values() if answer.id == id_]
+    def forget(self, now_ms: int) -> None:
+        """Forget what nobody need know of any more, so that whoever reads on for weeks keeps no more than holds."""
+        self._interventions = {key: one for key, one in self._interventions.items() if not one.is_past(now_ms)}
+        ids = {one.id for one in self._interventions.values()}
+        self._answers = {key: answer for key, answer in self._answers.items() if answer.id in ids}
+        self.not_understood.clear()
+
+    def found(self, id_: str, now_ms: int) -> Intervention | None:
+        """Return an intervention whose time is not over; it may have been ended before."""
+        one = next((one for one in self._interventions.values() if one.id == id_), None)
+        return None if one is None or one.is_past(now_ms) else one
+
+    def standing(self, now_ms: int) -> int:
+        """Return how many hold now, whether or not they have an effect."""
+        return sum(one.holds(now_ms) for one in self._interventions.values())
+
+    def resuming(self, wanted: Intervention, now_ms: int) -> Intervention | None:
+        """Return a `run` that lasts as long as what it takes back, None if it would take nothing back."""
+        others = [one for one in self.holding(now_ms) if one.mode is not Mode.RUN and self.overlap(one, wanted)]
+        if not others:
+            return None
+        until_ms = max(one.until_ms for one in others)
+        return replace(wanted, until_ms=min(until_ms, wanted.until_ms))  # the clock of who asked may be ahead
+
+    def answers(self, to: Intervention) -> dict[str, Answer]:
+        """Return the answers to an intervention as it stands by member id; of one member's the latest."""
+        has_ended = to.ended_by is not None
+        given = [answer for answer in self._answers.values() if (answer.id, answer.has_ended) == (to.id, has_ended)]
         return {answer.member: answer for answer in sorted(given, key=lambda answer: answer.at_ms)}
 
     def holding(self, now_ms: int) -> list[Intervention]:
@@ -67,7 +93,8 @@ class Pinned:
     def _replaces(self, later: Intervention, one: Intervention) -> bool:
         """Return whether the later one names all that the other names, for as long at least."""
         return (
-            set(one.classes) <= set(later.classes)
+            (later.mode is Mode.RUN or (later.mode is Mode.CAP) is (one.mode is Mode.CAP))
+            and set(one.classes) <= set(later.classes)
             and all(self._names(later, name) for name in one.types)
             and one.until_ms <= later.until_ms
         )

@@ -25,11 +25,17 @@ def class_of(settings: Settings, event_type: str) -> str | None:
     return None if named is None else named.priority
 
 
-def checked(settings: Settings, types: Sequence[str], classes: Sequence[str]) -> Scope:
-    """Return the names given, none twice. Raises `SettingsError` with a line for each that the settings don't know."""
+BY_OPTION = "say which event types are meant, by --type NAME or --class NAME; both may be repeated"
+
+
+def checked(settings: Settings, types: Sequence[str], classes: Sequence[str], needed: str = BY_OPTION) -> Scope:
+    """Return the names given, none twice. Raises `SettingsError` with a line for each that the settings don't know.
+
+    `needed` is what is said if none is given.
+    """
     mistakes = []
     if not types and not classes:
-        mistakes.append("say which event types are meant, by --type NAME or --class NAME; both may be repeated")
+        mistakes.append(needed)
     for name in types:
         if class_of(settings, name) is None:
             patterns = [pattern.pattern for pattern in settings.patterns]

@@ -5,6 +5,7 @@ import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import inf
 from typing import Any
 
 from proxy import __version__
@@ -17,6 +18,7 @@ from proxy.operations.totals import Record, Totals
 from proxy.operations.verdict_words import why
 from proxy.settings import Route, Settings
 from proxy.steering.depths import Depths
+from proxy.steering.retention_guard import RetentionGuard
 
 TYPES = 1_000
 """Event types in one answer; `next` says after which to go on."""
@@ -33,16 +35,19 @@ class State:
         dead_letter_lane: Lane,
         depths: Depths,
         totals: Totals,
+        retention: RetentionGuard,
         *,
         wall: Callable[[], float],
         instance: str,
     ) -> None:
         self._settings = settings
+        self._ranks = list(settings.classes)
         self._assignment = assignment
         self._lanes = lanes
         self._dead_letter_lane = dead_letter_lane
         self._depths = depths
         self._totals = totals
+        self._retention = retention
         self._wall = wall
         self._instance = instance
 
@@ -64,16 +69,17 @@ class State:
             "version": json.dumps(__version__),
             "instance": json.dumps(self._instance),
             "at_ms": str(int(self._wall() * 1000)),
-            "routes": await _object(self._routes(per_route), steps),
+            "routes": await _object(self.routes(per_route), steps),
             "dead_letters": json.dumps(self._lane(self._dead_letter_lane)),
-            "classes": await _object(self._classes(per_class), steps),
+            "classes": await _object(self.classes(per_class), steps),
             "types": await _object(((name, self._type(by_name[name])) for name in page), steps),
             "types_in_all": str(len(by_name)),
             "next": json.dumps(page[-1] if begin + len(page) < len(names) else None),
         }
         return "{" + ", ".join(f'"{name}": {text}' for name, text in parts.items()) + "}"
 
-    def _routes(self, types: Mapping[str, int]) -> Iterator[tuple[str, Any]]:
+    def routes(self, types: Mapping[str, int]) -> Iterator[tuple[str, Any]]:
+        """Yield every route by name, given how many event types each has."""
         for name, route in self._settings.routes.items():
             verdict = self._totals.verdicts.get(name)
             yield (
@@ -109,7 +115,8 @@ class State:
             }
         return told
 
-    def _classes(self, types: Mapping[str, int]) -> Iterator[tuple[str, Any]]:
+    def classes(self, types: Mapping[str, int]) -> Iterator[tuple[str, Any]]:
+        """Yield every class by name, given how many event types each has; the most important first."""
         for name in self._settings.classes:
             last = self._totals.of_classes.get(name, {})
             rate = self._totals.rate(name)
@@ -128,6 +135,7 @@ class State:
 
     def _type(self, one: Listener) -> dict[str, Any]:
         oldest = one.inbox.oldest_ms() if one.inbox.events else None
+        span = self._retention.spans.get(one.event_type.name)
         return {
             "class": one.event_type.priority,
             "route": one.event_type.route,
@@ -141,6 +149,10 @@ class State:
             "paused": one.inbox.is_paused,
             "dead_letters": one.dead_letters.open,
             "lag_age_s": None if oldest is None else round(max(0.0, self._wall() - oldest / 1000), 3),
+            "retention_left_s": None if span is None else _finite(span.left),
+            "retention_s": None if span is None else _finite(span.full),
+            "retention_near": self._retention.near_of(one.event_type.name),
+            "goes_as": self._ranks[one.rank],
         }
 
 
@@ -156,6 +168,10 @@ def _verdict(record: Record) -> dict[str, Any]:
         "drain_rate": record["drain_rate"],
         "rates": record["rates"],
     }
+
+
+def _finite(seconds: float) -> float | None:
+    return None if seconds == inf else round(seconds, 3)
 
 
 def _seconds(us: int | None) -> float | None:

@@ -14,6 +14,7 @@ from prometheus_client.metrics_core import Metric
 from proxy import records
 from proxy.congestion.buckets import highest_of, quantile
 from proxy.model import Reason
+from proxy.operations.status import TYPES
 from proxy.settings import Settings
 
 DECISIONS = 10
@@ -36,6 +37,8 @@ class Totals:
         """Each route's last verdict that was recorded."""
         self.decisions: dict[str, deque[Record]] = {name: deque(maxlen=DECISIONS) for name in settings.routes}
         """Each route's verdicts that said something new, the newest last."""
+        self.type_lags: dict[str, int | None] = {}
+        """Of each event type with a record of its own, as of the last one."""
         self._counts = {name: Counter(confirmed=0, nacked=0, resent=0) for name in settings.classes}
         self._letters = {(name, reason.value): 0 for name in settings.classes for reason in Reason}
         self._errors = {(name, outcome): 0 for name in settings.routes for outcome in ("nacked", "unknown")}
@@ -50,6 +53,8 @@ class Totals:
         match record["kind"]:
             case records.ClassInterval.KIND:
                 self._on_class(record)
+            case records.TypeInterval.KIND:
+                self.type_lags[record["type"]] = record["lag"]
             case records.RouteInterval.KIND:
                 self._on_route(record)
             case records.Verdict.KIND:
@@ -97,7 +102,7 @@ class Totals:
             letters.add_metric([name, reason], count)
         yield letters
         discarded = CounterMetricFamily("tidegate_discarded_events", "As a person asked for.", labels=["type"])
-        for name, count in self._discarded.items():
+        for name, count in self._discarded.most_common(TYPES):
             discarded.add_metric([name], count)
         yield discarded
         yield CounterMetricFamily(

@@ -85,6 +85,12 @@ class Visitors:
         """Note that a question has arrived whole, or was answered."""
         self._asking.pop(inner, None)
 
+    def on_told(self, inner: asyncio.Protocol) -> None:
+        """Note that one who only listens was told something; it may be silent for as long as it takes that in."""
+        visitor = next((one for one in self._heard if one.inner is inner), None)
+        if visitor is not None:
+            self._hear(visitor)
+
     def on_left(self, visitor: "_Visitor") -> None:
         """Note that one has gone."""
         self._heard.pop(visitor, None)

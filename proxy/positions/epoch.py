@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import structlog
 
 from proxy.bridge.event_log import PartitionOwner
+from proxy.bridge.move import Moved
 from proxy.errors import AssignmentLostError, LogError
 from proxy.model import Partition, Position
 from proxy.positions.identity import Committed
@@ -103,25 +104,32 @@ class Epoch:
     async def _finish(self, shares: Shares) -> None:
         positions = await self._owner.on_revoked([share.partition for share in shares.values()])
         ended = [share for partition in positions if (share := shares.get(partition)) is not None]
-        self._note(ended, positions)
+        self.note(ended, positions)
+        ended += [
+            share for share in shares.values() if (share.moving is not None or share.is_let_go) and share not in ended
+        ]
         final = ended if self._repeat_at is None else list(shares.values())
         taken: Mapping[Partition, int] = {}
         try:
             taken = await self._commit(lambda: final)
         except LogError as error:
             _say.warning("final_commit_failed", partitions=len(final), why=str(error), effect="duplicates")
-        self._owner.on_ended(taken)
+        self._owner.on_ended({at: offset for at, offset in taken.items() if not shares[at].is_away})
 
     async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
         """Commit what is owned of the positions; see `EventLog.commit`."""
-        self._note(self._owned(positions), positions)
+        self.note(self._owned(positions), positions)
         return await self._commit(lambda: self._owned(positions))
 
     async def pin(self, shares: Collection[Share]) -> None:
-        """Commit where the shares begin, so that they begin there again whatever comes. Raises `LogError`."""
+        """Commit where the shares stand, so that they begin there again whatever comes. Raises `LogError`."""
         taken = await self._commit(lambda: [share for share in shares if self.shares.get(share.partition) is share])
         for share in shares:
             share.is_pinned = share.is_pinned or share.partition in taken
+
+    async def secure(self, shares: Collection[Share]) -> Mapping[Partition, int]:
+        """Commit what is done of the shares; return what the group took. Raises `LogError`."""
+        return await self._commit(lambda: [share for share in shares if self.shares.get(share.partition) is share])
 
     async def repeat(self, *, is_last: bool = False) -> None:
         """Commit once more what is done, if that is in doubt, when it is time to or at last. Raises `LogError`."""
@@ -157,7 +165,8 @@ class Epoch:
     def _owned(self, partitions: Iterable[Partition]) -> list[Share]:
         return [share for partition in partitions if (share := self.shares.get(partition)) is not None]
 
-    def _note(self, shares: Iterable[Share], positions: Mapping[Partition, Position]) -> None:
+    def note(self, shares: Iterable[Share], positions: Mapping[Partition, Position]) -> None:
+        """Note up to where the shares are done with; all of them have a position."""
         for share in shares:
             if (offset := self._fetches.offset_of(positions[share.partition])) is not None:
                 share.finish(offset)
@@ -165,7 +174,8 @@ class Epoch:
     async def _commit(self, choose: Callable[[], Collection[Share]]) -> dict[Partition, int]:
         """Commit what is done of the shares chosen, once it is this commit's turn; return what the group took."""
         async with self._commits:
-            offsets = {one.partition: Committed(one.done, one.topic_id) for one in choose() if one.began is not None}
+            chosen = [share for share in choose() if share.began is not None]
+            offsets = {one.partition: Committed(one.done, one.topic_id, one.move) for one in chosen}
             if not offsets:
                 return {}
             is_doubtful = True
@@ -174,10 +184,25 @@ class Epoch:
             finally:
                 if is_doubtful:
                     self._repeat_at = asyncio.get_running_loop().time() + REPEAT_AFTER
+            for share in chosen:
+                if share.partition in taken:
+                    self._tell_moved(share, offsets[share.partition].move)
             self._say_left_out(offsets.keys() - taken)
             for topic in refused:
                 self._on_refused(topic)
             return {at: offsets[at].offset for at in offsets if at in taken}
+
+    def _tell_moved(self, share: Share, committed: str) -> None:
+        """Tell the owner, once, that the log has a move; `committed` is the id that it took.
+
+        Not of one that was settled without a halt: nothing has changed by it.
+        """
+        moving = share.moving
+        if moving is not None and not moving.is_taken and moving.move.id == committed:
+            moving.is_taken = True
+            if not moving.begins_anew:
+                return
+            self._owner.on_moved(Moved(share.partition, moving.move, moving.done, moving.to))
 
     def _say_left_out(self, partitions: Collection[Partition]) -> None:
         """Say once what the group does not take, until it takes everything again."""

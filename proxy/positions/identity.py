@@ -1,12 +1,14 @@
 """Which log a topic's name stands for: Kafka gives every topic an id, and no id ever to a second topic.
 
 Offsets mean nothing in a topic that was deleted and made anew under its name. So every commit says in its metadata to
-which topic its offset belongs, and the ids of the topics that are read are asked for again and again, in turn.
+which topic its offset belongs, and the ids of the topics that are read are asked for again and again, in turn. It says,
+too, which move of a person it follows (docs/design/0045).
 """
 
 from collections.abc import Collection
 from typing import NamedTuple
 
+from proxy.bridge.move import NEVER_MOVED, is_id
 from proxy.model import Partition
 
 LOOK_SECONDS = 1.0
@@ -14,7 +16,8 @@ LOOK_SECONDS = 1.0
 TOPICS_PER_LOOK = 200
 """A look at so many, of three partitions each, costs the event loop 3 ms; a thousand are looked at within 5 s."""
 
-_MARK = "topic "
+_TOPIC = "topic "
+_MOVE = "move "
 
 
 class Committed(NamedTuple):
@@ -24,16 +27,24 @@ class Committed(NamedTuple):
     """Everything before it is done with."""
     topic_id: str
     """Empty if whoever committed it did not say."""
+    move: str = NEVER_MOVED
+    """The id of the last move that was made in this log; every commit after it repeats that."""
 
     @property
     def metadata(self) -> str:
-        """What is committed beside the offset."""
-        return _MARK + self.topic_id if self.topic_id else ""
+        """What is committed beside the offset; a Tidegate that knows no moves reads one of these as nobody's."""
+        topic = _TOPIC + self.topic_id if self.topic_id else ""
+        return f"{_MOVE}{self.move} {topic}".rstrip() if self.move else topic
 
     @classmethod
     def read(cls, offset: int, metadata: str | None) -> "Committed":
         """Return what was committed; metadata that is not ours says nothing."""
-        return cls(offset, metadata.removeprefix(_MARK) if metadata and metadata.startswith(_MARK) else "")
+        left, move = metadata or "", NEVER_MOVED
+        if left.startswith(_MOVE):
+            move, _, left = left.removeprefix(_MOVE).partition(" ")
+            if not is_id(move):
+                return cls(offset, "")
+        return cls(offset, left.removeprefix(_TOPIC) if left.startswith(_TOPIC) else "", move)
 
 
 class Looks:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import structlog
 
 from proxy.bridge.event_log import Beginning, PartitionOwner
+from proxy.bridge.move import NEVER_MOVED
 from proxy.model import Partition
 from proxy.positions.identity import Committed, Looks
 from proxy.positions.port import EARLIEST, LATEST, Fetches, Group, Offsets
@@ -100,7 +101,7 @@ class Placing:
                 self._identify(share, committed.get(share.partition), ids.get(share.partition.topic))
         ours = [one for one in (*fresh, *astray) if one.partition not in untold and self._is_known(one, ids)]
         known = [share for share in ours if share.began is None]
-        adrift = [share for share in ours if share.unavailable is not None]
+        adrift = [share for share in ours if share.unavailable is not None and share.moving is None]
         gone = [share for share in shares.values() if share.successor and now - share.noticed_at >= SETTLE_SECONDS]
         starts, ends = await asyncio.gather(self._starts(known, committed), self._ends(known))
         bounds = await self._bounds([*adrift, *gone])
@@ -128,7 +129,7 @@ class Placing:
     def _identify(self, share: Share, committed: Committed | None, told: str | None) -> None:
         """Compare the id that the topic has now with that of the log we know; None or empty: it can't be told now."""
         if share.began is None and committed is not None:
-            share.topic_id, share.next = committed.topic_id, committed.offset
+            share.topic_id, share.next, share.move = committed.topic_id, committed.offset, committed.move
         if not told:
             return
         if not share.topic_id:
@@ -198,19 +199,45 @@ class Placing:
                 self._begin_at(share, start, committed.get(at), ends.get(at), is_pinned=is_pinned)
 
     def _begin_at(
-        self, share: Share, offset: int, committed: Committed | None, end: int | None, *, is_pinned: bool
+        self,
+        share: Share,
+        offset: int,
+        committed: Committed | None,
+        end: int | None,
+        *,
+        is_pinned: bool,
+        again: int | None = None,
     ) -> None:
         known = committed.offset if committed is not None and committed.topic_id in {"", share.topic_id} else None
         before = self._ids.get(share.partition)
         if committed is None and before and share.topic_id and before != share.topic_id:
             self._say_restarted(share, first=offset, end=end)
         self._ids[share.partition] = share.topic_id
-        self._owner.on_begun(share.partition, Beginning(share.topic_id, offset, known, end))
+        self._owner.on_begun(share.partition, Beginning(share.topic_id, offset, known, end, again))
         self._begun.add(share.partition.topic)
         share.began = share.done = offset
         share.gap = range(0)
         share.is_pinned = is_pinned
         self._place(share, offset)
+
+    def halt(self, share: Share) -> None:
+        """Read nothing more of a share that is to be moved, or begun anew."""
+        self.hold(share)
+        self._fetches.seek(share.partition, _NOWHERE)  # so that an answer still on its way is dropped
+
+    def go_on(self, share: Share) -> None:
+        """Begin a new epoch of a share where its move has taken it; no await happens before the pause."""
+        assert share.moving is not None
+        again, share.moving = share.moving.done, None
+        share.is_paused = share.partition in self._owner.on_assigned([share.partition])
+        committed = Committed(share.done, share.topic_id, share.move)
+        self._begin_at(share, share.done, committed, None, is_pinned=True, again=again)
+
+    def begin_anew(self, share: Share) -> None:
+        """Begin a new epoch of a share where it is done with; no await happens before the pause."""
+        share.is_let_go = False
+        share.is_paused = share.partition in self._owner.on_assigned([share.partition])
+        self._begin_at(share, share.done, Committed(share.done, share.topic_id, share.move), None, is_pinned=True)
 
     def _place(self, share: Share, offset: int) -> None:
         share.next = offset
@@ -246,6 +273,7 @@ class Placing:
     def _restart(self, share: Share, wanted: int, first: int, end: int) -> None:
         self._say_restarted(share, wanted=wanted, first=first, end=end)
         self._ids[share.partition] = share.topic_id
+        share.move, share.moving, share.is_let_go = NEVER_MOVED, None, False
         if share.began is not None:
             # Positions of the log that was deleted must move nothing in the one that took its name.
             share.is_paused = share.partition in self._owner.on_assigned([share.partition])

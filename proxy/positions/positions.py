@@ -5,12 +5,15 @@ import contextlib
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 from proxy.bridge.event_log import Extent, PartitionOwner
+from proxy.bridge.move import Move
 from proxy.errors import LogError
 from proxy.model import Partition, Position
 from proxy.positions.epoch import Epoch
 from proxy.positions.identity import LOOK_SECONDS
+from proxy.positions.moving import Moves
 from proxy.positions.placing import Placing
 from proxy.positions.port import Fetches, Group, Membership, Offsets
+from proxy.positions.renewing import Renewals
 from proxy.positions.share import Share, Shares
 from proxy.settings import LogSettings
 
@@ -40,6 +43,8 @@ class Positions:
         self._group = group
         self._placing = Placing(settings, fetches, offsets, group, owner)
         self._epoch = Epoch(fetches, group, self._placing, owner, on_refused=on_refused)
+        self._moves = Moves(self._placing, self._epoch, owner)
+        self._renewals = Renewals(self._placing, self._epoch, owner)
         self._attention = asyncio.Event()
         self._begun = asyncio.Event()
         """An epoch has begun since `keep` last looked."""
@@ -111,6 +116,18 @@ class Positions:
         """Commit what is owned of the positions, in one request, once none is under way; see `EventLog.commit`."""
         return await self._epoch.commit(positions)
 
+    def move(self, wanted: Mapping[Partition, Move]) -> Collection[Partition]:
+        """Replace which cursors are to be moved; return of which owned partitions that is still to come."""
+        left = self._moves.want(wanted)
+        if left:
+            self.attend_soon()
+        return left
+
+    def renew(self, topics: Collection[str]) -> None:
+        """Begin what is owned of these topics anew; see `EventLog.renew`."""
+        if self._renewals.want(topics):
+            self.attend_soon()
+
     async def affirm(self) -> bool:
         """Ask the group whether it still knows this member; False without asking if nothing is owned."""
         return await self._epoch.affirm()
@@ -148,10 +165,11 @@ class Positions:
         self._attention.set()
 
     async def keep(self, beforehand: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Place and pin what is new, until cancelled; tried again for as long as it takes, at once for a new epoch.
+        """Place and pin what is new, make the moves that are wanted, until cancelled.
 
-        With nothing to do it still looks for topics that were made anew, some of them each time. `beforehand` is
-        awaited first, each time; a `LogError` of it, too, is tried again.
+        Tried again for as long as it takes, at once for a new epoch. With nothing to do it still looks for topics that
+        were made anew, some of them each time. `beforehand` is awaited first, each time; a `LogError` of it, too, is
+        tried again.
         """
         pause = FIRST_PAUSE
         while True:
@@ -176,10 +194,12 @@ class Positions:
                 pause = FIRST_PAUSE if self._begun.is_set() else min(2 * pause, LONGEST_PAUSE)
 
     async def _attend(self) -> bool:
-        """Place and pin once; return whether nothing is left to do but to look again."""
+        """Place, move and pin once; return whether nothing is left to do but to look again."""
         is_placed = await self._placing.attend(lambda: self.shares)
+        await self._moves.attend()
+        is_renewed = await self._renewals.attend()
         await self._epoch.repeat()
         unpinned = [one for one in self.shares.values() if (one.is_placed or one.successor) and not one.is_pinned]
         if unpinned:
             await self._epoch.pin(unpinned)
-        return is_placed
+        return is_placed and is_renewed

@@ -4,7 +4,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from proxy.bridge.move import NEVER_MOVED, Move
 from proxy.model import Partition
+
+
+@dataclass(slots=True)
+class Moving:
+    """A move that this share is at: from now on whatever is committed of it is the move."""
+
+    move: Move
+    done: int
+    """Everything before it was done with."""
+    to: int
+    """Where the cursor stands now."""
+    begins_anew: bool
+    """Nothing is read until a new epoch begins there; else all stays as it was."""
+    is_taken: bool = False
+    """The log has it for good."""
 
 
 @dataclass(slots=True, eq=False)
@@ -33,6 +49,18 @@ class Share:
     """The id that the topic has by now, if it is another: the log of ours is gone."""
     noticed_at: float = 0.0
     """When that was noticed, by the loop's clock in seconds."""
+    move: str = NEVER_MOVED
+    """The id of the last move that was made; goes with every commit."""
+    moving: Moving | None = None
+    """What is being made; nothing is read meanwhile."""
+
+    @property
+    def is_away(self) -> bool:
+        """Whether its cursor stands where a move has taken it, and reading has not begun there yet."""
+        return self.moving is not None and self.moving.begins_anew
+
+    is_let_go: bool = False
+    """The owner has let go of it, to begin it anew; nothing is read meanwhile."""
 
     def finish(self, offset: int) -> None:
         """Note that everything up to the offset is done with; one from before this epoch is passed over."""

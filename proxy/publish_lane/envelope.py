@@ -14,6 +14,7 @@ How a record of the log becomes a message under `origin: id`:
     other headers             headers of the same name: S if the value is UTF-8, else x; V for null;
                               a repeated name: one array A of its values in order;
                               `CC`, `BCC`, `x-...`, `tidegate-...` get the prefix `log.`, as they have a meaning here
+    sent again                header `tidegate-redriven` (I): how often, out of dead letters; absent if never
     the address's priority    property `priority`, for queues that know priorities; absent if it has none
 
 A message that has no header has no table. Under `origin: full`, and where the id can't tell (`message_ids`), differ:
@@ -43,6 +44,7 @@ from proxy.publish_lane.headers import (
     UnfitError,
     content_type,
     field,
+    int_value,
     log_fields,
     routing_key,
     short_string,
@@ -97,6 +99,7 @@ class Envelope:
         self._usual_type = b"" if is_lean and address.content_type in _SAYS_NOTHING else self._content_type
         self._first_stamp = STAMPED_FROM if is_lean else 0
         self._origin = header.origin_fields(address, partition)
+        self._redriven = field("tidegate-redriven", int_value(address.redriven)) if address.redriven else b""
 
     def encode(self, event: Event) -> bytes:
         """Return all frames of the event's message. Raises `UnfitError` if it can't be carried."""
@@ -111,9 +114,9 @@ class Envelope:
             or self.address.lenient
         ):
             return self._encode_any(event)
-        own, mime = b"", self._usual_type
+        own, mime = self._redriven, self._usual_type
         if key is not None and self.address.carries_key:
-            own = b"".join((_KEY_FIELD, _length(len(key)), key))
+            own = b"".join((own, _KEY_FIELD, _length(len(key)), key))
         if headers:
             own += log_fields(headers)
             mime = content_type(event) or mime
@@ -178,7 +181,7 @@ class Envelope:
         return start
 
     def _own(self, event: Event) -> bytes:
-        start = b"" if event.value is not None else _TOMBSTONE_FIELD
+        start = self._redriven if event.value is not None else self._redriven + _TOMBSTONE_FIELD
         if event.key is not None and self.address.carries_key:
             start += _KEY_FIELD + _length(len(event.key)) + event.key
         return start

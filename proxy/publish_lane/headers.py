@@ -72,6 +72,11 @@ def long_value(number: int) -> bytes:
     return b"l" + struct.pack(">q", number)
 
 
+def int_value(number: int) -> bytes:
+    """Return a table value of type I, 32 bits with a sign."""
+    return b"I" + struct.pack(">i", number)
+
+
 def log_value(data: bytes | None) -> bytes:
     """Return a log header's value: S if it is UTF-8, else x; V for null."""
     if data is None:

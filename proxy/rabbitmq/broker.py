@@ -3,7 +3,7 @@
 Nothing connects before a lane runs or the monitor is polled.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from random import Random
 
 import structlog
@@ -13,6 +13,8 @@ from aiormq.exceptions import AMQPChannelError
 from proxy.access import Access, broker_access, management_access
 from proxy.publish_lane import PublishLane
 from proxy.rabbitmq.connection import RabbitConnector
+from proxy.rabbitmq.exchanges import missing_exchanges
+from proxy.rabbitmq.letter_queue import RabbitLetterQueue
 from proxy.rabbitmq.login import Login, Logins
 from proxy.rabbitmq.management import RabbitManagement
 from proxy.rabbitmq.monitor import RabbitMonitor
@@ -24,6 +26,9 @@ MOST_CONNECTIONS = 16
 DEAD_LETTER_EVENTS = 10_000
 DEAD_LETTER_BYTES = 2**40
 """The in-flight window of the dead-letter lane: out of the way, for `LetterSlots` bounds what each type has in it."""
+REDRIVE_EVENTS = 500
+REDRIVE_BYTES = 8 * 1024**2
+"""The in-flight window of a redrive."""
 
 _say = structlog.get_logger("tidegate.broker")
 
@@ -71,6 +76,19 @@ class RabbitBroker:
     def dead_letter_lane(self) -> PublishLane:
         """Return a new lane for dead letters."""
         return self._made("dead letters", RabbitConnector(self._logins, "dead letters"))
+
+    def redrive_lane(self) -> PublishLane:
+        """Return a new lane for letters that are sent again, with a small window: they are in nobody's way."""
+        connector = RabbitConnector(self._logins, "redrive")
+        return self._made("redrive", connector, events=REDRIVE_EVENTS, size=REDRIVE_BYTES)
+
+    def letter_queue(self, queue: str) -> RabbitLetterQueue:
+        """Return a queue of dead letters."""
+        return RabbitLetterQueue(self._logins, queue)
+
+    async def missing_exchanges(self, names: Collection[str]) -> frozenset[str]:
+        """Return which of these exchanges do not exist. Raises `BrokerError`, `RefusedLoginError`."""
+        return await missing_exchanges(self._logins, names)
 
     def monitor(self) -> RabbitMonitor:
         """Return a new monitor."""

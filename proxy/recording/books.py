@@ -12,6 +12,7 @@ from typing import NamedTuple
 from proxy import records
 from proxy.bridge.event_log import Beginning
 from proxy.bridge.flow import PartitionFlow
+from proxy.bridge.move import Direction, Moved
 from proxy.model import Event, Partition, Position, Reason, Stance
 from proxy.records import Committed, CommittedRange, Discard, LetterRange
 
@@ -159,6 +160,28 @@ class Books:
                 end=one.end,
                 group=self._group,
                 count=one.last - one.first,
+            )
+        )
+
+    def on_moved(self, flow: PartitionFlow, moved: Moved) -> None:
+        """See `Account.on_moved`; one that changed nothing is none."""
+        epoch, move = self._epoch_of(flow), moved.move
+        if epoch is None or moved.done == moved.to:
+            return
+        first, end = sorted((moved.done, moved.to))
+        kind = records.Skip if move.direction is Direction.SKIP else records.Rewind
+        self._record(
+            kind(
+                by=move.by,
+                why=move.why,
+                type=epoch.event_type,
+                topic=flow.partition.topic,
+                topic_id=epoch.topic_id,
+                partition=flow.partition.number,
+                first=first,
+                end=end,
+                group=self._group,
+                count=None,
             )
         )
 

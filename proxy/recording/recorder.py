@@ -70,7 +70,7 @@ class Recorder:
 
     def counts(self, event_type: EventType) -> Tallies:
         """Return what an event type is to count into."""
-        own = self._of_types[event_type.name] = Tally()
+        own = self._of_types.setdefault(event_type.name, Tally())  # a type that was changed counts on
         return Tallies(own, self._of_classes[event_type.priority], self._of_routes[event_type.route])
 
     @property
@@ -218,28 +218,35 @@ class Recorder:
         for count, listener in enumerate(list(assignment.listeners.values()), 1):
             if not count % _AT_ONCE:
                 yield
-            kind = listener.event_type
-            own = self._of_types[kind.name]
-            if own.is_empty and not listener.inbox.events:
-                continue
-            self._writer.write(
-                TypeInterval(
-                    interval_s=round(interval, 6),
-                    type=kind.name,
-                    topic=kind.topic,
-                    route=kind.route,
-                    class_=kind.priority,
-                    **_counts(own.take()),
-                    **self._waiting([listener]),
-                    lag=_lag([listener], lags),
-                    batch_size=listener.throttle.batch_size,
-                    paused=listener.inbox.is_paused,
-                )
-            )
+            self._record_type(listener, interval, lags)
         unwritten = sorted(self.books.unwritten)
         for at in range(0, len(unwritten), _AT_ONCE):
             yield
             self.books.write(unwritten[at : at + _AT_ONCE])
+
+    def _record_type(self, listener: Listener, interval: float, lags: Mapping[Partition, int] | None) -> None:
+        kind = listener.event_type
+        own = self._of_types[kind.name]
+        if own.is_empty and not listener.inbox.events:
+            return
+        self._writer.write(
+            TypeInterval(
+                interval_s=round(interval, 6),
+                type=kind.name,
+                topic=kind.topic,
+                route=kind.route,
+                class_=kind.priority,
+                **_counts(own.take()),
+                **self._waiting([listener]),
+                lag=_lag([listener], lags),
+                batch_size=listener.throttle.batch_size,
+                paused=listener.inbox.is_paused,
+            )
+        )
+
+    def on_left(self, listener: Listener) -> None:
+        """Record what an event type has done since its last record: it is another one from now on, or none."""
+        self._record_type(listener, asyncio.get_running_loop().time() - self._types_recorded_at, None)
 
     async def _ask_lags(self, log: EventLog, assignment: Assignment) -> Mapping[Partition, int] | None:
         done = {flow.partition: flow.watermark.position for flow in assignment.flows()}

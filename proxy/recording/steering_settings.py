@@ -5,7 +5,7 @@ from typing import Any
 
 from proxy.settings import DEFAULT_CLASSES, PriorityClass, Settings
 
-PARTS = ("class_budget", "throttling", "statistics", "detector", "limits")
+PARTS = ("class_budget", "throttling", "statistics", "detector", "retention", "limits")
 OF_BROKER = {"depth_interval", "depth_polls"}
 OF_ROUTE = {"policy", "law", "cap", "message_priority", "in_flight_events", "in_flight_bound", "in_flight_bytes"}
 """Nothing else of broker and routes is told: hosts, logins and names are not for a log that many may read."""

@@ -1,6 +1,6 @@
 """What people do to the bridge, so that the ledger can account for it.
 
-Declared ahead: of these this version writes `intervention`, `discard` and `scaling`.
+Declared ahead: of these this version writes all but `shadow`.
 """
 
 from typing import Annotated, ClassVar
@@ -33,13 +33,16 @@ class Intervention(Record):
     KIND: ClassVar[str] = "intervention"
 
     id: Annotated[str, "the same in all replicas"]
-    mode: Annotated[str, "`pause`, `discard`, or `run`, which ends others"]
+    mode: Annotated[str, "`pause`, `discard`, `cap`, or `run`, which ends others"]
     types: Annotated[list[str], "event types named"]
     classes: Annotated[list[str], "classes named"]
     by: Annotated[str, "who asked for it"]
     why: Annotated[str | None, "in words"]
     until_ms: Annotated[int, "milliseconds since 1970 at which it ends"]
     phase: Annotated[str, "`begun` or `ended`"]
+    ended_by: Annotated[str | None, "who ended it before its time; null: nobody has", ADDED] = None
+    ended_why: Annotated[str | None, "in words", ADDED] = None
+    rate: Annotated[float | None, "of a cap: events a second that all it names may send, in the group", ADDED] = None
 
 
 class Skip(Moved):
@@ -98,6 +101,10 @@ class Retention(Record):
     left_s: Annotated[float, "seconds until the next unread record is dropped, at the present rate"]
     lag: Annotated[int | None, "events not yet done with"]
     lifted_to: Annotated[str | None, "class it is treated as for the time being"]
+    phase: Annotated[str | None, "`begun`, `holds` (once a minute) or `ended`: it is far from its end again", ADDED] = (
+        None
+    )
+    full_s: Annotated[float | None, "seconds that the log gives a new event; null: without end", ADDED] = None
 
 
 class Scaling(Record):

@@ -12,6 +12,7 @@ from proxy.settings.control import (
     ClassBudget,
     Detector,
     PriorityClass,
+    RetentionSettings,
     Slo,
     Statistics,
     Throttling,
@@ -20,6 +21,7 @@ from proxy.settings.events import EventType, Traits, TypePattern
 from proxy.settings.files import AdminSettings, AdminTls, MetricLogSettings
 from proxy.settings.limits import Limits
 from proxy.settings.log import LogSecurity, LogSettings
+from proxy.settings.notices import NoticeSettings, Webhook
 from proxy.settings.parts import Name, Part
 from proxy.settings.queues import RoutingKey
 from proxy.settings.route import Cap, DeadLetter, Policy, Route, Scaling
@@ -40,9 +42,11 @@ class Settings(Part):
     throttling: Throttling = Throttling()
     statistics: Statistics = Statistics()
     detector: Detector = Detector()
+    retention: RetentionSettings = RetentionSettings()
     limits: Limits = Limits()
     metric_log: MetricLogSettings = MetricLogSettings()
     admin: AdminSettings = AdminSettings()
+    notices: NoticeSettings = NoticeSettings()
     event_types: dict[str, EventType] = Field(default_factory=dict)
     patterns: tuple[TypePattern, ...] = ()
 
@@ -67,6 +71,10 @@ class Settings(Part):
         """Return whether what is old of a class stands behind what is live of it, on routes under `class_budget`."""
         is_on = self.class_budget.catch_up.after is not None and self.classes[priority].catch_up
         return is_on and self.rank(priority) > 0
+
+    def tells_classes_apart(self, route: str) -> bool:
+        """Return whether anything on a route is given to one class before another."""
+        return self.routes[route].policy == "class_budget" or self.routes[route].cap is not None
 
     def costs(self, route: str) -> tuple[frozenset[float], ...]:
         """Return what events of each class cost on a route, the most important class first; {1} without any."""
@@ -98,9 +106,11 @@ __all__ = [
     "LogSettings",
     "Management",
     "MetricLogSettings",
+    "NoticeSettings",
     "Part",
     "Policy",
     "PriorityClass",
+    "RetentionSettings",
     "Route",
     "RoutingKey",
     "Scaling",
@@ -112,4 +122,5 @@ __all__ = [
     "Token",
     "Traits",
     "TypePattern",
+    "Webhook",
 ]

@@ -43,6 +43,11 @@ class PriorityClass(Part):
 
     The most important class never does that.
     """
+    lift_before_loss: Annotated[Seconds, Field(ge=1, le=30 * 86_400)] | None = None
+    """An event type of the class goes as one of the class above while its log may drop an event of it within so long.
+
+    None: never. Larger: sooner, and for longer at the cost of the class above. Of the most important class it is none.
+    """
     slo: Slo | None = None
     """What the report holds the class to; nothing is steered by it. None: nothing is promised."""
 
@@ -58,6 +63,16 @@ DEFAULT_CLASSES = {
     "P2": PriorityClass(increase=10, decrease=0.6),
     "P3": PriorityClass(increase=5, decrease=0.4),
 }
+
+
+class RetentionSettings(Part):
+    """When the log may drop what was not sent yet (docs/design/0047)."""
+
+    alarm: Annotated[Seconds, Field(ge=1, le=30 * 86_400)] = 3600.0
+    """An event type is said to be near its end when the log may drop an event of it within so long.
+
+    Or within half of what the log gives a new event, if that is less. Larger: said sooner.
+    """
 
 
 class CubicSettings(Part):

@@ -23,6 +23,7 @@ MEANINGS = {
     "settled_after.EVENT": "seconds until in 95 % of all seconds what is admitted is the capacity +-10 %",
     "stopped_after.EVENT": "seconds until next to nothing is sent, from the first nack if there is one",
     "lost": "events committed that no queue ever took",
+    "truncated": "events that the log dropped before they were read",
     "duplicates": "events that queues took more than once",
     "cuts": "verdicts `congested`",
     "told.CAUSE": "verdicts with that cause",
@@ -109,7 +110,7 @@ class Figures:
     def _of_all(self, figure: str, since: float, until: float) -> float | None:
         trace = self._trace
         match figure:
-            case "lost" | "duplicates":
+            case "lost" | "truncated" | "duplicates":
                 return float(getattr(trace, figure))
             case "cuts":
                 return sum(told.congested is True and since <= told.at <= until for told in trace.told)

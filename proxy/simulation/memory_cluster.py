@@ -13,7 +13,7 @@ from itertools import count
 from random import Random
 
 from proxy.errors import LogError
-from proxy.model import Event, Partition
+from proxy.model import Event, Partition, Retention
 from proxy.positions.identity import Committed
 from proxy.positions.port import Membership
 from proxy.simulation.memory_group import Group
@@ -65,6 +65,8 @@ class MemoryCluster:
         self.fetch_events = fetch_events
         """A fetch brings between one and so many events of a partition."""
         self.tracks: dict[Partition, Track] = {}
+        self.retentions: dict[str, Retention | None] = {}
+        """What is told of topics; None: it is refused. `retain` makes it true."""
         self.refused: set[str] = set()
         """Topics that may not be read."""
         self._latency = latency
@@ -148,6 +150,16 @@ class MemoryCluster:
         del track.offsets[:at], track.events[:at]
         track.first = max(track.first, before)
         self._stir(Partition(topic, number))
+
+    def retain(self, now_ms: int) -> None:
+        """Drop the segments that have come to the end of their topic's time; each holds a tenth of it."""
+        for at, track in self.tracks.items():
+            told = self.retentions.get(at.topic)
+            if told is not None and told.seconds is not None:
+                span = max(1, round(told.seconds * 100))
+                kept_from = (now_ms - round(told.seconds * 1000)) // span * span
+                if track.events and (track.events[0].timestamp_ms or 0) < kept_from:
+                    self.truncate(at.topic, at.number, track.at_time(kept_from))
 
     def compact(self, topic: str, number: int, share: float) -> list[Event]:
         """Drop about so many of a partition's events, wherever they stand; return them."""

@@ -7,10 +7,11 @@ import asyncio
 from collections.abc import Collection, Mapping
 
 from proxy.bridge.event_log import Extent, PartitionOwner, Standing, Survey
+from proxy.bridge.move import Move
 from proxy.errors import AssignmentLostError
-from proxy.model import Event, Partition, Position
+from proxy.model import Event, Partition, Position, Retention
 from proxy.positions import Positions
-from proxy.positions.port import Membership
+from proxy.positions.port import EARLIEST, Membership
 from proxy.settings import Limits, LogSettings
 from proxy.simulation.memory_cluster import MemoryCluster, offset_of
 from proxy.simulation.memory_fetches import MemoryFetches
@@ -97,6 +98,14 @@ class MemoryLog:
         """Commit what is owned of the positions."""
         return await self.positions.commit(positions)
 
+    def move(self, wanted: Mapping[Partition, Move]) -> Collection[Partition]:
+        """Replace which cursors are to be moved."""
+        return self.positions.move(wanted)
+
+    def renew(self, topics: Collection[str]) -> None:
+        """Begin what is owned of the topics anew."""
+        self.positions.renew(topics)
+
     def place(self, position: Position) -> int:
         """Return the offset for which a position stands."""
         return offset_of(position)
@@ -128,6 +137,16 @@ class MemoryLog:
     async def extents(self, topics: Collection[str]) -> Mapping[Partition, Extent]:
         """Return what the group has committed and where the partitions end."""
         return await self.positions.extents(topics)
+
+    async def retention(self, topics: Collection[str]) -> Mapping[str, Retention | None]:
+        """Return what the cluster is told of them; topics it is told nothing of are kept without end."""
+        if self._cluster.retentions:  # else no chance is drawn: a run is as it was before anybody asked
+            await self._offsets.ask()
+        return {topic: self._cluster.retentions.get(topic, Retention(None, None, None)) for topic in topics}
+
+    async def firsts(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
+        """Return where the partitions begin."""
+        return await self._offsets.offsets(dict.fromkeys(partitions, EARLIEST))
 
     async def stop(self) -> None:
         """Leave the group if the log answers."""

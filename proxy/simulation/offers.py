@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import pi, sin
 from operator import itemgetter
 
-from proxy.model import Partition
+from proxy.model import Partition, Retention
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.model_broker import Seen
 from proxy.simulation.scenario import Rate, Scenario, Stream
@@ -80,6 +80,8 @@ class Offer:
         self._ahead = max(AHEAD_LEAST, round(AHEAD_SECONDS * capacity / len(self._partitions)))
         for partition in places:
             cluster.create_topic(partition.topic, partition.number + 1)
+            if stream.retention is not None:
+                cluster.retentions[partition.topic] = Retention(stream.retention, None, None)
 
     @property
     def is_endless(self) -> bool:
@@ -173,6 +175,7 @@ class Offers:
                 for one in self._endless:
                     one.top_up(second, wall_ms, seen)
             if tick % trim == 0:
+                self._cluster.retain(wall_ms)
                 for one in self._offers:
                     one.trim({partition: told.offset for partition, told in committed.items()})
 

@@ -169,6 +169,8 @@ class Stream(Part):
     """A stream of the same class whose topics it comes in, on partitions of its own; None: topics of its own."""
     linger: Annotated[Seconds, Field(ge=0.01, le=10)] = 0.01
     """How long its producer collects events before it writes them, to one partition; they are due when written."""
+    retention: Annotated[Seconds, Field(ge=1, le=365 * 86_400)] | None = None
+    """The log drops what is older, sent or not, in segments of a tenth of it; None: it keeps everything."""
     size: Annotated[Bytes, Field(ge=1, le=16 * 1024**2)] = 256
     """Bytes of an event's value."""
     cost: Annotated[Count, Field(le=1_000)] = 1

@@ -25,6 +25,7 @@ OF_ALL = (
     "nack_ratio",
     "sent_ratio",
     "lost",
+    "truncated",
     "duplicates",
     "cuts",
     "balance",

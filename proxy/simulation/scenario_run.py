@@ -161,6 +161,8 @@ class _Run:
             if record["bridge_us"]:
                 buckets = {int(index): count for index, count in record["bridge_us"].items()}
                 self.trace.bridged[record["class"]].append((at, buckets))
+        elif record["kind"] == "incident" and record["name"] == "truncated":
+            self.trace.truncated += record["count"]
         elif record["kind"] == "verdict":
             self.trace.told.append(Told(at, record["route"], record["congested"], record["cause"]))
 
@@ -186,7 +188,7 @@ class _Run:
     def _account(self) -> None:
         """Compare what was committed with what the queues took."""
         committed = self._cluster.group(self._scenario.name).committed
-        for partition, (offset, _) in committed.items():
+        for partition, (offset, *_) in committed.items():
             seen = self._broker.seen.get(partition)
             self.trace.lost += offset if seen is None else seen.missing(offset)
             self.trace.duplicates += 0 if seen is None else seen.again

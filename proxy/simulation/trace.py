@@ -98,4 +98,5 @@ class Trace:
     scalings: defaultdict[str, list[tuple[float, int]]] = field(default_factory=lambda: defaultdict(list))
     """Instants at which an autoscaler changed the number of consumers, and the new number, by queue."""
     lost: int = 0
+    truncated: int = 0
     duplicates: int = 0

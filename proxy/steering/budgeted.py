@@ -24,9 +24,17 @@ class Tiers:
         `catches_up`: those of what is old. A job that has no partition, a redrive for instance, asks for these, too.
         """
         self.patience = AGAIN_PATIENCE / gates
-        behind = classes if catches_up else 0  # as `Divider.catch_up` counts
-        self.first = behind + rank
-        self.again = behind + max(rank, min(1, classes - 1))
+        self._rank = rank
+        self._classes = classes
+        self._catches_up = catches_up
+        self.lift(None)
+
+    def lift(self, rank: int | None) -> None:
+        """Stand where what is live of another class does, or where it belongs."""
+        behind = self._classes if self._catches_up and rank is None else 0  # as `Divider.catch_up` counts
+        own = self._rank if rank is None else rank
+        self.first = behind + own
+        self.again = behind + max(own, min(1, self._classes - 1))
 
     def of(self, *, again: bool) -> int:
         """Return the tier of an event."""
@@ -94,12 +102,17 @@ class BudgetedThrottle:
         """Take tokens like events that go again, one each: no consumer of the route works on letters."""
         await pass_in_time(self._gate, self._tiers.again, count, again=True, patience=self._tiers.patience)
 
+    def lift(self, rank: int | None) -> None:
+        """See `Throttle.lift`; who waits for tokens already goes on waiting where it does."""
+        self._tiers.lift(rank)
+
 
 class CappedThrottle:
     """Admits what another throttle does, within a hard cap; a token of it is an event or a byte."""
 
     def __init__(self, inner: Throttle, gate: Gate, tiers: Tiers, *, counts_bytes: bool) -> None:
-        self._inner = inner
+        self.inner = inner
+        """What it caps."""
         self._gate = gate
         self._tiers = tiers
         self._counts_bytes = counts_bytes
@@ -109,19 +122,19 @@ class CappedThrottle:
     @property
     def batch_size(self) -> float | None:
         """The inner throttle's."""
-        return self._inner.batch_size
+        return self.inner.batch_size
 
     async def admit(self, want: int, *, size: float, again: bool) -> int:
         """See `Throttle.admit`."""
         tier = self._tiers.of(again=again)
         each = max(1.0, size) if self._counts_bytes else 1.0
-        granted = await self._inner.admit(
+        granted = await self.inner.admit(
             int(min(want, max(1.0, self._gate.portion(tier) / each))), size=size, again=again
         )
         try:
             await pass_in_time(self._gate, tier, granted * each, again=again, patience=self._tiers.patience)
         except asyncio.CancelledError:
-            self._inner.settle(0, 0)
+            self.inner.settle(0, 0)
             raise
         self._taken, self._tier = granted * each, tier
         return granted
@@ -132,17 +145,65 @@ class CappedThrottle:
         if used != self._taken:
             self._gate.give_back(self._tier, self._taken - used)
         self._taken = 0.0
-        self._inner.settle(events, size)
+        self.inner.settle(events, size)
 
     async def admit_letters(self, count: int, *, size: float) -> None:
         """Take tokens like events that go again."""
-        tokens = count * size if self._counts_bytes else count
-        await pass_in_time(self._gate, self._tiers.again, tokens, again=True, patience=self._tiers.patience)
+        tokens, tier = count * size if self._counts_bytes else count, self._tiers.again
+        await pass_in_time(self._gate, tier, tokens, again=True, patience=self._tiers.patience)
         try:
-            await self._inner.admit_letters(count, size=size)
+            await self.inner.admit_letters(count, size=size)
         except asyncio.CancelledError:
-            self._gate.give_back(self._tiers.again, tokens)
+            self._gate.give_back(tier, tokens)
             raise
+
+    def lift(self, rank: int | None) -> None:
+        """See `Throttle.lift`."""
+        self._tiers.lift(rank)
+        self.inner.lift(rank)
+
+
+class HeldThrottle:
+    """Admits what another throttle does, and while a person caps it, within that too: the other keeps its state."""
+
+    def __init__(self, inner: Throttle, tiers: Tiers) -> None:
+        self.inner = inner
+        self._tiers = tiers
+        self._now: Throttle = inner
+        self._admitted: Throttle = inner
+        """Through which the last events were admitted."""
+        self._gate: Gate | None = None
+
+    @property
+    def batch_size(self) -> float | None:
+        """The inner throttle's."""
+        return self.inner.batch_size
+
+    def hold(self, gate: Gate | None) -> None:
+        """Pass this gate too, from now on; None: no other. A token of it is an event."""
+        if gate is not self._gate:
+            self._gate = gate
+            self._now = (
+                self.inner if gate is None else CappedThrottle(self.inner, gate, self._tiers, counts_bytes=False)
+            )
+
+    async def admit(self, want: int, *, size: float, again: bool) -> int:
+        """See `Throttle.admit`."""
+        self._admitted = self._now
+        return await self._admitted.admit(want, size=size, again=again)
+
+    def settle(self, events: int, size: int) -> None:
+        """Tell whoever admitted them."""
+        self._admitted.settle(events, size)
+
+    async def admit_letters(self, count: int, *, size: float) -> None:
+        """See `Throttle.admit_letters`."""
+        await self._now.admit_letters(count, size=size)
+
+    def lift(self, rank: int | None) -> None:
+        """See `Throttle.lift`."""
+        self.inner.lift(rank)
+        self._tiers.lift(rank)
 
 
 async def pass_in_time(gate: Gate, tier: int, tokens: float, *, again: bool, patience: float = AGAIN_PATIENCE) -> None:

@@ -59,6 +59,7 @@ class Depths:
         self._monitor = monitor
         self._queues = queues
         self._letter_queues = LetterQueues(letter_queues)
+        self._letters_changed = asyncio.Event()
         self._interval = interval
         self._rota = Rota(queues, interval, polls)
         self._seen: dict[str, tuple[QueueState | None, float]] = {}
@@ -82,6 +83,11 @@ class Depths:
         """Poll at once, and then at full pace again."""
         self._ease = 0.0
         self._hurried.set()
+
+    def look_for(self, letter_queues: Collection[str]) -> None:
+        """Look from now on whether these queues of dead letters exist."""
+        self._letter_queues.replace(letter_queues)
+        self._letters_changed.set()
 
     def of(self, queue: str) -> QueueState | None:
         """Return the queue's last known state; None if it does not exist, is a stream, or the monitor is blind."""
@@ -108,8 +114,9 @@ class Depths:
 
     async def run(self) -> None:
         """Poll until cancelled."""
-        if not self._queues and not self._letter_queues.are_any:
-            return
+        while not self._queues and not self._letter_queues.are_any:
+            self._letters_changed.clear()
+            await self._letters_changed.wait()
         now = asyncio.get_running_loop().time
         try:
             while True:

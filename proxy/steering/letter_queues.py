@@ -35,12 +35,19 @@ class LetterQueues:
         """Whether there are any to look at."""
         return bool(self._due)
 
+    def replace(self, queues: Collection[str]) -> None:
+        """Look for others from now on; what is known of those that stay is kept."""
+        self._due = {queue: self._due.get(queue, 0.0) for queue in sorted(queues)}
+        self._missing &= self._due.keys()
+
     def due(self, now: float) -> list[str]:
         """Return those to be asked for now."""
         return [queue for queue, at in self._due.items() if at <= now]
 
     def see(self, queue: str, now: float, *, is_there: bool) -> None:
         """Take an answer."""
+        if queue not in self._due:
+            return  # it was replaced while it was asked for
         self._due[queue] = now + (INTERVAL if is_there else MISSING_INTERVAL)
         if not is_there and queue not in self._missing:
             self._missing.add(queue)

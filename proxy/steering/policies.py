@@ -17,7 +17,7 @@ from proxy.congestion.loop import ControlLoop
 from proxy.congestion.per_type import AimdBatchSize
 from proxy.congestion.rate_law import RateLaw
 from proxy.settings import Cap, EventType, Route, Settings
-from proxy.steering.budgeted import BudgetedThrottle, CappedThrottle, Charge, Tiers
+from proxy.steering.budgeted import BudgetedThrottle, CappedThrottle, Charge, HeldThrottle, Tiers
 from proxy.steering.depths import Depths
 from proxy.steering.gate import Gate
 from proxy.steering.insights import Insights
@@ -112,6 +112,13 @@ class Policies:
             return throttle
         counts_bytes = route.cap.bytes is not None
         return CappedThrottle(throttle, self.caps[event_type.route], tiers, counts_bytes=counts_bytes)
+
+    def forget(self, event_type: EventType, throttle: Throttle) -> None:
+        """Tell a throttle that no event type has any more nothing of its route."""
+        while isinstance(throttle, CappedThrottle | HeldThrottle):
+            throttle = throttle.inner
+        if isinstance(throttle, PacedThrottle):
+            self._loop.forget(event_type.route, throttle.on_verdict)
 
     def _paced_throttle(self, event_type: EventType) -> PacedThrottle:
         tick = self._settings.throttling.tick

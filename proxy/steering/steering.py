@@ -1,8 +1,7 @@
 """All that holds events back and all that is read for it: made from the settings, run beside the bridge."""
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from croniter import croniter
@@ -15,7 +14,6 @@ from proxy.congestion.collector import Way
 from proxy.congestion.detector import Verdict
 from proxy.congestion.loop import ControlLoop
 from proxy.model import Partition
-from proxy.settings import Settings
 from proxy.steering.depths import Depths
 from proxy.steering.group_backlog import Backlogs
 from proxy.steering.insights import Insights
@@ -24,10 +22,8 @@ from proxy.steering.lowest_part import LowestPart
 from proxy.steering.other_replicas import Lead, OtherReplicas
 from proxy.steering.policies import Policies
 from proxy.steering.route_control import Judging
+from proxy.steering.route_control import Observer as Heard
 from proxy.steering.wanted import Observer, WantedConsumers
-
-_TOPICS_KNOWN = 100_000
-"""Of so many topics it is remembered whose they are."""
 
 
 class Verdicts(Protocol):
@@ -57,7 +53,7 @@ class Steering:
 
     def __init__(
         self,
-        settings: Settings,
+        in_force: config.InForce,
         log: EventLog,
         lanes: Mapping[str, Lane],
         monitor: DepthMonitor,
@@ -69,8 +65,10 @@ class Steering:
         on_wanted: Observer,
         wall: Callable[[], float],
         judging: Judging,
+        heard: Sequence[Heard] = (),
     ) -> None:
-        self._settings = settings
+        self._settings = settings = in_force.settings
+        self._in_force = in_force
         self._wall = wall
         self.control = ControlLoop(list(settings.routes), len(settings.classes), settings.detector)
         for name, route in settings.routes.items():
@@ -83,8 +81,7 @@ class Steering:
         self._insights = (
             None if insights is None or management is None else Insights(insights, queues, management.interval)
         )
-        # Asked for every partition of the group: a pattern makes an event type each time.
-        lowest = LowestPart(lru_cache(_TOPICS_KNOWN)(self._route_of_lowest))
+        lowest = LowestPart(self._route_of_lowest)
         self._others = OtherReplicas(log, self._lead, done, lowest)
         self.policies = Policies(
             settings,
@@ -92,11 +89,11 @@ class Steering:
             lanes,
             self._others.rate,
             lowest.of,
-            observers=[verdicts.on_budget_verdict],
+            observers=[verdicts.on_budget_verdict, *heard],
             judging=judging,
         )
         apart = {name: route for name, route in settings.routes.items() if route.scales_apart}
-        backlogs = Backlogs(log, topics, lambda topic: config.event_type_for(settings, topic), apart)
+        backlogs = Backlogs(log, topics, in_force.event_type, apart)
         self.wanted = WantedConsumers(settings, verdicts.last_of_budgets.get, backlogs, on_wanted)
 
     def works(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
@@ -110,9 +107,13 @@ class Steering:
         if self._insights is not None:
             yield "insights", self._insights.run()
 
+    def look_anew(self) -> None:
+        """Go by the event types that are in force now."""
+        self.depths.look_for(letter_queues(self._in_force.settings))
+
     def _lead(self, topic: str) -> Lead | None:
         """Return where a topic's events go; with one route only also those of one that this process does not know."""
-        event_type = config.event_type_for(self._settings, topic)
+        event_type = self._in_force.event_type(topic)
         routes = self._settings.routes
         if event_type is not None:
             queues = routes[event_type.route].way(event_type.name, event_type.routing_key)
@@ -122,7 +123,7 @@ class Steering:
 
     def _route_of_lowest(self, topic: str) -> str | None:
         """Return the route of a topic of the lowest class."""
-        event_type = config.event_type_for(self._settings, topic)
+        event_type = self._in_force.event_type(topic)
         if event_type is None or self._settings.rank(event_type.priority) < len(self._settings.classes) - 1:
             return None
         return event_type.route

@@ -45,7 +45,7 @@ def test_tidegate_has_no_more_rights_than_it_needs_when_it_runs() -> None:
 
 def test_every_named_volume_and_file_exists_when_it_is_mounted() -> None:
     sources = [volume.split(":")[0] for service in SERVICES.values() for volume in service.get("volumes", ())]
-    named, files = ([s for s in sources if s.startswith("./") == is_file] for is_file in (False, True))
+    named, files = ([s for s in sources if s.startswith(".") == is_file] for is_file in (False, True))
     assert {*named} == {*COMPOSE["volumes"]}
     assert all((FOLDER / file).exists() for file in files)
 

@@ -13,6 +13,7 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.group import LeaveGroupRequest
 
 from proxy.bridge.event_log import Beginning, EventLog
+from proxy.bridge.move import Moved
 from proxy.kafka_log import KafkaLog
 from proxy.model import Event, Partition, Position
 from proxy.settings import Limits, LogSettings
@@ -39,6 +40,8 @@ class Owner:
         self.first_left: list[int] = []
         self.beginnings: list[tuple[Partition, Beginning]] = []
         self.ended: list[Mapping[Partition, int]] = []
+        self.moving: list[set[Partition]] = []
+        self.moved: list[Moved] = []
         self.received: dict[Partition, list[Event]] = {}
         self.revoking: asyncio.Event | None = None
 
@@ -56,6 +59,13 @@ class Owner:
 
     def on_begun(self, partition: Partition, beginning: Beginning) -> None:
         self.beginnings.append((partition, beginning))
+
+    async def on_moving(self, partitions: Collection[Partition]) -> Mapping[Partition, Position]:
+        self.moving.append(set(partitions))
+        return {partition: position for partition, position in self.final.items() if partition in partitions}
+
+    def on_moved(self, moved: Moved) -> None:
+        self.moved.append(moved)
 
     def on_ended(self, taken: Mapping[Partition, int]) -> None:
         self.ended.append(taken)

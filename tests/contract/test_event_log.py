@@ -10,6 +10,7 @@ import pytest
 
 from load.stack import Stack
 from proxy.bridge.event_log import EventLog, Extent
+from proxy.bridge.move import Direction, Move, Moved
 from proxy.errors import AssignmentLostError
 from proxy.model import Partition
 from tests.contract.log_adapters import (
@@ -182,6 +183,76 @@ class EventLogContract:
         log, owner = await join()
         await receive(log, owner, 40)
         assert owner.values(partition) == numbered(40, first=60)
+
+    async def test_reading_goes_on_behind_what_is_skipped_once_when_a_cursor_is_moved_forward(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(40))
+        log, owner = await join()
+        await receive(log, owner, 40)
+        await log.commit({partition: owner.received[partition][19].position})
+        owner.final = {partition: owner.received[partition][29].position}
+        log.pause([partition])
+        await world.produce(topic, numbered(60, first=40))
+        move = Move("1-ab", Direction.SKIP, owner.beginnings[0][1].topic_id, 20, 70, "me", None)
+        assert log.move({partition: move}) == [partition]
+        await poll_until(log, owner, lambda: bool(owner.moved))
+        assert owner.moved == [Moved(partition, move, 30, 70)]
+        await receive(log, owner, 40 + 30)
+        assert owner.values(partition)[40:] == numbered(30, first=70)
+        assert (owner.beginnings[-1][1].first, owner.beginnings[-1][1].committed) == (70, 70)
+        await log.commit({partition: owner.received[partition][44].position})
+        await log.stop()
+        log, owner = await join()
+        await assigned(log, owner)
+        await receive(log, owner, 25)
+        assert log.move({partition: move}) == [], "every commit after it repeats that it was made"
+        assert owner.values(partition) == numbered(25, first=75)
+
+    async def test_reading_goes_back_once_when_a_cursor_is_moved_back(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(50))
+        log, owner = await join()
+        await receive(log, owner, 50)
+        owner.final = {partition: owner.received[partition][-1].position}
+        await log.commit(owner.final)
+        move = Move("1-ab", Direction.REWIND, owner.beginnings[0][1].topic_id, 50, 10, "me", None)
+        log.move({partition: move})
+        await poll_until(log, owner, lambda: bool(owner.moved))
+        assert owner.moved == [Moved(partition, move, 50, 10)]
+        await receive(log, owner, 50 + 40)
+        assert owner.values(partition)[50:] == numbered(40, first=10)
+        assert owner.beginnings[-1][1].again == 50
+        await log.stop()
+        log, owner = await join()
+        await receive(log, owner, 40)
+        assert owner.values(partition) == numbered(40, first=10)
+        assert log.move({partition: move}) == []
+
+    async def test_nothing_is_moved_when_the_move_is_of_another_topic_or_changes_nothing(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(10))
+        log, owner = await join()
+        await receive(log, owner, 10)
+        topic_id = owner.beginnings[0][1].topic_id
+        assert log.move({partition: Move("1-ab", Direction.SKIP, "another", 0, 9, "me", None)}) == []
+        for number, (direction, first, to) in enumerate(
+            [(Direction.SKIP, 5, 9), (Direction.SKIP, 0, 0), (Direction.REWIND, 0, 5)], 2
+        ):
+            wanted = {partition: Move(f"{number}-ab", direction, topic_id, first, to, "me", None)}
+            log.move(wanted)
+            await poll_until(log, owner, lambda wanted=wanted: not log.move(wanted))
+        await world.produce(topic, numbered(5, first=10))
+        await receive(log, owner, 15)
+        assert (owner.moving, owner.moved) == ([], [])
 
     async def test_the_last_positions_are_committed_when_partitions_are_revoked(
         self, world: World, topic: str, join: Join

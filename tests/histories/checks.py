@@ -80,6 +80,9 @@ def unfinished(world: World) -> str | None:
         committed = _committed(world, partition)
         if track.offsets and committed <= track.offsets[-1]:
             return f"{partition} is committed up to {committed} only, there is {track.offsets[-1]}"
+    for partition, track in world.cluster.tracks.items():
+        if (move := world.witness.cursors.left(track.topic_id, partition)) is not None:
+            return f"{partition} does not make move {move}"
     return next((busy for replica in world.replicas if (busy := _busy(replica))), None)
 
 
@@ -188,6 +191,7 @@ def _judge_duplicates(world: World) -> None:
         bounds[epoch.partition] += cap + epoch.failures + epoch.strayed
         if epoch.rewound:
             rewound.add(epoch.partition)
+    bounds.update(witness.cursors.come_again)
     for partition, count in copies.items():
         if count > bounds[partition] and partition not in rewound:
             witness.accuse(f"{partition} has {count} duplicates, at most {bounds[partition]} may be")

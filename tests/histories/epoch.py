@@ -57,6 +57,8 @@ class Epoch:
     discarded: set[int] = field(default_factory=set)
     """Offsets that a person has let be discarded."""
     failures: int = 0
+    written_at: float = 0.0
+    """When anything of it was written last."""
     strayed: int = 0
     """Records received of another topic, one that was made anew under the name."""
     _records: dict[int, _Received] = field(default_factory=dict)

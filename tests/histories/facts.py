@@ -34,11 +34,19 @@ class Fact:
     refused: bool = False
     discarded_in: object = None
     """The epoch in which it was discarded, until another one reads it again."""
+    passed_over: bool = False
+    """A skip that was made has passed over it."""
+    stored_before: int = 0
+    """How often the queue had taken it when a rewind went back before it: it is to come once more."""
+    letters_before: int = 0
+    is_dropped: bool = False
+    """The log has lost it for a reason of its own, delivered or not."""
 
     @property
     def is_settled(self) -> bool:
         """Whether the log may forget it."""
-        return bool(self.stored or self.letters or self.gone or self.discarded_in is not None)
+        is_out = self.stored > self.stored_before or self.letters > self.letters_before
+        return is_out or self.gone or self.passed_over or self.discarded_in is not None
 
     def __str__(self) -> str:
         """Return its place."""
@@ -87,6 +95,8 @@ class Facts:
             fact.letters -= 1
         else:
             fact.stored -= 1
+        fact.stored_before = min(fact.stored_before, fact.stored)
+        fact.letters_before = min(fact.letters_before, fact.letters)
         self._unsettle(fact)
 
     def read_again(self, fact: Fact, epoch: object) -> None:
@@ -94,6 +104,13 @@ class Facts:
         if fact.discarded_in is not None and fact.discarded_in is not epoch:
             fact.discarded_in = None
             self._unsettle(fact)
+
+    def come_again(self, fact: Fact) -> None:
+        """Note that a rewind has gone back before it."""
+        fact.stored_before, fact.letters_before = fact.stored, fact.letters
+        fact.passed_over, fact.discarded_in, fact.skipped = False, None, False
+        fact.gone = fact.is_dropped
+        self._unsettle(fact)
 
     def _unsettle(self, fact: Fact) -> None:
         track = self.tracks.get(fact.partition)
@@ -112,6 +129,7 @@ class Facts:
         """Note that the log lost these for a reason of its own; what is done with stays done with."""
         for fact in facts:
             fact.gone = fact.gone or not fact.is_settled
+            fact.is_dropped = True
 
     def unsettled(self, partition: Partition, first: int) -> Fact | None:
         """Return the first event of a partition that may not be committed yet; `first` is where the log begins."""

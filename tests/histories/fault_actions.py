@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
+from proxy.bridge.move import Direction
 from proxy.model import Mode, Partition
 from proxy.simulation.virtual_time import StoppableLoop
 from tests.histories.plan import DEAD_QUEUE, TOPICS, Fault
@@ -14,6 +15,8 @@ SEAM_PATIENCE = 1.0
 """Seconds that a fault waits for what it should strike at; then it strikes anyway."""
 _TAKES_BACK = 0.5
 """Share of interventions that are taken back."""
+_MOVE_A_TOPIC = 3
+"""Of six, whose moves are of a whole topic."""
 _JUMP = 20.0
 """Seconds that the wall clock jumps at most, either way."""
 
@@ -263,6 +266,34 @@ class FaultActions:
             self._world.take_back(asked)
         else:
             self._world.ask(Mode.RUN, types)
+
+    async def _skip(self, fault: Fault) -> None:
+        self._move(fault, Direction.SKIP)
+
+    async def _rewind(self, fault: Fault) -> None:
+        self._move(fault, Direction.REWIND)
+
+    def _move(self, fault: Fault, direction: Direction) -> None:
+        """Have a partition's cursor moved, or those of its whole topic; how far is up to the fault."""
+        place = self._place(fault)
+        if place is not None:
+            places = self._cluster.partitions({place.topic}) if fault.who < _MOVE_A_TOPIC else [place]
+            self._world.move(direction, dict.fromkeys(places, fault.amount))
+
+    async def _reload(self, fault: Fault) -> None:
+        """Have one replica go by settings that say something else of a type, or of all."""
+        replica = self._one(fault)
+        if replica is not None:
+            topics = TOPICS if fault.amount < _TAKES_BACK else (TOPICS[fault.who % len(TOPICS)],)
+            replica.go_by({topic: {"content_type": f"text/{fault.at}"} for topic in topics})
+
+    async def _drop_type(self, fault: Fault) -> None:
+        """Have one replica go by settings without a type for a while."""
+        replica, topic = self._one(fault), TOPICS[fault.who % len(TOPICS)]
+        if replica is not None:
+            replica.go_by({topic: None})
+            await asyncio.sleep(fault.seconds)
+            replica.go_by({topic: {}})
 
     async def _jump_clock(self, fault: Fault) -> None:
         self._world.jump((fault.amount - 0.5) * 2 * _JUMP)

@@ -167,7 +167,7 @@ class KafkaWorld(World):
 
     def _on_commit(self, replica: str, offsets: Mapping[Partition, Committed]) -> None:
         """Let the witness judge a commit."""
-        for at, (_, topic_id) in offsets.items():
+        for at, (_, topic_id, _) in offsets.items():
             if self._first.get(at) == topic_id:
                 del self._first[at]
         self.witness.on_commit(replica, offsets)

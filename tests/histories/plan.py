@@ -56,7 +56,11 @@ PROCESSES = ("stop_process", "stop_joining", "crash", "leave", "join")
 HOST = ("jump_clock", "disk_full")
 PEOPLE = ("pause", "discard")
 """What people do to some event types, for a while."""
-KINDS = (*CONNECTIONS, *ANSWERS, *LOG, *RECORDS, REFILL, *PROCESSES, *HOST, *PEOPLE)
+CURSORS = ("skip", "rewind")
+"""What people do to the cursors of some partitions."""
+RELOADS = ("reload", "drop_type")
+"""Other settings come into force in one replica: what a type says changes, or it goes and comes back."""
+KINDS = (*CONNECTIONS, *ANSWERS, *LOG, *RECORDS, REFILL, *PROCESSES, *HOST, *PEOPLE, *CURSORS, *RELOADS)
 
 SEAMS = ("", "", "fetch", "write", "store", "told", "commit", "joining", "joining", "assigned", "revoking", "revoked")
 """What a fault may wait for before it strikes; one in six takes the time alone."""
@@ -170,6 +174,8 @@ def draw(seed: int) -> Plan:
         faults=(
             *sorted((_fault(chance) for _ in range(chance.randint(3, 8))), key=lambda fault: fault.at),
             *_interventions(str(seed)),
+            *_moves(str(seed)),
+            *_reloads(str(seed)),
         ),
     )
 
@@ -183,6 +189,18 @@ def _interventions(seed: str) -> list[Fault]:
     """Return what people do; by a chance of its own, so that all else stays as drawn."""
     chance = Random(f"people {seed}")
     return [draw_fault(chance, PEOPLE) for _ in range(chance.choice((0, 0, 1, 2)))]
+
+
+def _moves(seed: str) -> list[Fault]:
+    """Return whose cursors people move, and which way; likewise."""
+    chance = Random(f"cursors {seed}")
+    return [draw_fault(chance, CURSORS) for _ in range(chance.choice((0, 0, 1, 3)))]
+
+
+def _reloads(seed: str) -> list[Fault]:
+    """Return where settings change; likewise."""
+    chance = Random(f"reloads {seed}")
+    return [draw_fault(chance, RELOADS) for _ in range(chance.choice((0, 0, 1, 3)))]
 
 
 def draw_fault(chance: Random, kinds: Sequence[str]) -> Fault:

@@ -8,6 +8,7 @@ from typing import Any
 from proxy.app import App
 from proxy.bridge.broker import DepthMonitor, Lane
 from proxy.operations.board import Board
+from proxy.settings import Settings
 from proxy.simulation.virtual_time import PROCESS, StoppableLoop
 from tests.histories.disk import MemoryMetricLog
 from tests.histories.memory_broker import MemoryBroker
@@ -50,8 +51,9 @@ class Replica:
         self._wall = wall
         self._board = board
         witness.told[name] = ReplicaAccount()
-        context = copy_context()
+        self._context = context = copy_context()
         context.run(PROCESS.set, name)
+        self._types = dict(plan.settings.event_types)
         self.task = asyncio.get_running_loop().create_task(self._live(), name=name, context=context)
 
     async def stop(self) -> None:
@@ -81,6 +83,19 @@ class Replica:
             loop.resume_process(self.name)
         await self.log.sever()
         await asyncio.wait([self.task])
+
+    def go_by(self, changes: Mapping[str, Mapping[str, Any] | None]) -> None:
+        """Put settings into force in which these types say something else, or are not there (None)."""
+        if self.app is None or self.is_stopping:
+            return
+        for name, change in changes.items():
+            known = self._types.pop(name, None) or self._plan.settings.event_types[name]
+            if change is not None:
+                self._types[name] = known.model_copy(update=change)
+        self._witness.note(f"{self.name} goes by other settings: {', '.join(changes)}")
+        given = {key: getattr(self._plan.settings, key) for key in Settings.model_fields}  # a copy would know too much
+        settings = Settings(**given | {"event_types": dict(self._types)})
+        self._context.run(self.app.go_by, settings)
 
     async def _live(self) -> None:
         """Do what `proxy.process.serve` does."""

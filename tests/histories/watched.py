@@ -7,6 +7,7 @@ from proxy.bridge.assignment import Assignment
 from proxy.bridge.broker import Batch
 from proxy.bridge.event_log import Beginning, PartitionOwner
 from proxy.bridge.flow import PartitionFlow
+from proxy.bridge.move import Moved
 from proxy.model import Event, Outcome, Partition, Position, Reason
 from proxy.settings import Limits, LogSettings
 from proxy.simulation.memory_cluster import MemoryCluster
@@ -124,13 +125,31 @@ class WatchedOwner:
         if listener is not None and partition in listener.inbox.flows:
             self._witness.on_begun(self._name, partition, beginning)
 
+    async def on_moving(self, partitions: Collection[Partition]) -> Mapping[Partition, Position]:
+        """See `PartitionOwner`."""
+        self._witness.note(f"{self._name} is to move {', '.join(map(str, partitions))}")
+        return await self._owner.on_moving(partitions)
+
+    def on_moved(self, moved: Moved) -> None:
+        """See `PartitionOwner`."""
+        self._witness.on_moved(self._name, moved)
+        self._owner.on_moved(moved)
+
+    def on_renewed(self, partition: Partition, taken: int) -> None:
+        """See `PartitionOwner`."""
+        self._on_taken(partition, taken)
+        self._owner.on_renewed(partition, taken)
+
     def on_ended(self, taken: Mapping[Partition, int]) -> None:
         """See `PartitionOwner`."""
         for partition, end in taken.items():
-            epoch = self._witness.ranges.current(self._name, partition)
-            if epoch is not None:
-                self._witness.on_taken(partition, epoch, end)
+            self._on_taken(partition, end)
         self._owner.on_ended(taken)
+
+    def _on_taken(self, partition: Partition, end: int) -> None:
+        epoch = self._witness.ranges.current(self._name, partition)
+        if epoch is not None:
+            self._witness.on_taken(partition, epoch, end)
 
     def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
         """See `PartitionOwner`."""

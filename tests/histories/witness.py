@@ -11,11 +11,13 @@ from typing import Protocol
 
 from proxy.bridge.broker import Batch
 from proxy.bridge.event_log import Beginning
+from proxy.bridge.move import Moved
 from proxy.model import Event, Mode, Outcome, Partition, Reason
 from proxy.positions.identity import Committed
 from proxy.publish_lane.wire import Sent
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.virtual_time import PROCESS
+from tests.histories.cursors import Cursors
 from tests.histories.epoch import Epoch
 from tests.histories.facts import Fact, Facts
 from tests.histories.memory_wire import Verdict
@@ -50,6 +52,9 @@ class Witness:
     def __init__(self, plan: Plan, cluster: MemoryCluster, wall: Callable[[], float]) -> None:
         self.facts = Facts()
         self.ranges = Ranges()
+        self.cursors = Cursors(self.facts, in_order=plan.wire is None)
+        self._moved: dict[tuple[str, Partition], str] = {}
+        """The topic's id of moves that replicas were told of, until they begin anew there."""
         self.told: dict[str, ReplicaAccount] = {}
         """By replica."""
         self.violations: list[str] = []
@@ -78,6 +83,8 @@ class Witness:
         self.newest_wall = 0.0
         self.asked: dict[str, list[tuple[float, Mode]]] = defaultdict(list)
         """Since when people want which mode, by topic."""
+        limits = plan.settings.limits
+        self._grace = min(limits.drain_deadline, plan.settings.log.session_timeout / 2)
         self._notices = _NOTICES + (_AWAY if any(fault.kind in _CUTS for fault in plan.faults) else 0.0)
         self._settings = settings = plan.settings
         self._lanes = {topic: plan.lanes[kind.route] for topic, kind in settings.by_topic.items()}
@@ -133,7 +140,8 @@ class Witness:
             kind = self._settings.by_topic[partition.topic]
             cap = self._settings.limits.uncommitted_events
             number = old.number + 1 if old is not None else 0
-            topic_id = self._topic_id(partition)
+            # Whose cursor is moved goes on in the log that it knows, whatever has its name by now.
+            topic_id = self._moved.pop((replica, partition), self._topic_id(partition))
             self.epochs[replica, partition] = Epoch(replica, partition, number, kind.order, cap, topic_id)
             if generation >= self.holders.get(partition, (0, ""))[0]:
                 if self.holders.get(partition, (0, ""))[1] != replica:
@@ -162,9 +170,19 @@ class Witness:
         """Note that a replica asks to be part of the next generation."""
         self._pass("joining")
 
+    def on_moved(self, replica: str, moved: Moved) -> None:
+        """Note that a replica was told that the log has a move."""
+        self.note(f"{replica} is told of {moved.move.id} of {moved.partition}: {moved.done} to {moved.to}")
+        self._moved[replica, moved.partition] = moved.move.topic_id
+        booked = self.ranges.current(replica, moved.partition)
+        if booked is not None:
+            self.on_taken(moved.partition, booked, moved.done)
+            self.ranges.log_takes(moved.partition, Committed(moved.to, moved.move.topic_id))
+
     def on_revoking(self, replica: str) -> None:
         """Note the begin of a revocation."""
         self.note(f"{replica} gives up its partitions")
+        self._moved = {at: topic_id for at, topic_id in self._moved.items() if at[0] != replica}
         self._pass("revoking")
 
     def on_revoked(self, replica: str, partitions: Collection[Partition]) -> None:
@@ -201,18 +219,32 @@ class Witness:
 
         One that says it is of a topic that is gone may come, and counts for nothing.
         """
-        for partition, (offset, topic_id) in offsets.items():
-            self.ranges.log_takes(partition, Committed(offset, topic_id))
+        for partition, committed in offsets.items():
+            offset, topic_id, _ = committed
+            self.ranges.log_takes(partition, committed)
             track = self._cluster.tracks.get(partition)
             is_judged = track is not None and track.topic_id == topic_id
+            if track is not None and is_judged:
+                for wrong in self.cursors.take(partition, committed, track.first, is_out=self._is_out(partition)):
+                    self.accuse(f"{replica}: {wrong}")
             left = self.facts.unsettled(partition, track.first) if track is not None and is_judged else None
             if left is not None and left.offset < offset:
                 self.accuse(f"{replica} commits {partition} up to {offset}, but {left} is nowhere else")
             epoch = self.epochs.get((replica, partition))
             if epoch is not None:
                 epoch.commit(offset)
-        self._sign(f"{replica} commits {sorted((at, offset) for at, (offset, _) in offsets.items())}")
+        self._sign(f"{replica} commits {sorted((at, offset) for at, (offset, *_) in offsets.items())}")
         self._pass("commit")
+
+    def _is_out(self, partition: Partition) -> bool:
+        """Return whether an epoch waits for outcomes that may still come before its drain's deadline.
+
+        Nobody waits for a replica that was removed by force.
+        """
+        now, epochs = asyncio.get_running_loop().time(), (*self.epochs.values(), *self.ended)
+        _, holder = self.holders[partition]
+        awaited = (one for one in epochs if one.replica == holder or one.replica not in self.removed)
+        return any(one.out and now < one.written_at + self._grace for one in awaited if one.partition == partition)
 
     # -- the broker ---------------------------------------------------------------------------------------------------
 
@@ -275,6 +307,8 @@ class Witness:
         # A topic made anew is read from the old position until that is noticed: what it has before is not skipped.
         is_astray = track is None or epoch is None or epoch.topic_id != track.topic_id
         first = fact.offset if track is None or is_astray else track.first
+        if epoch is not None:
+            epoch.written_at = asyncio.get_running_loop().time()
         for wrong in epoch.write(batch.first + index, fact, self.facts, first) if epoch is not None else ():
             self.accuse(f"{replica}: {wrong}")
 

@@ -1,12 +1,17 @@
 """What one history plays in: log, broker, replicas, their judge, and what the hands do to them."""
 
 import asyncio
+from collections import defaultdict
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
 from proxy.bridge.broker import LaneState
-from proxy.model import Mode, Note
+from proxy.bridge.move import Direction
+from proxy.model import Mode, Note, Partition
 from proxy.operations.intervention import LONGEST_MS, Intervention
+from proxy.operations.plan import LIFE_MS, PlannedTopic
+from proxy.operations.plan import Plan as MovePlan
 from proxy.simulation.memory_cluster import MemoryCluster
 from tests.histories.board import WatchedBoard
 from tests.histories.memory_broker import MemoryBroker
@@ -161,6 +166,30 @@ class World:
         del self._pinned[one.id]
         self.notes.append(Note(one.key, None))
         self.witness.on_asked({topic: self._wanted(topic) for topic in one.types})
+
+    def move(self, direction: Direction, shares: Mapping[Partition, float]) -> None:
+        """Let somebody ask for cursors to be moved: by so much of what lies ahead, or behind, in the log.
+
+        As the command does it: what is committed is asked first.
+        """
+        by_topic: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+        for partition, share in shares.items():
+            track, committed = self.cluster.tracks[partition], self.group.committed.get(partition)
+            known = committed is not None and committed.topic_id == track.topic_id
+            first = committed.offset if committed is not None and known else track.first
+            if direction is Direction.SKIP:
+                to = first + round(share * max(0, track.end - first))
+            else:
+                to = track.first + round(share * max(0, first - track.first))
+            by_topic[partition.topic].append((partition.number, first, to))
+        now_ms, self._asked = int(self.wall() * 1000), self._asked + 1
+        topics = [
+            PlannedTopic(topic, self.cluster.tracks[Partition(topic, 0)].topic_id, tuple(places))
+            for topic, places in by_topic.items()
+        ]
+        plan = MovePlan(f"{self._asked}-ab", direction, "hand", None, now_ms, now_ms + LIFE_MS, tuple(topics))
+        self.notes.append(Note(plan.key, plan.as_json()))
+        self.witness.cursors.on_planned(plan)
 
     def _wanted(self, topic: str) -> Mode:
         return next((one.mode for one in reversed(self._pinned.values()) if topic in one.types), Mode.RUN)

@@ -163,11 +163,11 @@ async def test_a_pause_is_done_told_and_taken_back_when_every_replica_answers(du
 
     assert (await duty.run("resume", "--class", "P3")).code == 0
     again = await duty.run("resume", "--class", "P3")
-    assert (again.code, again.out) == (0, "Nothing pauses or discards class P3: nothing was changed.\n")
+    assert (again.code, again.out) == (0, "Nothing pauses, discards or caps class P3: nothing was changed.\n")
     assert (await duty.run("resume", "--class", "P3", "--json")).out == "null\n"
     assert len(await duty.interventions()) == 3
     nothing = await duty.run("interventions")
-    assert (nothing.code, nothing.out) == (0, "Nothing is paused or discarded.\n")
+    assert (nothing.code, nothing.out) == (0, "Nothing is paused, discarded or capped.\n")
 
 
 @pytest.mark.parametrize("is_json", [False, True])

@@ -32,10 +32,26 @@ FLOW = "proxy/bridge/flow.py"
 LISTENER = "proxy/bridge/listener.py"
 APP = "proxy/app.py"
 INTERVENTIONS = "proxy/operations/interventions.py"
+CAPS = "proxy/steering/caps.py"
+CAP_SHARE = "proxy/congestion/cap_share.py"
+DESK = "proxy/operations/desk.py"
+PINNED = "proxy/operations/pinned.py"
+DOORS = "proxy/operations/doors.py"
+LIVENESS = "proxy/operations/liveness.py"
+GUARD = "proxy/steering/retention_guard.py"
+EPISODES = "proxy/steering/episodes.py"
+NOTICES = "proxy/operations/notices.py"
+WEBHOOK = "proxy/operations/webhook.py"
+AGE = "proxy/steering/partition_age.py"
+RETENTION = "proxy/congestion/retention.py"
 SENDING = "proxy/bridge/sending.py"
 LETTERS = "proxy/bridge/dead_letters.py"
 ASSIGNMENT = "proxy/bridge/assignment.py"
 COMMITTER = "proxy/bridge/committer.py"
+CATALOG = "proxy/bridge/catalog.py"
+LISTENERS = "proxy/listeners.py"
+RENEWING = "proxy/positions/renewing.py"
+RELOAD = "proxy/operations/reload.py"
 INBOX = "proxy/bridge/inbox.py"
 OFFSETS = "proxy/bridge/offsets.py"
 DIVIDER = "proxy/congestion/divider.py"
@@ -55,6 +71,9 @@ LANE = "proxy/publish_lane/lane.py"
 LINE = "proxy/publish_lane/line.py"
 OUTCOMES = "proxy/publish_lane/outcomes.py"
 EPOCH = "proxy/positions/epoch.py"
+MOVING = "proxy/positions/moving.py"
+IDENTITY = "proxy/positions/identity.py"
+MOVE = "proxy/bridge/move.py"
 PLACING = "proxy/positions/placing.py"
 POSITIONS = "proxy/positions/positions.py"
 SHARE = "proxy/positions/share.py"
@@ -115,8 +134,24 @@ TIERS = "tests/unit/congestion/test_divider_catch_up.py"
 IN_LINE = "tests/properties/test_line.py"
 IN_LANE = "tests/unit/publish_lane/test_lane.py"
 IN_APP = "tests/unit/test_app.py"
+REDRIVE = "proxy/redrive/run.py"
+IN_REDRIVE = "tests/unit/redrive/test_redrive_histories.py"
 IN_STANCE = "tests/unit/bridge/test_stance.py"
+IN_DESK = "tests/unit/operations/test_desk.py"
+IN_PINNED = "tests/unit/operations/test_pinned.py"
+IN_DOORS = "tests/unit/operations/test_doors.py"
+IN_LIVENESS = "tests/unit/operations/test_liveness.py"
+IN_RELOAD = "tests/unit/operations/test_reload.py"
+IN_RELOAD_TYPES = "tests/unit/test_reload_types.py"
+IN_CATALOG = "tests/unit/bridge/test_catalog.py"
 IN_INTERVENTIONS = "tests/unit/operations/test_interventions.py"
+IN_EPISODES = "tests/unit/steering/test_episodes.py"
+IN_NOTICES = "tests/unit/operations/test_notices.py"
+IN_GUARD = "tests/unit/steering/test_retention_guard.py"
+IN_AGE = "tests/unit/steering/test_partition_age.py"
+IN_RETENTION = "tests/unit/congestion/test_retention.py"
+IN_CAPS = "tests/unit/steering/test_caps.py"
+IN_CAP_SHARE = "tests/unit/congestion/test_cap_share.py"
 IN_LISTENER = "tests/unit/bridge/test_listener.py"
 IN_ROTATIONS = "tests/wire/test_rotations.py"
 IN_CALM = "tests/wire/test_calm.py"
@@ -242,14 +277,14 @@ MUTATIONS = (
     Mutation(
         "uncommitted cap ignored",
         FLOW,
-        "            count = max(0, min(self.waiting, self._cap - (self._sent - self.watermark.committed)))\n",
+        "            count = max(0, min(self.waiting, self._cap - (self.sent - self.watermark.committed)))\n",
         "            count = self.waiting\n",
     ),
     Mutation(
         "uncommitted cap counts from what is confirmed",
         FLOW,
-        "self._cap - (self._sent - self.watermark.committed)",
-        "self._cap - (self._sent - self.watermark.resolved)",
+        "self._cap - (self.sent - self.watermark.committed)",
+        "self._cap - (self.sent - self.watermark.resolved)",
     ),
     Mutation(
         "dead letter unconfirmed before commit",
@@ -515,8 +550,8 @@ MUTATIONS = (
     Mutation(
         "an offset committed for a topic that is gone is trusted",
         PLACING,
-        "            share.topic_id, share.next = committed.topic_id, committed.offset\n",
-        "            share.next = committed.offset\n",
+        "share.topic_id, share.next, share.move = committed.topic_id, committed.offset, committed.move\n",
+        "share.next, share.move = committed.offset, committed.move\n",
     ),
     Mutation(
         "a topic made anew is read where the old one stood",
@@ -563,7 +598,7 @@ MUTATIONS = (
     Mutation(
         "the last commit of an epoch names all that was handed out",
         EPOCH,
-        "        self._note(ended, positions)\n",
+        "        self.note(ended, positions)\n",
         "        for share in ended:\n            share.finish(share.next - 1)\n",
     ),
     Mutation(
@@ -1439,23 +1474,521 @@ MUTATIONS = (
     ),
     Mutation(
         "a listener that is opened does not know what people have asked for",
-        APP,
-        "            listener.take(self.interventions.stance(event_type))\n",
-        "            pass\n",
+        LISTENERS,
+        "        listener.take(self._stance(event_type))\n",
+        "",
         tests=(IN_APP,),
     ),
     Mutation(
         "of several interventions the first one counts",
         INTERVENTIONS,
-        "for one in reversed(self.held):",
-        "for one in self.held:",
+        "return max((one for one in told",
+        "return min((one for one in told",
         tests=(IN_INTERVENTIONS,),
     ),
     Mutation(
         "an intervention that is taken back holds on",
         INTERVENTIONS,
-        "            if taken_back is not None:\n                self._end(taken_back)\n",
+        "            if taken_back is not None:\n                self._drop(taken_back)\n",
         "",
         tests=(IN_INTERVENTIONS,),
+    ),
+    Mutation(
+        "a move is made again once it was made",
+        MOVING,
+        "serial(move.id) > serial(share.move)",
+        "serial(move.id) >= serial(share.move)",
+    ),
+    Mutation(
+        "who gets a partition does not know which move was made of it",
+        PLACING,
+        "share.topic_id, share.next, share.move = committed.topic_id, committed.offset, committed.move",
+        "share.topic_id, share.next = committed.topic_id, committed.offset",
+    ),
+    Mutation(
+        "the commits after a move do not repeat it",
+        MOVING,
+        "            self._placing.go_on(share)\n",
+        '            self._placing.go_on(share)\n            share.move = ""\n',
+    ),
+    Mutation(
+        "a partition is moved before what is out has its outcome",
+        ASSIGNMENT,
+        'PartitionOwner.on_moving`."""\n',
+        'PartitionOwner.on_moving`."""\n        self._grace = 0.0\n',
+    ),
+    Mutation(
+        "what was done with before a rewind is committed after it",
+        MOVING,
+        "share.move, share.done = move.id, to\n",
+        "share.move, share.done = move.id, max(to, share.done)\n",
+    ),
+    Mutation(
+        "a partition is moved that was not halted",
+        MOVING,
+        "                continue  # it has come this far",
+        "                pass  # it has come this far",
+    ),
+    Mutation(
+        "a move is made in the topic that has taken the name",
+        MOVING,
+        "return move.topic_id == share.topic_id and serial",
+        "return serial",
+    ),
+    Mutation(
+        "a move goes on although the partition has gone to another",
+        MOVING,
+        "                return  # whoever owns them next finds the moves\n",
+        "                pass  # whoever owns them next finds the moves\n",
+    ),
+    Mutation(
+        "a skip passes over what its plan does not name",
+        MOVE,
+        "return self.to if self.first <= done < self.to else done",
+        "return self.to if done < self.to else done",
+        tests=("tests/unit/bridge/test_move.py",),
+    ),
+    Mutation(
+        "a rewind goes forward where the group is behind",
+        MOVE,
+        "return min(done, self.to)",
+        "return self.to",
+        tests=("tests/unit/bridge/test_move.py",),
+    ),
+    Mutation(
+        "an older Tidegate takes a moved cursor for one of another topic",
+        IDENTITY,
+        'f"{_MOVE}{self.move} {topic}".rstrip()',
+        'f"{topic} {_MOVE}{self.move}".rstrip()',
+        tests=("tests/unit/test_positions_identity.py",),
+    ),
+    Mutation(
+        "a redrive takes an unknown outcome for confirmed",
+        REDRIVE,
+        "            if outcome is Outcome.CONFIRMED:\n",
+        "            if outcome is not Outcome.UNDELIVERABLE:\n",
+        tests=(IN_REDRIVE,),
+    ),
+    Mutation(
+        "a redrive takes letters off unrecorded",
+        REDRIVE,
+        "        await self._audit.write(confirmed)\n",
+        "",
+        tests=(IN_REDRIVE,),
+    ),
+    Mutation(
+        "a redrive goes on behind a letter that failed",
+        REDRIVE,
+        "                self.halted.add(going.letter.partition)\n",
+        "                pass\n",
+        tests=(IN_REDRIVE,),
+    ),
+    Mutation(
+        "a redrive takes on what came after its beginning",
+        REDRIVE,
+        "            room = self.count.waiting - self.count.taken\n",
+        "            room = len(letters)\n",
+        tests=(IN_REDRIVE,),
+    ),
+    Mutation(
+        "a redrive sends letters once more than it may",
+        "proxy/redrive/choice.py",
+        "if letter.redriven >= self.wanted.times:",
+        "if letter.redriven > self.wanted.times:",
+        tests=(IN_REDRIVE,),
+    ),
+    Mutation(
+        "a redrive does not tell of letters that stay",
+        REDRIVE,
+        "        self.count.on_stay(taken, why, detail)\n        self._stayed",
+        "        self._stayed",
+        tests=(IN_REDRIVE,),
+    ),
+    Mutation(
+        "a redrive sends every copy of a letter",
+        REDRIVE,
+        "        if one.name in self._sent:\n",
+        "        if not one.name:\n",
+        tests=(IN_REDRIVE,),
+    ),
+    Mutation(
+        "a redrive takes copies off whose event is still out",
+        REDRIVE,
+        "            self._repeats[one.name].append(one.taken)\n",
+        "            self._copies.append(one.taken)\n",
+        tests=(IN_REDRIVE,),
+    ),
+    Mutation(
+        "a record of a redrive spans what was not confirmed",
+        "proxy/redrive/audit.py",
+        "keyed[index + 1] == (key, place + 1)",
+        "keyed[index + 1][0] == key",
+        tests=(IN_REDRIVE,),
+    ),
+    Mutation(
+        "a redrive gives back letters that their queue will drop",
+        REDRIVE,
+        "        if worn:\n",
+        "        if worn and worn[0].returned < RETURNS:\n",
+        tests=(IN_REDRIVE,),
+    ),
+    Mutation(
+        "a redrive sends letters as they lie",
+        REDRIVE,
+        "        going.sort(key=_place)\n",
+        "",
+        tests=(IN_REDRIVE,),
+    ),
+    Mutation(
+        "a redrive goes on while its queues are deep",
+        "proxy/redrive/pace.py",
+        "self._is_deep.get(queue, True) or now",
+        "now",
+        tests=("tests/unit/redrive/test_pace.py",),
+    ),
+    Mutation(
+        "a letter forgets what its event was called by",
+        "proxy/publish_lane/letters.py",
+        "bare if bare != name and carried_name(bare) == name else name",
+        "name",
+        tests=("tests/properties/test_letters.py",),
+    ),
+    Mutation(
+        "an intervention that was ended before its time holds on",
+        INTERVENTIONS,
+        "for place, one in enumerate(self.held):",
+        "for place, one in enumerate(self._held.values()):",
+        tests=(IN_INTERVENTIONS,),
+    ),
+    Mutation(
+        "an answer to the beginning counts as one to the end",
+        PINNED,
+        "if (answer.id, answer.has_ended) == (to.id, has_ended)]",
+        "if answer.id == to.id and (answer.has_ended or has_ended or not has_ended)]",
+        tests=(IN_PINNED,),
+    ),
+    Mutation(
+        "whoever reads for weeks keeps all that ever was pinned",
+        PINNED,
+        "for key, one in self._interventions.items() if not one.is_past(now_ms)}",
+        "for key, one in self._interventions.items()}",
+        tests=(IN_PINNED,),
+    ),
+    Mutation(
+        "a question of another type than JSON is taken",
+        DESK,
+        "if request.content_type != JSON:",
+        "if not request.content_type:",
+        tests=(IN_DESK,),
+    ),
+    Mutation(
+        "any number of questions wait for Kafka",
+        DESK,
+        "if self._pending >= MOST_PENDING:",
+        "if self._pending < 0:",
+        tests=(IN_DESK,),
+    ),
+    Mutation(
+        "a page of another origin acts by the certificate that a browser shows for it",
+        DOORS,
+        "return Refusal.FOREIGN_NAME if is_led else refusal",
+        "return refusal",
+        tests=(IN_DOORS,),
+    ),
+    Mutation(
+        "what was said stands where what was proved should",
+        DOORS,
+        'return "token" if self._settings.asks_proof else address',
+        "return address",
+        tests=(IN_DOORS,),
+    ),
+    Mutation(
+        "a foreign name opens a loopback address",
+        DOORS,
+        "return None if _is_loopback(caller.host) and is_own_page else Refusal.FOREIGN_NAME",
+        "return None if is_own_page else Refusal.FOREIGN_NAME",
+        tests=(IN_DOORS,),
+    ),
+    Mutation(
+        "a type that moves counts as stuck",
+        LIVENESS,
+        "if old is not None and (old.why, old.progress) == (new.why, new.progress):",
+        "if old is not None and old.why == new.why:",
+        tests=(IN_LIVENESS,),
+    ),
+    Mutation(
+        "time in which the process stood still counts as being stuck",
+        LIVENESS,
+        "min(LONGEST_LOOK, now - self._looked_at)",
+        "now - self._looked_at",
+        tests=(IN_LIVENESS,),
+    ),
+    Mutation(
+        "a type whose connection is gone counts as stuck",
+        LIVENESS,
+        "if lane.state is not LaneState.OPEN:",
+        "if lane.state is None:",
+        tests=(IN_LIVENESS,),
+    ),
+    Mutation(
+        "the new listener of a changed type begins before the old one has its outcomes",
+        ASSIGNMENT,
+        "topic in self.successors and not before.inbox.flows and not self._is_closed",
+        "topic in self.successors and not self._is_closed",
+        tests=(IN_RELOAD_TYPES,),
+    ),
+    Mutation(
+        "what is done of a changed type is not committed",
+        RENEWING,
+        "taken = await self._epoch.secure(self._let_go) if self._let_go else {}",
+        "taken = {share.partition: share.done for share in self._let_go}",
+        tests=(IN_RELOAD_TYPES,),
+    ),
+    Mutation(
+        "every type begins anew when one changes",
+        LISTENERS,
+        "if then == self._assignment.latest(topic).event_type and not is_other:",
+        "if then is None:",
+        tests=(IN_RELOAD_TYPES,),
+    ),
+    Mutation(
+        "a change that comes while one is under way is overlooked",
+        ASSIGNMENT,
+        "return self.successors.get(topic, self.listeners[topic])",
+        "return self.listeners[topic]",
+        tests=(IN_RELOAD_TYPES,),
+    ),
+    Mutation(
+        "a changed type keeps the throttle of its old class",
+        LISTENERS,
+        "return event_type.route, event_type.priority, event_type.cost",
+        'return event_type.route, "", 1.0',
+        tests=(IN_RELOAD_TYPES,),
+    ),
+    Mutation(
+        "a changed type begins with a fresh throttle, whatever has changed",
+        LISTENERS,
+        "like.throttle if like is not None else self._throttle(event_type)",
+        "self._throttle(event_type)",
+        tests=(IN_RELOAD_TYPES,),
+    ),
+    Mutation(
+        "settings come into force while the process stops",
+        APP,
+        "        if self._stop.is_set():\n            return\n        self.in_force.put(settings)",
+        "        self.in_force.put(settings)",
+        tests=(IN_RELOAD_TYPES,),
+    ),
+    Mutation(
+        "a dropped type is read on",
+        CATALOG,
+        "topics = frozenset(found)",
+        "topics = frozenset(found) | (self._subscribed & survey.readable)",
+        tests=(IN_CATALOG, IN_RELOAD_TYPES),
+    ),
+    Mutation(
+        "a dropped type keeps its listener",
+        CATALOG,
+        "            self._close_listener(topic)\n",
+        "",
+        tests=(IN_CATALOG, IN_RELOAD_TYPES),
+    ),
+    Mutation(
+        "half of what the files say comes into force",
+        RELOAD,
+        'found = [f"{path} can\'t change while events are moved; restart" for path in what.fixed]',
+        "found: list[str] = []",
+        tests=(IN_RELOAD,),
+    ),
+    Mutation(
+        "what was refused comes into force all the same",
+        RELOAD,
+        "            return self._refuse(reasons)\n",
+        "            self._refuse(reasons)\n",
+        tests=(IN_RELOAD,),
+    ),
+    Mutation(
+        "nobody is told that the files were refused",
+        RELOAD,
+        "        self._counts.is_refused = True\n",
+        "",
+        tests=(IN_RELOAD,),
+    ),
+    Mutation(
+        "half a file is read",
+        RELOAD,
+        "            if not is_asked and found != self._seen:\n                found = await self._settled(found)\n",
+        "",
+        tests=(IN_RELOAD,),
+    ),
+    Mutation(
+        "each replica takes the whole of a cap",
+        CAP_SHARE,
+        "    return sum(parts[at] + spare for at in own if at in parts)",
+        "    return rate",
+        tests=(IN_CAP_SHARE, IN_CAPS),
+    ),
+    Mutation(
+        "what waits behind a cap waits on when the cap has ended",
+        CAPS,
+        "self._gates.pop(id_).set_rate(0, inf, inf)",
+        "self._gates.pop(id_)",
+        tests=(IN_CAPS,),
+    ),
+    Mutation(
+        "each event type has a cap's rate of its own",
+        CAPS,
+        "                    self._hold(one.event_type.name, self._gates[id_])",
+        "                    own_gate = Gate(Divider(tiers=len(self._settings.classes), strict=True, now=now))\n"
+        "                    own_gate.set_rate(0, rate, max(1.0, rate * BURST))\n"
+        "                    self._hold(one.event_type.name, own_gate)",
+        tests=(IN_CAPS,),
+    ),
+    Mutation(
+        "a cap is answered before it is obeyed",
+        INTERVENTIONS,
+        "if one.mode is Mode.CAP and not has_ended and self._caps is not None and not self._caps.holds(one.id):",
+        "if False:",
+        tests=(IN_INTERVENTIONS,),
+    ),
+    Mutation(
+        "a pause takes the place of a cap",
+        INTERVENTIONS,
+        "            if one.mode in {Mode.CAP, Mode.RUN}:",
+        "            if one.mode in {Mode.CAP, Mode.RUN, Mode.PAUSE}:",
+        tests=(IN_INTERVENTIONS,),
+    ),
+    Mutation(
+        "a type that nears its end in the log is not lifted",
+        GUARD,
+        "one.lift(rank - 1 if wants else None)",
+        "one.lift(None)",
+        tests=(IN_GUARD,),
+    ),
+    Mutation(
+        "a type stays lifted when its partitions are somebody else's",
+        GUARD,
+        "            if one.is_lifted and one.event_type.name not in owned:\n                one.lift(None)\n",
+        "            pass\n",
+        tests=(IN_GUARD,),
+    ),
+    Mutation(
+        "a topic without the right to know how long it is kept is asked for at every look",
+        GUARD,
+        "        self._asked_at = now\n",
+        "",
+        tests=(IN_GUARD,),
+    ),
+    Mutation(
+        "a lifted type goes behind what is live of the class above",
+        BUDGETED,
+        "if self._catches_up and rank is None else 0",
+        "if self._catches_up else self._classes * (rank is not None)",
+        tests=(IN_GUARD,),
+    ),
+    Mutation(
+        "a changed type stands where the one before was lifted to",
+        LISTENERS,
+        "        after.lift(None)  # so may its throttle, if it is that of the one before\n",
+        "",
+        tests=(IN_RELOAD_TYPES,),
+    ),
+    Mutation(
+        "a lifted type leaves the budget of another class",
+        LISTENER,
+        "budget.leave(self.inbox, self._own_rank)",
+        "budget.leave(self.inbox, self._rank)",
+        tests=(IN_RELOAD_TYPES,),
+    ),
+    Mutation(
+        "a lifted type waits for the cap as its own class",
+        BUDGETED,
+        "        self._tiers.lift(rank)\n        self.inner.lift(rank)\n",
+        "        self.inner.lift(rank)\n",
+        tests=("tests/unit/steering/test_budgeted.py",),
+    ),
+    Mutation(
+        "every stretch of an episode is told as one of its own",
+        EPISODES,
+        "now - held.last > (self._quiet if held.number else JOINED)",
+        "now > held.last",
+        tests=(IN_EPISODES,),
+    ),
+    Mutation(
+        "a moment in which a class is held back is told",
+        EPISODES,
+        "if not held.number and now - held.since >= self._after:",
+        "if not held.number:",
+        tests=(IN_EPISODES,),
+    ),
+    Mutation(
+        "a notice that can't be delivered now is lost",
+        NOTICES,
+        "if is_final or clock() + pause >= end:",
+        "if is_final or clock() < end:",
+        tests=(IN_NOTICES,),
+    ),
+    Mutation(
+        "notices wait without end",
+        NOTICES,
+        "if len(self._waiting) >= WAITING:",
+        "if len(self._waiting) < 0:",
+        tests=(IN_NOTICES,),
+    ),
+    Mutation(
+        "a notice waits for a server that hangs",
+        NOTICES,
+        "async with asyncio.timeout(DEADLINE):",
+        "async with asyncio.timeout(None):",
+        tests=(IN_NOTICES,),
+    ),
+    Mutation(
+        "a notice is signed by the key of the start",
+        WEBHOOK,
+        "        self._access.look()\n",
+        "",
+        tests=(IN_NOTICES,),
+    ),
+    Mutation(
+        "a signature says nothing of the body",
+        WEBHOOK,
+        'b"%d." % seconds + body',
+        'b"%d." % seconds',
+        tests=(IN_NOTICES,),
+    ),
+    Mutation(
+        "a signed notice goes where an answer sends it",
+        WEBHOOK,
+        "allow_redirects=False",
+        "allow_redirects=True",
+        tests=(IN_NOTICES,),
+    ),
+    Mutation(
+        "a notice goes over TLS to anybody",
+        WEBHOOK,
+        "ssl=self._context or True",
+        "ssl=False",
+        tests=(IN_NOTICES,),
+    ),
+    Mutation(
+        "the age forgets what is on its way",
+        AGE,
+        "for stamp in (self._front_ms, seen.front_ms) if",
+        "for stamp in (seen.front_ms,) if",
+        tests=(IN_AGE,),
+    ),
+    Mutation(
+        "the end of a transaction grows old",
+        AGE,
+        "is_unread = seen.lag and seen.is_held",
+        "is_unread = seen.lag",
+        tests=(IN_AGE,),
+    ),
+    Mutation(
+        "what is kept by size is taken to be kept until the last byte has come",
+        RETENTION,
+        "room = retention.bytes - lag * size",
+        "room = retention.bytes",
+        tests=(IN_RETENTION,),
     ),
 )

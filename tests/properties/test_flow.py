@@ -101,7 +101,7 @@ class FlowMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_cap_bounds_what_is_ahead_of_the_commit(self) -> None:
-        assert self.flow._sent - self.flow.watermark.committed <= CAP
+        assert self.flow.sent - self.flow.watermark.committed <= CAP
 
     @invariant()
     def what_waits_is_in_the_order_of_the_log(self) -> None:

@@ -32,6 +32,7 @@ QUICK = (
     "catch-up",
     "catch-up-last",
     "consumers-late-unlimited",
+    "retention-near",
 )
 """Each runs in a second or two."""
 LARGE = ("types-thousand", "types-ten-thousand", "routes-twenty", "replicas-16", "replicas-50")
@@ -70,6 +71,15 @@ def test_a_backlog_delays_what_is_live_of_its_class_when_the_tier_is_off() -> No
     scenario = loaded("catch-up").model_copy(update={"settings": {"class_budget": {"catch_up": {"after": "off"}}}})
     figures = Figures(scenario, simulate(scenario, "class_budget"))
     assert [one.figure for one in scenario.expect if not figures.judge(one, figures).holds] == ["alerts.consumed_p99"]
+
+
+def test_the_log_drops_unread_events_of_the_lowest_class_when_nobody_lifts_it() -> None:
+    scenario = loaded("retention-near").model_copy(
+        update={"settings": {"class_budget": {"catch_up": {"after": "off"}}}}
+    )
+    figures = Figures(scenario, simulate(scenario, "class_budget"))
+    missed = [one.figure for one in scenario.expect if not figures.judge(one, figures).holds]
+    assert missed == ["truncated", "news.goodput"]
 
 
 @pytest.mark.parametrize("name", [*QUICK[:4], *(name for name in QUICK if name.startswith("cost"))])

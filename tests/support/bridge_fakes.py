@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from proxy.bridge.broker import Batch, LaneState, QueueState
 from proxy.bridge.event_log import Extent, PartitionOwner, Standing, Survey
 from proxy.bridge.flow import PartitionFlow
+from proxy.bridge.move import Move
 from proxy.errors import AssignmentLostError, BrokerError, LogError
-from proxy.model import Event, Outcome, Partition, Position, Reason
+from proxy.model import Event, Outcome, Partition, Position, Reason, Retention
 
 
 class ScriptedLane:
@@ -111,6 +112,11 @@ class ScriptedLog:
         """How far it has come in everything, and where that ends."""
         self.stood: dict[Partition, Standing] = {}
         self.has_doubts = False
+        self.retentions: dict[str, Retention | None] = {}
+        """What is told of topics; those that are not named are left out."""
+        self.asked_for_retention: list[set[str]] = []
+        self.first = 0
+        """Where every partition begins."""
         self.asked_for_progress = 0
         self.start_delay = 0.0
         self.stop_delay = 0.0
@@ -166,6 +172,10 @@ class ScriptedLog:
     def member(self) -> str:
         return "member"
 
+    def move(self, wanted: Mapping[Partition, Move]) -> Collection[Partition]:
+        del wanted
+        return ()
+
     async def affirm(self) -> bool:
         self.affirmed += 1
         if isinstance(self.failure, AssignmentLostError):
@@ -193,6 +203,16 @@ class ScriptedLog:
         self._fail()
         await asyncio.sleep(0.01)
         return {at: extent for at, extent in self.told.items() if at.topic in topics}
+
+    async def retention(self, topics: Collection[str]) -> Mapping[str, Retention | None]:
+        self.asked_for_retention.append(set(topics))
+        self._fail()
+        await asyncio.sleep(0.01)
+        return {topic: self.retentions[topic] for topic in topics if topic in self.retentions}
+
+    async def firsts(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
+        self._fail()
+        return dict.fromkeys(partitions, self.first)
 
     async def stop(self) -> None:
         self.stops += 1

@@ -1,6 +1,7 @@
 """A board in memory, as many readers as wanted."""
 
 from proxy.errors import LogError
+from proxy.kafka_log.own_topic import Member
 from proxy.model import Note
 
 
@@ -11,6 +12,11 @@ class MemoryBoard:
         self.notes: list[Note] = [] if notes is None else notes
         self.failure: LogError | None = None
         self._read = 0
+
+        self.present: list[Member] = []
+        """Who is in the group."""
+        self.silent_after: int | None = None
+        """After so many pins nothing answers any more."""
 
     def beside(self) -> "MemoryBoard":
         return MemoryBoard(self.notes)
@@ -25,3 +31,12 @@ class MemoryBoard:
         if self.failure is not None:
             raise self.failure
         self.notes.append(Note(key, value))
+
+    async def create(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    async def members(self) -> list[Member]:
+        if self.silent_after is not None and len(self.notes) >= self.silent_after:
+            raise LogError("Kafka does not answer")
+        return self.present

@@ -146,11 +146,11 @@ class Tidegate:
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self.folder = folder
         self.log_path = folder / f"tidegate-{uuid.uuid4().hex[:6]}.log"
-        config = folder / f"{self.log_path.stem}.yaml"
-        config.write_text(yaml.safe_dump(settings))
+        self.config = folder / f"{self.log_path.stem}.yaml"
+        self.write(yaml.safe_dump(settings))
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "proxy", "run", "-c", str(config)],
+                [sys.executable, "-m", "proxy", "run", "-c", str(self.config)],
                 cwd=folder,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -164,6 +164,12 @@ class Tidegate:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(DEADLINE)
+
+    def write(self, text: str) -> None:
+        """Put other settings into its file, as editors do: whole, and under its name in one step."""
+        other = self.config.with_suffix(".new")
+        other.write_text(text)
+        other.rename(self.config)
 
     @property
     def said(self) -> list[dict[str, Any]]:

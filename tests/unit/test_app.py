@@ -73,7 +73,7 @@ def test_a_type_that_was_paused_before_sends_nothing_when_the_process_starts() -
         assert [event.position for event in process.lane.written] == ["p3", "p4", "p5"]
         assert [one["phase"] for one in process.of("intervention")] == ["begun"]
         assert process.app.assignment.listeners["orders"].stance.mode is Mode.PAUSE
-        process.app._open_listener(EventType(name="orders", topic="orders-of-late", **TRAITS))
+        process.app._listeners.open(EventType(name="orders", topic="orders-of-late", **TRAITS))
         assert process.app.assignment.listeners["orders-of-late"].stance.mode is Mode.PAUSE, "at once"
         process.lane.finish()
 
@@ -438,6 +438,10 @@ def test_the_state_tells_every_route_class_and_type_when_it_is_asked_for() -> No
             "paused": False,
             "dead_letters": 0,
             "lag_age_s": None,
+            "retention_left_s": None,
+            "retention_s": None,
+            "retention_near": 0,
+            "goes_as": "P1",
         }
         assert (list(told["types"]), told["types_in_all"], told["next"]) == (["news.a", "orders"], 2, None)
 

@@ -206,6 +206,15 @@ def test_nothing_is_said_of_thresholds_and_shared_queues_when_no_route_has_a_bud
     assert "queue delay" not in config.describe(files.load(text))
 
 
+def test_a_class_that_can_not_be_lifted_is_named_and_how_long_topics_must_be_kept_is_told(files: Files) -> None:
+    text = HEAD + "event_types: {a: {}, b: {route: pushes}}\n"
+    settings = files.load(text + "classes: {P1: {lift_before_loss: 1h}, P2: {lift_before_loss: 2h}}\n")
+    assert [line for line in config.warnings(settings) if "lift_before_loss" in line] == [
+        "classes.P1: `lift_before_loss` does nothing: there is no class above"
+    ]
+    assert "keep     topics for at least the longest stop to be borne + 2h; segments" in config.describe(settings)
+
+
 def test_a_catch_up_that_does_nothing_is_warned_of_when_someone_asked_for_it(files: Files) -> None:
     text = HEAD + "event_types: {a: {}, b: {route: pushes}}\n"
     for_top = "classes.P1: `catch_up: true` does nothing: what is old of the most important class goes as ever"

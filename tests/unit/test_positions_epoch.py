@@ -11,6 +11,7 @@ from aiokafka import TopicPartition
 from structlog.testing import capture_logs
 
 from proxy.bridge.event_log import Beginning
+from proxy.bridge.move import Moved
 from proxy.errors import AssignmentLostError, LogError
 from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.rebalances import Rebalances
@@ -98,6 +99,11 @@ class _Owner:
         return self.final
 
     def on_begun(self, partition: Partition, beginning: Beginning) -> None: ...
+
+    async def on_moving(self, _: Collection[Partition]) -> Mapping[Partition, Position]:
+        return {}
+
+    def on_moved(self, moved: Moved) -> None: ...
 
     def on_ended(self, taken: Mapping[Partition, int]) -> None:
         self.ended.append(taken)

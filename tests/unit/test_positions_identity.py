@@ -14,15 +14,28 @@ METADATA = 3
 
 @pytest.mark.parametrize(
     ("metadata", "known"),
-    [("topic WB57JKiGRBSLHEppylHgyw", "WB57JKiGRBSLHEppylHgyw"), ("", ""), (None, ""), ("by hand", ""), ("topic ", "")],
+    [
+        ("topic WB57JKiGRBSLHEppylHgyw", "WB57JKiGRBSLHEppylHgyw"),
+        ("", ""),
+        (None, ""),
+        ("by hand", ""),
+        ("topic ", ""),
+        ("move topic x", ""),
+    ],
 )
 def test_an_offset_is_of_no_known_topic_when_somebody_else_committed_it(metadata: str | None, known: str) -> None:
     assert Committed.read(7, metadata) == Committed(7, known)
 
 
-@pytest.mark.parametrize("committed", [Committed(7, "WB57JKiGRBSLHEppylHgyw"), Committed(7, "")])
-def test_what_was_committed_is_the_same_when_it_is_read_again(committed: Committed) -> None:
+@pytest.mark.parametrize("topic_id", ["WB57JKiGRBSLHEppylHgyw", ""])
+@pytest.mark.parametrize("move", ["", "12-ab12cd34"])
+def test_what_was_committed_is_the_same_when_it_is_read_again(topic_id: str, move: str) -> None:
+    committed = Committed(7, topic_id, move)
     assert Committed.read(committed.offset, committed.metadata) == committed
+
+
+def test_a_tidegate_that_knows_no_moves_takes_an_offset_for_nobodys_when_it_was_moved() -> None:
+    assert not Committed(7, "WB57JKiGRBSLHEppylHgyw", "12-ab").metadata.startswith("topic ")  # all that it asks
 
 
 def test_every_topic_is_looked_at_within_seconds_when_there_are_many() -> None:

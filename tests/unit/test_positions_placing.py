@@ -7,6 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from proxy.bridge.event_log import Beginning
+from proxy.bridge.move import Moved
 from proxy.errors import LogError
 from proxy.model import Partition, Position
 from proxy.positions.identity import Committed
@@ -66,6 +67,11 @@ class Log:
 
     def on_begun(self, _: Partition, beginning: Beginning) -> None:
         self.beginnings.append(beginning)
+
+    async def on_moving(self, _: Collection[Partition]) -> Mapping[Partition, Position]:
+        return {}
+
+    def on_moved(self, moved: Moved) -> None: ...
 
     def on_ended(self, taken: Mapping[Partition, int]) -> None: ...
 

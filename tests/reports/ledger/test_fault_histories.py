@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.histories.history import lived
-from tests.histories.plan import draw
+from tests.histories.plan import CURSORS, Plan, draw
 from tests.histories.true_ledger import account, records_of
 from tests.reports.ledger.books import ledger_of
 from tests.reports.ledger.held import differences
@@ -15,6 +15,11 @@ from tests.reports.ledger.model import Row
 SEEDS = 100
 QUICK_SEEDS = 15
 """Of them, before every commit."""
+
+
+def _unmoved(plan: Plan) -> Plan:
+    """Return the plan without moves of cursors: of these the judge does not keep a ledger of its own yet."""
+    return plan.only(frozenset(at for at, fault in enumerate(plan.faults) if fault.kind not in CURSORS))
 
 
 @pytest.mark.parametrize(
@@ -32,7 +37,7 @@ QUICK_SEEDS = 15
 def test_the_ledger_is_what_happened_when_histories_of_faults_are_lived(
     spark: Any, seeds: range, met: set[str]
 ) -> None:
-    accounts = {f"seed{seed}": account(lived(draw(seed))) for seed in seeds}
+    accounts = {f"seed{seed}": account(lived(_unmoved(draw(seed)))) for seed in seeds}
     rows, findings = ledger_of(spark, {run: records_of(one) for run, one in accounts.items()})
     of: dict[str, tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
     for number, some in enumerate((rows, findings)):

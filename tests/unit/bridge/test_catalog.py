@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
 from structlog.testing import capture_logs
 
 from proxy.bridge.catalog import ABSENT, Catalog
@@ -23,8 +24,16 @@ class Read:
     def __init__(self) -> None:
         self.log = ScriptedLog()
         self.opened: list[str] = []
+        self.closed: list[str] = []
+        self.unwanted: set[str] = set()
+        """Topics that the settings have no type for any more."""
         self.catalog = Catalog(
-            self.log, {"orders": "orders"}, self._resolve, lambda one: self.opened.append(one.topic), 60.0
+            self.log,
+            lambda: {"orders": "orders"} if "orders" not in self.unwanted else {},
+            self._resolve,
+            lambda one: self.opened.append(one.topic),
+            self.closed.append,
+            60.0,
         )
 
     async def sees(self, survey: Survey) -> frozenset[str]:
@@ -33,13 +42,10 @@ class Read:
         await self.catalog.look()
         return self.log.subscribed
 
-    @staticmethod
-    def _resolve(topics: frozenset[str]) -> dict[str, EventType]:
-        return {
-            topic: EventType(name=topic, topic=topic, priority="P1", route="r", routing_key=RoutingKey(constant="q"))
-            for topic in topics
-            if topic == "orders" or topic.startswith("n")
-        }
+    def _resolve(self, topic: str) -> EventType | None:
+        if topic in self.unwanted or not (topic == "orders" or topic.startswith("n")):
+            return None
+        return EventType(name=topic, topic=topic, priority="P1", route="r", routing_key=RoutingKey(constant="q"))
 
 
 def read(story: Callable[[Read], Awaitable[None]]) -> None:
@@ -172,5 +178,57 @@ def test_a_type_is_unread_from_the_start_until_its_topic_is_read_and_when_that_i
         assert it.catalog.unread == []
         await it.sees(surveyed("orders"))
         assert it.catalog.unread == ["news"]
+
+    read(story)
+
+
+def test_a_topic_is_given_up_before_its_listener_ends_when_the_settings_drop_its_type() -> None:
+    async def story(it: Read) -> None:
+        await it.sees(surveyed("orders", "news"))
+        it.unwanted = {"news"}
+        assert await it.sees(surveyed("orders", "news")) == {"orders"}
+        assert it.closed == ["news"]
+        assert it.catalog.unread == []
+
+    read(story)
+
+
+def test_a_dropped_topic_has_a_new_listener_when_the_settings_name_it_again() -> None:
+    async def story(it: Read) -> None:
+        await it.sees(surveyed("orders"))
+        it.unwanted = {"orders"}
+        assert await it.sees(surveyed("orders")) == frozenset()
+        it.unwanted = set()
+        assert await it.sees(surveyed("orders")) == {"orders"}
+        assert (it.opened, it.closed) == (["orders", "orders"], ["orders"])
+
+    read(story)
+
+
+def test_a_listener_lives_on_when_giving_up_its_topic_failed() -> None:
+    async def story(it: Read) -> None:
+        await it.sees(surveyed("orders", "news"))
+        it.unwanted = {"news"}
+        it.log.subscribe_failure = LogError("gone")
+        with pytest.raises(LogError):
+            await it.sees(surveyed("orders", "news"))
+        assert it.closed == []
+        it.log.subscribe_failure = None
+        await it.sees(surveyed("orders", "news"))
+        assert it.closed == ["news"]
+
+    read(story)
+
+
+def test_the_log_is_looked_at_at_once_when_that_is_called_for() -> None:
+    async def story(it: Read) -> None:
+        it.log.surveyed = surveyed("orders")
+        running = asyncio.create_task(it.catalog.run())
+        await asyncio.sleep(1.5)
+        it.log.surveyed = surveyed("orders", "news")
+        it.catalog.look_soon()
+        await asyncio.sleep(0.01)
+        assert it.opened == ["orders", "news"]
+        running.cancel()
 
     read(story)

@@ -218,6 +218,9 @@ class Shut:
     async def admit_letters(self, count: int, *, size: float) -> None:
         """Do nothing."""
 
+    def lift(self, rank: int | None) -> None:
+        """There are no classes."""
+
 
 def old(number: int) -> Event:
     stamp = int((WALL_OFFSET - 3_600) * 1000)

@@ -254,7 +254,7 @@ def test_the_pictures_show_what_the_figures_say() -> None:
     shown = {f"compare-{family}": family for family in page.pictures(book)}
     shown |= {f"p1-{theme}": SHOWN for theme in ("light", "dark")}
     there = {path.stem for path in (DOCS / "pictures").glob("*.svg")}
-    assert there == set(shown)
+    assert {name for name in there if name.startswith(("compare-", "p1-"))} == set(shown)
     for name, of in shown.items():
         assert pictures.digest(book, of) in (DOCS / "pictures" / f"{name}.svg").read_text(encoding="utf-8"), name
 

@@ -77,6 +77,25 @@ def test_a_certificate_lets_in_when_its_authority_is_set_and_no_token_does_then(
     assert made.judge(GUARDED, bearing(f"Bearer {TOKEN}")) is Refusal.NO_PROOF
 
 
+def test_no_page_of_another_origin_changes_anything_by_the_certificate_that_a_browser_shows_for_it() -> None:
+    made = doors(certificates=True, token=True)
+    led = Caller(host="tidegate:8080", origin="https://evil.example", has_certificate=True)
+    assert made.judge(Openness.CHANGES, led) is Refusal.FOREIGN_NAME
+    assert made.judge(GUARDED, led) is None
+    own = Caller(host="tidegate:8080", origin="https://tidegate:8080", has_certificate=True)
+    assert made.judge(Openness.CHANGES, own) is None
+    behind_a_proxy = Caller(host="tidegate:8080", origin="https://ops.example", authorization=f"Bearer {TOKEN}")
+    assert made.judge(Openness.CHANGES, behind_a_proxy) is None
+
+
+def test_whoever_is_let_in_is_called_by_what_was_proved_and_by_nothing_they_say() -> None:
+    both, none = doors(certificates=True, token=True), doors("127.0.0.1:8080")
+    shown = Caller(host="h", has_certificate=True, certificate="ann", authorization=f"Bearer {TOKEN}")
+    assert both.name(shown, "10.0.0.9") == "certificate ann"
+    assert both.name(bearing(f"Bearer {TOKEN}"), "10.0.0.9") == "token"
+    assert none.name(LOCAL, "127.0.0.1") == "127.0.0.1"
+
+
 def test_token_or_certificate_lets_in_when_both_are_set() -> None:
     made = doors(certificates=True, token=True)
     assert made.judge(GUARDED, Caller(host="h", has_certificate=True)) is None

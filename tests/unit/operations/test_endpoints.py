@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +12,16 @@ from prometheus_client import Metric
 from proxy import __version__
 from proxy.operations import endpoints
 from proxy.operations.admin import Admin
+from proxy.operations.desk import Desk
 from proxy.operations.endpoints import Endpoint
+from proxy.operations.reload import Files, Reload
 from proxy.settings import AdminSettings, Route
 from tests.support.events import PARTITION, events
-from tests.support.process import Process
+from tests.support.memory_board import MemoryBoard
+from tests.support.process import Process, settings
+from tests.support.schemas import misfit
 
 DOCUMENT = Path("docs/openapi.json")
-KINDS: Mapping[str, type | tuple[type, ...]] = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-    "null": type(None),
-}
 
 
 def test_the_committed_document_is_the_one_that_is_served() -> None:
@@ -43,27 +37,6 @@ def test_operations_have_names_of_their_own_and_every_answer_a_meaning() -> None
     for one in endpoints.ENDPOINTS:
         assert one.summary.endswith(".")
         assert all(told.meaning.endswith(".") for told in one.told.values())
-
-
-def misfit(schema: Mapping[str, Any], value: object, place: str = "answer") -> str:
-    """Return where a value is not of a form; "" if it is."""
-    allowed = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
-    is_number_by_name = isinstance(value, bool) and "boolean" not in allowed
-    if is_number_by_name or not any(isinstance(value, KINDS[kind]) for kind in allowed):
-        return f"{place} is {value!r}, no {allowed}"
-    if isinstance(value, list) and "items" in schema:
-        return next((bad for one in value if (bad := misfit(schema["items"], one, f"{place}[]"))), "")
-    if isinstance(value, dict):
-        fields, others = schema.get("properties", {}), schema.get("additionalProperties", {})
-        if missing := set(schema.get("required", ())) - value.keys():
-            return f"{place} lacks {missing}"
-        for name, one in value.items():
-            form = fields.get(name, others)
-            if form is False:
-                return f"{place} has {name}, which is not described"
-            if form and (bad := misfit(form, one, f"{place}.{name}")):
-                return bad
-    return ""
 
 
 @pytest.mark.parametrize(
@@ -84,6 +57,8 @@ def test_what_does_not_fit_is_seen(schema: dict[str, Any], value: object, words:
     assert misfit(schema, value).startswith(words)
 
 
+CHANGES = {("POST", "/interventions"), ("DELETE", "/interventions/{id}"), ("POST", "/reload")}
+"""What changes something: `test_desk` asks it."""
 ASKED: tuple[tuple[Endpoint, str, int], ...] = (
     (endpoints.HEALTH, "", 200),
     (endpoints.READY, "", 200),
@@ -95,8 +70,15 @@ ASKED: tuple[tuple[Endpoint, str, int], ...] = (
     (endpoints.STATE, "?type=orders&type=news.a", 200),
     (endpoints.STATE, "?type=none", 404),
     (endpoints.STATE, "?tpye=orders", 400),
+    (endpoints.STREAM, "", 200),
+    (endpoints.PAGE, "", 200),
+    (endpoints.LIST, "", 200),
     (endpoints.OPENAPI, "", 200),
 )
+
+
+async def _none() -> Any:
+    raise AssertionError("nobody asks for it here")
 
 
 async def test_every_path_answers_as_described_when_a_process_runs() -> None:
@@ -107,6 +89,8 @@ async def test_every_path_answers_as_described_when_a_process_runs() -> None:
         families=lambda: list[Metric | None](process.app.status.families()),
         scaling=process.app.steering.wanted.told,
         state=process.app.state.told,
+        desk=Desk(settings, MemoryBoard()),
+        reload=Reload(Files(_none, _none, b""), settings, lambda _: None, wall=lambda: 0.0),
     )
     serving = asyncio.create_task(admin.run())
     try:
@@ -124,12 +108,15 @@ async def test_every_path_answers_as_described_when_a_process_runs() -> None:
                         assert (answer.status, answer.content_type) == (status, told.content), endpoint.path
                         if told.schema is not None:
                             assert misfit(told.schema, await answer.json()) == ""
-                for method in ("POST", "PUT", "DELETE", "PATCH"):
-                    for endpoint in endpoints.ENDPOINTS:
-                        async with client.request(method, endpoint.path) as answer:
-                            assert answer.status == 405, f"{method} {endpoint.path}"
+                for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+                    for path in {one.path for one in endpoints.ENDPOINTS}:
+                        if (method, path) in CHANGES:
+                            continue
+                        async with client.request(method, path.format(id="a")) as answer:
+                            assert (answer.status, answer.content_type) == (405, endpoints.JSON), f"{method} {path}"
     finally:
         serving.cancel()
         process.app.stop()
         await asyncio.gather(process.running, serving, return_exceptions=True)
-    assert {endpoint for endpoint, _, _ in ASKED} == set(endpoints.ENDPOINTS)
+    asked = {(endpoint.method, endpoint.path) for endpoint, _, _ in ASKED}
+    assert asked | CHANGES == {(one.method, one.path) for one in endpoints.ENDPOINTS}

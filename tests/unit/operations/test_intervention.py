@@ -30,7 +30,7 @@ interventions = st.builds(
     lambda seconds, **fields: Intervention(until_ms=fields["at_ms"] + seconds, **fields),
     seconds=st.integers(1, LONGEST_MS),
     id=ids,
-    mode=st.sampled_from(Mode),
+    mode=st.sampled_from([mode for mode in Mode if mode is not Mode.CAP]),
     types=st.lists(texts, min_size=1, max_size=5).map(tuple),
     classes=st.lists(texts, max_size=5).map(tuple),
     by=texts,
@@ -69,7 +69,7 @@ def with_field(said: Intervention | Answer, name: str, value: object) -> bytes:
         ("id", "a/b", "id is not 1 to 64 of the characters"),
         ("id", "", "id is not 1 to 64"),
         ("id", 7, "id is no text"),
-        ("mode", "stop", 'the mode "stop" is none of run, pause, discard'),
+        ("mode", "stop", 'the mode "stop" is none of run, pause, discard, cap'),
         ("types", "brand-alert", "types is no list of texts"),
         ("types", [1], "types is no list of texts"),
         ("types", ["a"] * (MOST_NAMES + 1), "an intervention names 1 to 1000 event types and classes"),
@@ -80,6 +80,10 @@ def with_field(said: Intervention | Answer, name: str, value: object) -> bytes:
         ("at_ms", True, "at_ms is no whole number"),
         ("at_ms", -1, "at_ms is no time between 1970 and 9999"),
         ("until_ms", 1e5, "until_ms is no whole number"),
+        ("mode", "cap", "a cap has a rate, and nothing else has one"),
+        ("rate", 7.0, "a cap has a rate, and nothing else has one"),
+        ("rate", "7", "rate is no number"),
+        ("rate", True, "rate is no number"),
         ("until_ms", 1_000, "an intervention ends after it began, within 7 days"),
         ("until_ms", 1_001 + LONGEST_MS, "an intervention ends after it began, within 7 days"),
         ("until_ms", 10**30, "until_ms is no time between 1970 and 9999"),
@@ -111,7 +115,16 @@ def test_an_intervention_that_names_nothing_is_refused() -> None:
         replace(PAUSE, types=(), classes=())
 
 
-@pytest.mark.parametrize("said", [PAUSE, ANSWER])
+@pytest.mark.parametrize("rate", [0.0, 0.09, -1.0, 1e10, float("nan"), float("inf")])
+def test_a_cap_is_refused_when_its_rate_is_none_that_can_be_held(rate: float) -> None:
+    with pytest.raises(ValueError, match=r"rate is not 0\.1 to 1e\+09 events a second"):
+        replace(PAUSE, mode=Mode.CAP, rate=rate)
+
+
+CAP = replace(PAUSE, mode=Mode.CAP, rate=7.5)
+
+
+@pytest.mark.parametrize("said", [PAUSE, CAP, ANSWER])
 def test_a_newer_versions_field_is_passed_over(said: Intervention | Answer) -> None:
     assert read(Note(said.key, with_field(said, "colour", {"deep": [1]}))) == said
 

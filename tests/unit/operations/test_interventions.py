@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import cast
 
 import pytest
 from structlog.testing import capture_logs
 
 from proxy import records
 from proxy.errors import LogError
-from proxy.model import Mode, Note, Stance
+from proxy.model import Cap, Mode, Note, Stance
 from proxy.operations.intervention import Answer, Intervention, read
 from proxy.operations.interventions import Interventions
+from proxy.operations.moves import Moves
+from proxy.steering.caps import Caps
 from tests.support.events import PARTITION, events
 from tests.support.memory_board import MemoryBoard
 from tests.support.world import WALL_OFFSET, World, lived
@@ -32,7 +36,14 @@ class Replica:
             record=world.recorded.append,
             wall=lambda: loop.time() + WALL_OFFSET,
             instance="host-1",
+            moves=Moves(
+                board, lambda _: (), lambda: ["orders"], lambda: self.member, wall=self._wall, instance="host-1"
+            ),
         )
+
+    @staticmethod
+    def _wall() -> float:
+        return asyncio.get_running_loop().time() + WALL_OFFSET
 
     @property
     def now_ms(self) -> int:
@@ -130,6 +141,70 @@ def test_the_one_pinned_last_counts_and_the_one_before_when_that_ends() -> None:
         one.world.lane.give_room(300)
         await asyncio.sleep(1)
         assert len(one.world.written) == 300, "what the lane could not take is not discarded any more"
+
+    replica(story)
+
+
+def test_one_that_is_ended_before_its_time_holds_no_more_and_that_is_answered_by_whoever_comes_later_too() -> None:
+    async def story(one: Replica) -> None:
+        asked = one.asked("a", Mode.PAUSE)
+        await one.ask(asked)
+        await one.ask(replace(asked, ended_by="bob", ended_why="done with"))
+        assert one.mode is Mode.RUN
+        assert one.told == [("a", "begun"), ("a", "ended")]
+        (*_, ended) = one.world.recorded
+        assert (ended.by, ended.ended_by, ended.ended_why) == ("ann", "bob", "done with")
+        one.member = "m-2"
+        await asyncio.sleep(1.5)
+        said = [read(note) for note in one.board.notes]
+        assert [(its.member, its.has_ended) for its in said if isinstance(its, Answer)] == [
+            ("m-1", False),
+            ("m-1", True),
+            ("m-2", True),
+        ]
+        await asyncio.sleep(60)
+        one.member = "m-3"
+        await asyncio.sleep(1.5)
+        assert len(one.answers) == 3, "its time is over"
+
+    replica(story)
+
+
+class FakeCaps:
+    """Obeys when it is told to."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.is_divided = world, False
+
+    def release(self) -> None:
+        pass
+
+    async def follow(self) -> None:
+        if not self.is_divided:
+            raise LogError("the log does not tell")
+
+    def holds(self, id_: str) -> bool:  # noqa: ARG002
+        return self.is_divided
+
+
+def test_a_cap_holds_beside_a_pause_is_answered_when_it_is_obeyed_and_taken_back_by_run() -> None:
+    async def story(one: Replica) -> None:
+        caps = FakeCaps(one.world)
+        one.made._caps = cast("Caps", caps)
+        cap = replace(one.asked("a", Mode.RUN), mode=Mode.CAP, rate=50.0)
+        with capture_logs() as said:
+            await one.ask(cap)
+            await one.ask(one.asked("b", Mode.PAUSE))
+        assert [line["event"] for line in said].count("caps_undivided") == 1
+        assert one.world.listener.stance == Stance(Mode.PAUSE, "ann", "a flood", Cap("a", 50.0))
+        assert [answer[0] for answer in one.answers] == ["b"], "nobody has obeyed the cap yet"
+        caps.is_divided = True
+        await one.ask(replace(cap, id="c", rate=20.0))
+        assert sorted(answer[0] for answer in one.answers) == ["a", "b", "c"]
+        assert one.world.listener.stance.cap == Cap("c", 20.0)
+        assert [its.rate for its in one.world.recorded if isinstance(its, records.Intervention)] == [50.0, None, 20.0]
+        await one.ask(one.asked("d", Mode.RUN))
+        assert one.world.listener.stance == Stance(Mode.RUN, "ann", "a flood")
 
     replica(story)
 

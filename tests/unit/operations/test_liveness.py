@@ -52,6 +52,9 @@ class ShutThrottle:
     async def admit_letters(self, count: int, *, size: float) -> None:
         """Letters go."""
 
+    def lift(self, rank: int | None) -> None:
+        """There are no classes."""
+
 
 def watched(story: Story, **traits: Any) -> None:
     """Live through a story with somebody who looks."""

@@ -159,7 +159,8 @@ def test_libraries_say_one_line_when_they_log_a_traceback(said: Callable[[], lis
         logging.getLogger("library").exception("went wrong with %s", "it")
     logging.getLogger("library").warning("odd")
     logging.getLogger("library").info("usual")
-    failed, odd = said()
+    # What another test left open speaks up whenever it is collected.
+    failed, odd = (line for line in said() if line["of"] == "library")
     assert {name: failed[name] for name in ("event", "level", "of", "why")} == {
         "event": "library",
         "level": "error",

@@ -19,6 +19,10 @@ def one(
     return Intervention(id_, mode, tuple(types.split()), tuple(classes.split()), "ann", None, 1_000, until_ms)
 
 
+def cap(id_: str, **scope: str) -> Intervention:
+    return replace(one(id_, **scope), mode=Mode.CAP, rate=5.0)
+
+
 def pinned(*said: Intervention | Answer) -> Pinned:
     made = Pinned(CLASSES.get)
     made.take(Note(each.key, each.as_json()) for each in said)
@@ -43,6 +47,10 @@ def ids(made: Pinned, now_ms: int = NOW) -> list[str]:
         (one("1", types="alert"), one("2", Mode.RUN, types="order"), ["1"]),
         (one("1", classes="P3", until_ms=NOW), one("2", Mode.RUN, types="alert"), []),
         (one("1", Mode.RUN, classes="P3"), one("2", types="alert"), ["2"]),
+        (cap("1", types="alert"), one("2", classes="P3"), ["1", "2"]),
+        (one("1", types="alert"), cap("2", classes="P3"), ["1", "2"]),
+        (cap("1", types="alert"), cap("2", classes="P3"), ["2"]),
+        (cap("1", types="alert"), one("2", Mode.RUN, classes="P3"), []),
     ],
 )
 def test_what_has_an_effect_is_told_when_a_later_one_means_the_same_types(
@@ -66,7 +74,7 @@ def test_a_note_counts_no_more_when_it_is_taken_back_or_no_longer_understood() -
         made = pinned(one("1", types="alert"), ANSWER)
         made.take([Note(one("1", types="alert").key, value), Note(ANSWER.key, value)])
         assert ids(made) == []
-        assert made.answers("1") == {}
+        assert made.answers(one("1", types="alert")) == {}
         assert len(made.not_understood) == (0 if value is None else 2)
 
 
@@ -83,7 +91,25 @@ def test_a_note_is_told_as_not_understood_until_it_is_put_right() -> None:
 def test_each_member_has_its_latest_answer_to_one_intervention() -> None:
     again = replace(ANSWER, instance="host-1 again", at_ms=41_000)
     other = replace(ANSWER, id="2", member="member-2")
-    assert pinned(again, ANSWER, other).answers("1") == {"member-1": again}
+    assert pinned(again, ANSWER, other).answers(one("1", types="alert")) == {"member-1": again}
+
+
+def test_only_answers_that_know_of_its_end_count_when_one_was_ended_before_its_time() -> None:
+    ended = replace(one("1", types="alert"), ended_by="bob")
+    made = pinned(one("1", types="alert"), ANSWER, ended)
+    assert (ids(made), made.answers(ended)) == ([], {})
+    late = replace(ANSWER, has_ended=True)
+    made.take([Note(late.key, late.as_json())])
+    assert made.answers(ended) == {"member-1": late}
+
+
+def test_nothing_is_kept_of_what_is_over_when_it_is_read_for_weeks() -> None:
+    made = pinned(one("1", types="alert"), one("2", types="alert", until_ms=200_000), ANSWER, replace(ANSWER, id="2"))
+    made.forget(100_000)
+    assert (made.found("1", 1_000), made.answers(one("1", types="alert"))) == (None, {})
+    assert made.found("2", 199_999) is not None
+    assert len(made.answers(one("2", types="alert"))) == made.standing(199_999) == 1
+    assert made.found("2", 200_000) is None
 
 
 @pytest.mark.parametrize(

@@ -74,3 +74,12 @@ def test_one_is_ended_when_its_question_trickles_in_for_long(house: House) -> No
         house.visitors.end_silent()
         house.clock.now += 1.0
     assert (trickling[1].abort.called, asking_often[1].abort.called) == (True, False)
+
+
+def test_one_that_only_listens_stays_while_it_is_told_something(house: House) -> None:
+    listening, silent = house.come(), house.come()
+    house.clock.now += SILENT_SECONDS / 2
+    house.visitors.on_told(listening[0].inner)
+    house.clock.now = SILENT_SECONDS + 0.01
+    house.visitors.end_silent()
+    assert (listening[1].abort.called, silent[1].abort.called) == (False, True)

@@ -3,12 +3,15 @@
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from proxy.bridge.broker import Address
 from proxy.bridge.event_log import Beginning
 from proxy.bridge.flow import PartitionFlow
+from proxy.bridge.move import Direction, Move, Moved
 from proxy.model import Event, Order, Partition, Reason
 from proxy.recording.books import MOST_LETTER_RANGES, Books
-from proxy.records import Assigned, Committed, Record
+from proxy.records import Assigned, Committed, Record, Rewind, Skip
 from proxy.settings import RoutingKey
 from tests.support.bridge_fakes import CountingHost
 from tests.support.events import PARTITION
@@ -131,6 +134,31 @@ def test_what_comes_late_of_an_epoch_that_has_ended_is_not_booked_in_the_next_on
         (1, 100, 105, 5),
         (2, 105, 107, 2),
     ]
+
+
+@pytest.mark.parametrize(
+    ("direction", "done", "to", "kind"), [(Direction.SKIP, 105, 140, Skip), (Direction.REWIND, 105, 102, Rewind)]
+)
+def test_a_range_is_recorded_as_moved_over_when_the_log_has_the_move(
+    direction: Direction, done: int, to: int, kind: type[Record]
+) -> None:
+    kept = Kept()
+    flow = kept.begin()
+    kept.books.on_moved(flow, Moved(PARTITION, Move("1-ab", direction, "id", 90, to, "me", "why"), done, to))
+    told = kept.records[-1].as_json()
+    assert isinstance(kept.records[-1], kind)
+    assert (told["first"], told["end"]) == (min(done, to), max(done, to))
+    assert (told["type"], told["topic_id"], told["group"], told["by"], told["why"]) == ("order", "id", "g", "me", "why")
+
+
+def test_nothing_is_recorded_when_a_move_has_changed_nothing_or_is_of_an_epoch_that_has_ended() -> None:
+    kept = Kept()
+    old = kept.begin()
+    move = Move("1-ab", Direction.SKIP, "id", 90, 105, "me", None)
+    kept.books.on_moved(old, Moved(PARTITION, move, 105, 105))
+    kept.begin(first=105)
+    kept.books.on_moved(old, Moved(PARTITION, move, 101, 105))
+    assert {type(one) for one in kept.records} == {Assigned}
 
 
 def test_ranges_are_written_at_once_and_in_one_record_when_their_epochs_end_together() -> None:

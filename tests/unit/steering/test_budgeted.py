@@ -12,7 +12,15 @@ from proxy.bridge.throttle import OpenThrottle, Throttle
 from proxy.congestion.divider import Divider
 from proxy.congestion.pools import PERIOD
 from proxy.simulation import virtual_time
-from proxy.steering.budgeted import AGAIN_PATIENCE, BudgetedThrottle, CappedThrottle, Charge, Tiers, pass_in_time
+from proxy.steering.budgeted import (
+    AGAIN_PATIENCE,
+    BudgetedThrottle,
+    CappedThrottle,
+    Charge,
+    HeldThrottle,
+    Tiers,
+    pass_in_time,
+)
 from proxy.steering.gate import Gate
 from proxy.steering.route_control import BURST
 
@@ -150,6 +158,29 @@ def test_tokens_of_every_pool_below_come_back_when_less_is_sent_than_was_admitte
         assert [after - then for after, then in zip(balances(gate), before, strict=True)] == [0, 70, 70]
         throttle.settle(0, 0)
         assert [after - then for after, then in zip(balances(gate), before, strict=True)] == [0, 70, 70]
+
+    lived(story)
+
+
+def test_both_gates_are_passed_as_another_class_when_a_capped_type_is_lifted() -> None:
+    async def story() -> None:
+        own, at_cap = Tiers(P3, 3), Tiers(P3, 3)
+        budget = BudgetedThrottle(budget_gate(inf, 1.0, 1.0), own)
+        throttle = CappedThrottle(budget, cap_gate(1.0), at_cap, counts_bytes=False)
+        throttle.lift(1)
+        assert (own.first, at_cap.first) == (1, 1)
+        throttle.lift(None)
+        assert (own.first, at_cap.first) == (P3, P3)
+
+    lived(story)
+
+
+def test_both_gates_are_passed_as_another_class_when_a_lifted_type_is_held_by_a_person() -> None:
+    async def story() -> None:
+        own, at_hold = Tiers(P3, 3), Tiers(P3, 3)
+        throttle = HeldThrottle(BudgetedThrottle(budget_gate(inf, 1.0, 1.0), own), at_hold)
+        throttle.lift(1)
+        assert (own.first, at_hold.first) == (1, 1)
 
     lived(story)
 

@@ -178,12 +178,19 @@ def test_a_queue_that_is_locked_is_not_called_missing() -> None:
 
 
 def test_the_monitor_is_left_alone_when_no_queue_is_watched() -> None:
-    async def live() -> int:
-        monitor = ScriptedMonitor({})
-        await Depths(monitor, [], 0.1).run()
-        return monitor.polls
+    async def live() -> None:
+        monitor = ScriptedMonitor({"dead": None})
+        depths = Depths(monitor, [], 0.1)
+        running = asyncio.create_task(depths.run())
+        await asyncio.sleep(10)
+        assert monitor.polls == 0
+        depths.look_for(["dead"])  # a reload has named one
+        with capture_logs() as said:
+            await asyncio.sleep(1)
+        assert [(one["event"], one["queue"]) for one in said] == [("dead_letter_queue_missing", "dead")]
+        running.cancel()
 
-    assert virtual_time.run(live()) == 0
+    virtual_time.run(live())
 
 
 def answering(depths: Depths, monitor: ScriptedMonitor, state: QueueState | None) -> Callable[[], Awaitable[float]]:

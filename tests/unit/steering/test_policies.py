@@ -91,7 +91,7 @@ def test_a_type_gets_the_throttle_of_its_routes_policy_within_the_cap_when_there
         if cap is not None:
             assert isinstance(throttle, CappedThrottle)
             assert throttle._counts_bytes is (cap.bytes is not None)
-            throttle = throttle._inner
+            throttle = throttle.inner
         assert type(throttle) is KINDS[policy]
 
     lived(story)

@@ -18,8 +18,6 @@ _READ = 1 << 3
 _ALL_BUT_READ = 0b1111_1111_1111_1000 & ~_READ
 _WITHOUT_IDS = 9
 """The last version of a request for topics that tells no ids."""
-_MARK = "topic "
-"""Before the topic's id in what is committed beside an offset."""
 _BROKERS = 0.5
 """Of answers that leave something out, the share that leaves out a broker, not a topic."""
 _GROUP = {Api.JOIN_GROUP, Api.SYNC_GROUP, Api.HEARTBEAT, Api.LEAVE_GROUP, Api.OFFSET_COMMIT}
@@ -267,7 +265,7 @@ class Answers:
     async def _commit(self, request: Request, client: str) -> dict[str, Any]:
         group, error = self._group(request.body["group"])
         offsets = {
-            at: Committed(one["offset"], (one["metadata"] or "").removeprefix(_MARK))
+            at: Committed.read(one["offset"], one["metadata"])
             for topic in request.body["topics"]
             for one in topic["partitions"]
             if self._cluster.exists(at := Partition(topic["topic"], one["partition"]))
@@ -290,9 +288,8 @@ class Answers:
         by_topic: dict[str, list[dict[str, Any]]] = {}
         for at in places if not error else ():
             told = group.committed.get(at, Committed(_NOWHERE, ""))
-            metadata = _MARK + told.topic_id if told.topic_id else ""
             by_topic.setdefault(at.topic, []).append(
-                {"partition": at.number, "offset": told.offset, "metadata": metadata, "error": 0}
+                {"partition": at.number, "offset": told.offset, "metadata": told.metadata, "error": 0}
             )
         topics = [{"topic": topic, "partitions": partitions} for topic, partitions in by_topic.items()]
         return {"throttle_ms": 0, "topics": topics, "error": error}

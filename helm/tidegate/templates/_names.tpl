@@ -1,0 +1,54 @@
+{{- define "tidegate.name" -}}
+{{- if contains "tidegate" .Release.Name }}{{ .Release.Name | trunc 53 | trimSuffix "-" }}{{ else }}{{ printf "%s-tidegate" .Release.Name | trunc 53 | trimSuffix "-" }}{{ end }}
+{{- end }}
+{{- define "tidegate.selector" -}}
+app.kubernetes.io/name: tidegate
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+{{- define "tidegate.labels" -}}
+{{ include "tidegate.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+{{- define "tidegate.port" -}}
+{{ .Values.settings.admin.listen | splitList ":" | last }}
+{{- end }}
+{{- define "tidegate.scheme" -}}
+{{ if .Values.settings.admin.tls }}HTTPS{{ else }}HTTP{{ end }}
+{{- end }}
+{{- define "tidegate.container" -}}
+name: tidegate
+image: {{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{- if .Values.sidecarOf }}
+restartPolicy: Always
+{{- end }}
+{{- with .Values.env }}
+env:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+ports:
+  - {name: admin, containerPort: {{ include "tidegate.port" . }}}
+livenessProbe:
+  httpGet: {path: /health, port: admin, scheme: {{ include "tidegate.scheme" . }}}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 3
+readinessProbe:
+  httpGet: {path: /ready, port: admin, scheme: {{ include "tidegate.scheme" . }}}
+  periodSeconds: 5
+  timeoutSeconds: 5
+resources:
+  {{- toYaml .Values.resources | nindent 2 }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+volumeMounts:
+  - {name: settings, mountPath: /etc/tidegate, readOnly: true}
+  - {name: metric-log, mountPath: /var/lib/tidegate}
+  {{- if .Values.secretFiles }}
+  - {name: secrets, mountPath: /run/secrets/tidegate, readOnly: true}
+  {{- end }}
+{{- end }}

@@ -1,0 +1,105 @@
+"""`tidegate top`: the four questions, classes, gates and event types of one replica or several, in a terminal."""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from proxy.errors import SettingsError
+from proxy.operations.top_links import Link, context
+from proxy.operations.top_sum import Sum, summed
+
+TOKEN = "TIDEGATE_ADMIN_TOKEN"  # noqa: S105 - the name of an environment variable
+_DESCRIPTION = """
+What is late, why, what may be dropped, is it getting better: classes, gates and event types of one replica, or of
+several summed up, every second. It asks the admin address of each (--admin, repeatable) and changes nothing.
+"""
+_EPILOG = f"""
+keys: w o n c sort by what waits, the oldest, name, class; r the other way round; / filters, Escape ends that;
+  arrows and pages scroll; q ends
+
+examples:
+  tidegate top
+  tidegate top --admin gate-0:8080 --admin gate-1:8080 --token-file /run/secrets/tidegate-admin
+  tidegate top --admin https://gate-0:8080 --ca-file ca.pem --once
+  tidegate top --json | jq .answers
+
+The token is read from --token-file or from {TOKEN}.
+exit codes: 0 done, 2 an address, a token or a certificate that is wrong
+"""
+
+
+def add_command(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "top",
+        help="show what is late, why, and whether it gets better",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--admin",
+        action="append",
+        metavar="ADDRESS",
+        help="HOST:PORT or https://HOST:PORT of a replica's admin address; repeatable (default: 127.0.0.1:8080)",
+    )
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="the file that has the token of admin.token")
+    parser.add_argument("--ca-file", metavar="FILE", help="who signs the certificates; the system's if not given")
+    parser.add_argument("--cert", metavar="FILE", help="a client certificate, if it is asked for one")
+    parser.add_argument("--key", metavar="FILE", help="its key, if that is in another file")
+    once = parser.add_mutually_exclusive_group()
+    once.add_argument("--once", action="store_true", help="print it once, for scripts")
+    once.add_argument("--json", action="store_true", help="print it once as JSON")
+    parser.set_defaults(command=_top)
+
+
+def _top(options: argparse.Namespace) -> int:
+    from proxy.operations.top_screen import Choice, lines, show
+
+    if options.key is not None and options.cert is None:
+        raise SettingsError(["--key is of no use without --cert"])
+    tls = context(options.ca_file, options.cert, options.key)
+    token = _token(options.token_file)
+    links = [Link(address, token, tls) for address in dict.fromkeys(options.admin or ["127.0.0.1:8080"])]
+    wrong: list[str] = []
+    for link in links:
+        try:
+            link.first()
+        except SettingsError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise SettingsError(wrong)
+    replicas = [link.replica for link in links]
+    if options.json:
+        print(json.dumps(_as_json(summed(replicas))))
+    elif options.once:
+        width = shutil.get_terminal_size().columns
+        print(*(line.text.rstrip() for line in lines(summed(replicas), Choice(), width, None)), sep="\n")
+    elif not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise SettingsError(["top needs a terminal; without one say --once or --json"])
+    else:
+        for link in links:
+            link.begin()
+        show(replicas)
+    return 0
+
+
+def _token(file: Path | None) -> str | None:
+    if file is None:
+        return os.environ.get(TOKEN) or None
+    try:
+        token = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise SettingsError([f"--token-file {file} can't be read: {why}"]) from error
+    if not token or not token.isascii() or not token.isprintable():
+        raise SettingsError([f"--token-file {file} holds no token"])
+    return token
+
+
+def _as_json(found: Sum) -> dict[str, Any]:
+    return {**found._asdict(), "types": [one._asdict() for one in found.types]}

@@ -1,0 +1,41 @@
+"""Who is told when events of a class are held back: whoever sends too much of them, by a webhook or a Kafka topic."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from proxy.settings.events import TopicName
+from proxy.settings.parts import Allowed, FilePath, Part, Seconds
+from proxy.settings.secrets import Secret
+
+
+class Webhook(Part):
+    """An address that takes notices by POST."""
+
+    url: Annotated[
+        str,
+        Field(pattern=r"^https?://[^\s/?#@]+(/[^\s#@]*)?$", max_length=1024),
+        Allowed("http://host:port or https://host:port, perhaps with a path"),
+    ]
+    key: Secret | None = None
+    """With it every notice is signed (HMAC-SHA256); read again when its file changes. None: not signed."""
+    ca_file: FilePath | None = None
+    """PEM file of the authorities to trust; the system's if not given."""
+
+
+class NoticeSettings(Part):
+    """Notices of the start and the end of an episode, to a webhook or a topic; without either nobody is told."""
+
+    webhook: Webhook | None = None
+    topic: TopicName | None = None
+    """Of the cluster of `log`; it must exist, and the login needs Write. All goes to its partition 0."""
+    after: Annotated[Seconds, Field(ge=1, le=3600)] = 10.0
+    """A class must be held back for so long before it is told. Larger: less noise."""
+    quiet: Annotated[Seconds, Field(ge=3, le=3600)] = 30.0
+    """It must not be held back for so long before the end is told. Larger: fewer notices."""
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if self.webhook is not None and self.topic is not None:
+            raise ValueError("give one of webhook, topic, not both")
+        return self

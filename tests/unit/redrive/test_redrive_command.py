@@ -1,0 +1,98 @@
+"""What `tidegate redrive` refuses before it speaks to anybody, and what it takes times for."""
+
+import json
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+
+from proxy.command_line import command
+from proxy.operations.instant import instant
+from proxy.redrive.choice import Wanted, letter_queues
+from proxy.settings import BrokerSettings, DeadLetter, EventType, LogSettings, Route, RoutingKey, Settings, TypePattern
+
+TRAITS = {"route": "main", "routing_key": "q", "dead_letter": {"routing_key": "dead"}}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    found = tmp_path / "tidegate.yaml"
+    settings = {
+        "log": {"hosts": ["localhost:1"], "group": "g"},
+        "broker": {"hosts": ["localhost:1"]},
+        "routes": {"main": {"exchange": ""}},
+        "defaults": TRAITS,
+        "event_types": {"orders": {"class": "P1"}},
+    }
+    found.write_text(yaml.safe_dump(settings))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--type", "order"], 'event type "order" does not exist'),
+        (["--class", "P9"], 'class "P9" does not exist'),
+        (["--since", "2026-01-02", "--until", "2026-01-01"], "--since is not before --until"),
+        ([], "there is no terminal: say --yes"),
+        (["--rate", "0"], "must be a whole number from 1 to 100000"),
+        (["--times", "x"], "must be a whole number from 1 to 1000"),
+        (["--since", "yesterday"], "is no time like 2026-11-23T14:00:00Z"),
+        (["--why", " "], "must have 1 to 500 characters"),
+    ],
+)
+def test_a_mistake_is_told_and_ends_with_2_when_arguments_mean_nothing(
+    file: Path, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = command(["redrive", "-c", str(file), *arguments])
+    except SystemExit as ended:
+        code = int(str(ended.code))
+    assert code == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_it_is_told_and_ends_with_1_when_no_broker_answers(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert command(["redrive", "-c", str(file), "--yes", "--json"]) == 1
+    told = capfd.readouterr()
+    assert "localhost:1" in told.err
+    assert not told.out or json.loads(told.out) == []
+
+
+def test_times_are_utc_or_so_long_ago() -> None:
+    assert instant("2026-11-23T14:00:00") == datetime(2026, 11, 23, 14, tzinfo=UTC).timestamp() * 1000
+    assert instant("2026-11-23T15:00:00+01:00") == instant("2026-11-23T14:00:00Z")
+    assert instant("2h") == pytest.approx((time.time() - 7200) * 1000, abs=60_000)
+
+
+def kind(name: str, dead: DeadLetter | None, priority: str = "P1") -> EventType:
+    key = RoutingKey(constant="q")
+    return EventType(name=name, topic=name, priority=priority, route="r", routing_key=key, dead_letter=dead)
+
+
+def test_queues_are_those_that_types_name_when_letters_go_there_by_name() -> None:
+    first, second = DeadLetter(routing_key="dead"), DeadLetter(routing_key="other")
+    pattern = TypePattern(
+        pattern="m.*", priority="P3", route="r", routing_key=RoutingKey(constant="q"), dead_letter=second
+    )
+    settings = Settings(
+        log=LogSettings(hosts=["kafka:9092"], group="g"),
+        broker=BrokerSettings(hosts=["rabbit:5672"]),
+        routes={"r": Route(exchange="x")},
+        event_types={
+            one.name: one
+            for one in (
+                kind("a", first),
+                kind("b", None),
+                kind("c", second, "P2"),
+                kind("d", DeadLetter(exchange="e", routing_key="k")),
+            )
+        },
+        patterns=(pattern,),
+    )
+    assert letter_queues(settings, Wanted()) == {"dead": {"a"}, "other": {"c", "m.*"}, "": {"d"}}
+    assert letter_queues(settings, Wanted(classes=frozenset({"P3"}))) == {"other": {"m.*"}}
+    assert letter_queues(settings, Wanted(types=frozenset({"a"}))) == {"dead": {"a"}}
+    assert letter_queues(settings, Wanted(types=frozenset({"m.x"}))) == {"other": {"m.*"}}
