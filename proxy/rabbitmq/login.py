@@ -130,7 +130,7 @@ class Logins:
         self._chance = chance or Random()  # noqa: S311 -- it spreads load
         self._places = itertools.count(self._chance.randrange(len(settings.hosts)))
         self._access = access or broker_access(settings)
-        self._living: weakref.WeakSet[Login] = weakref.WeakSet()
+        self._living: weakref.WeakKeyDictionary[Login, None] = weakref.WeakKeyDictionary()
         self.doubted = DoubtedHosts()
         self.was_let_in = False
         """Whether a host ever took the credentials."""
@@ -193,7 +193,7 @@ class Logins:
         self._access.on_tls(host, transport.writer)
         self.was_let_in = True
         login = Login(host, connection, underlay, transport, token)
-        self._living.add(login)
+        self._living[login] = None
         return login
 
     def _url(self, address: str, port: int, token: str | None) -> URL:

@@ -5,11 +5,12 @@ instead of hanging. Code under it must use the loop's clock only.
 """
 
 import asyncio
+import itertools
 import selectors
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
 from math import ulp
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 Result = TypeVar("Result")
 
@@ -51,12 +52,35 @@ class _JumpingSelector(selectors.DefaultSelector):
         return ready
 
 
+class _NumberedTask(asyncio.Task[Any]):
+    """Stands in a set where its number says.
+
+    asyncio keeps tasks in sets, and cancels a group's in that set's order: by addresses, which are other ones in every
+    process.
+    """
+
+    number: int
+
+    def __new__(cls, *_: Any, number: int, **__: Any) -> Self:
+        made = super().__new__(cls)
+        made.number = number  # asyncio asks for the hash before `__init__` returns
+        return made
+
+    def __init__(self, work: Any, *, number: int, **more: Any) -> None:  # noqa: ARG002 -- see `__new__`
+        super().__init__(work, **more)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """Starts at time 0 and never sleeps. Raises `EndlessError` after `most_turns`, if that is given."""
 
     def __init__(self, most_turns: int | None = None) -> None:
         self._now = 0.0
+        self._numbers = itertools.count()
         super().__init__(_JumpingSelector(self._pass, most_turns))
+        self.set_task_factory(self._new_task)
 
     def time(self) -> float:
         """Return the virtual time in seconds."""
@@ -78,6 +102,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     @_clock_resolution.setter
     def _clock_resolution(self, seconds: float) -> None:
         """Pass over what the system's clock has."""
+
+    def _new_task(self, _: Any, work: Any, **more: Any) -> _NumberedTask:
+        return _NumberedTask(work, loop=self, number=next(self._numbers), **more)
 
     def _pass(self, seconds: float) -> None:
         self._now += max(seconds, 0.0)

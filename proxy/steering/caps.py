@@ -7,7 +7,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from proxy.bridge.event_log import EventLog, Extent
 from proxy.bridge.listener import Listener
@@ -39,8 +39,11 @@ class Caps:
         self._log = log
         self._listeners = listeners
         self._own = own
-        self._throttles: defaultdict[str, WeakSet[HeldThrottle]] = defaultdict(WeakSet)
-        """By event type: of what is live, of what catches up, and of a listener before this one until it has ended."""
+        self._throttles: defaultdict[str, WeakKeyDictionary[HeldThrottle, None]] = defaultdict(WeakKeyDictionary)
+        """By event type: of what is live, of what catches up, and of a listener before this one until it has ended.
+
+        In the order in which they were made: a weak set's follows addresses, and who is held first is a choice.
+        """
         self._held: dict[str, Gate] = {}
         """By event type, while a cap means it."""
         self._gates: dict[str, Gate] = {}
@@ -53,7 +56,7 @@ class Caps:
         classes = len(self._settings.classes)
         made = HeldThrottle(throttle, Tiers(self._settings.rank(event_type.priority), classes, catches_up=catches_up))
         made.hold(self._held.get(event_type.name))
-        self._throttles[event_type.name].add(made)
+        self._throttles[event_type.name][made] = None
         return made
 
     def holds(self, id_: str) -> bool:

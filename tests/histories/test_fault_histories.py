@@ -73,6 +73,28 @@ def test_history_is_the_same_to_the_byte_when_only_the_hash_seed_differs() -> No
         assert re.search(rf"seed {seed}: no violation, [0-9a-f]{{16}}$", told.pop(), re.MULTILINE)
 
 
+_ELSEWHERE = """
+import random, runpy, sys
+chance = random.Random(int(sys.argv.pop(1)))
+kept = [chance.choice((bytearray, Exception))(*[chance.randrange(1, 600)]) for _ in range(chance.randrange(60_000))]
+del kept[::3]
+sys.argv[0] = "histories"
+runpy.run_module("tests.histories", run_name="__main__", alter_sys=True)
+"""
+"""Makes holes in the memory first: what asks an object for its address then gets another answer in every process."""
+
+
+def test_history_is_the_same_to_the_byte_when_objects_lie_elsewhere() -> None:
+    for seed in ("3", "11"):
+        told = {
+            subprocess.run(
+                [sys.executable, "-c", _ELSEWHERE, chance, "--replay", seed], capture_output=True, text=True, check=True
+            ).stdout
+            for chance in ("1", "2", "3", "4")
+        }
+        assert len(told) == 1
+
+
 def test_history_is_another_when_a_fault_is_left_out() -> None:
     plan = draw(0)
     assert live(plan).digest == live(plan).digest
