@@ -114,7 +114,10 @@ class LogLines:
 
 
 def log_to_stderr() -> LogLines:
-    """Log for people on a terminal, JSON lines for machines elsewhere; what libraries log as well."""
+    """Log for people on a terminal, JSON lines for machines elsewhere; what libraries log as well.
+
+    Called again it replaces what it set up before: no line is said twice.
+    """
     is_terminal = sys.stderr.isatty()
     renderer: Any = structlog.dev.ConsoleRenderer() if is_terminal else structlog.processors.JSONRenderer()
     processors = [structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso", utc=True), renderer]
@@ -131,7 +134,11 @@ def log_to_stderr() -> LogLines:
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=lambda *_: lines,
     )
-    logging.getLogger().addHandler(_FromLibraries())
+    root = logging.getLogger()
+    root.handlers = [
+        *(earlier for earlier in root.handlers if not isinstance(earlier, _FromLibraries)),
+        _FromLibraries(),
+    ]
     logging.captureWarnings(capture=True)
     return lines
 

@@ -985,7 +985,7 @@ MUTATIONS = (
     Mutation(
         "a new token is sent on no connection to RabbitMQ",
         RABBIT_LOGIN,
-        "        self._living.add(login)\n",
+        "        self._living[login] = None\n",
         "",
         tests=(IN_ROTATIONS,),
     ),
@@ -999,8 +999,8 @@ MUTATIONS = (
     Mutation(
         "every connection that there ever was is remembered",
         RABBIT_LOGIN,
-        "weakref.WeakSet[Login] = weakref.WeakSet()",
-        "set[Login] = set()",
+        "weakref.WeakKeyDictionary[Login, None] = weakref.WeakKeyDictionary()",
+        "dict[Login, None] = {}",
         tests=(f"{IN_CALM}::test_nothing_grows_when_connections_are_made_anew",),
     ),
     Mutation(
@@ -1740,8 +1740,8 @@ MUTATIONS = (
     Mutation(
         "what is done of a changed type is not committed",
         RENEWING,
-        "taken = await self._epoch.secure(self._let_go) if self._let_go else {}",
-        "taken = {share.partition: share.done for share in self._let_go}",
+        "taken = await self._epoch.secure(self._let_go.values()) if self._let_go else {}",
+        "taken = {share.partition: share.done for share in self._let_go.values()}",
         tests=(IN_RELOAD_TYPES,),
     ),
     Mutation(

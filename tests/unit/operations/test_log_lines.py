@@ -138,6 +138,7 @@ def test_lines_wait_for_a_thread_when_the_system_has_none(log: Piped, monkeypatc
 def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], list[dict[str, str]]]]:
     """What is said to a file in place of stderr, by a process that has set its log up."""
     handlers = list(logging.getLogger().handlers)
+    log_to_stderr()  # as a command does that ran in this process before
     with (tmp_path / "log").open("w") as file:
         monkeypatch.setattr(sys, "stderr", file)
         lines = log_to_stderr()
@@ -159,7 +160,7 @@ def test_libraries_say_one_line_when_they_log_a_traceback(said: Callable[[], lis
         logging.getLogger("library").exception("went wrong with %s", "it")
     logging.getLogger("library").warning("odd")
     logging.getLogger("library").info("usual")
-    # What another test left open speaks up whenever it is collected.
+    # What another test left open speaks up whenever it is collected; one line each though the log was set up twice.
     failed, odd = (line for line in said() if line["of"] == "library")
     assert {name: failed[name] for name in ("event", "level", "of", "why")} == {
         "event": "library",
