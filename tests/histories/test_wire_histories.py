@@ -17,6 +17,9 @@ from tests.histories.wire_plan import KINDS, draw
 # A process that was killed, and a history that was cut off, have not closed their connections.
 pytestmark = pytest.mark.filterwarnings("ignore:loop is closed:ResourceWarning")
 SEEDS = 200
+"""In `make test`."""
+QUICK_SEEDS = 60
+"""Of these, before every commit."""
 ALL_SEEDS = 1_000
 
 
@@ -30,12 +33,13 @@ def nothing_is_left_to_other_tests() -> Iterator[None]:
 @pytest.mark.parametrize(
     "seeds",
     [
-        pytest.param(range(SEEDS), id="first"),
-        pytest.param(range(SEEDS, ALL_SEEDS), id="others", marks=[pytest.mark.series, pytest.mark.timeout(2400)]),
+        pytest.param(range(QUICK_SEEDS), id="first"),
+        pytest.param(range(QUICK_SEEDS, SEEDS), id="usual", marks=pytest.mark.series),
+        pytest.param(range(SEEDS, ALL_SEEDS), id="others", marks=[pytest.mark.long, pytest.mark.timeout(3600)]),
     ],
 )
 def test_no_wire_history_shows_what_it_must_not_when_a_thousand_seeds_are_lived(seeds: range) -> None:
-    ran = command("--wire", "--seeds", f"{seeds[0]}..{seeds[-1]}", seconds=2_300 if len(seeds) > SEEDS else 850)
+    ran = command("--wire", "--seeds", f"{seeds[0]}..{seeds[-1]}", seconds=3_500 if len(seeds) > SEEDS else 850)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert f"{len(seeds):,} histories" in ran.stdout
 
