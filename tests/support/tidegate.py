@@ -63,13 +63,14 @@ class Ends:
             await connection.close()
             await producer.stop()
 
-    async def topic(self, suffix: str = "", partitions: int = 1) -> str:
-        """Create a topic."""
+    async def topic(self, suffix: str = "", partitions: int = 1, **configs: str) -> str:
+        """Create a topic with settings of its own; their names have _ for the dot."""
         name = f"{self.name}{suffix}"
         admin = AIOKafkaAdminClient(bootstrap_servers=self.stack.kafka)
         await admin.start()
         try:
-            await admin.create_topics([NewTopic(name, partitions, 1)])
+            chosen = {key.replace("_", "."): value for key, value in configs.items()}
+            await admin.create_topics([NewTopic(name, partitions, 1, topic_configs=chosen)])
         finally:
             await admin.close()
         return name
