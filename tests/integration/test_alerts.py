@@ -161,10 +161,9 @@ async def _all_faults(stack: Stack, ends: Ends, fleet: Fleet, monkeypatch: pytes
     names = ("stopped", "letters", "late", "losing", "poisoned", "stuck", "silent", "other", "refused")
     topics = {name: await ends.topic(f".{name}") for name in names}
     topics["near"] = await ends.topic(".near", retention_ms="20000")
-    queue, dead, full = await ends.queue(), await ends.queue(".dead"), await ends.queue(".full", **FULL)
-    unwatched = await ends.queue(".unwatched", **FULL)
-    away = {"routing_key": "nowhere"}
-    metric_folder = fleet.folder / "metrics"
+    queue, dead = await ends.queue(), await ends.queue(".dead")
+    full, unwatched = await ends.queue(".full", **FULL), await ends.queue(".unwatched", **FULL)
+    away, metric_folder = {"routing_key": "nowhere"}, fleet.folder / "metrics"
     certificate, key = _short_certificate(fleet.folder)
 
     fleet.start("letters", {topics["stopped"]: away, topics["letters"]: away | {"dead_letter": {"routing_key": dead}}})
@@ -192,8 +191,8 @@ async def _all_faults(stack: Stack, ends: Ends, fleet: Fleet, monkeypatch: pytes
         await ends.produce(topics["letters"], [b"x"])
         await poison(stack, topics["poisoned"], monkeypatch)
         await ends.produce(topics["stuck"], [b"x"])
-        await ends.produce(topics["refused"], [b"x"] * 1000)
-        await ends.produce(topics["near"], [b"x"] * 1000)
+        for name in ("refused", "near"):
+            await ends.produce(topics[name], [b"x"] * 1000)
         past = int(time.time() * 1000) - 120_000
         sent = [await ends.producer.send(topics["late"], b"x", timestamp_ms=past) for _ in range(3000)]
         await asyncio.gather(*sent)
