@@ -144,14 +144,14 @@ class Ends:
 class Tidegate:
     """One `tidegate run` process."""
 
-    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, settings: dict[str, Any], *, python: Path = Path(sys.executable)) -> None:
         self.folder = folder
         self.log_path = folder / f"tidegate-{uuid.uuid4().hex[:6]}.log"
         self.config = folder / f"{self.log_path.stem}.yaml"
         self.write(yaml.safe_dump(settings))
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "proxy", "run", "-c", str(self.config)],
+                [str(python), "-m", "proxy", "run", "-c", str(self.config)],
                 cwd=folder,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
