@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     told = f"installs and runs: {tried(install(wheel, folder, here[release], options.extras))}"
                     shutil.rmtree(folder)
                 else:
-                    told = f"not here; every one of {len(resolved(wheel, release))} dependencies has a wheel"
+                    told = f"not here; every one of {len(resolved(wheel, release)) - 1} dependencies has a wheel"
             except (SetupError, StackError) as error:
                 failed, told = True, f"fails: {' '.join(str(error).split())}"
             print(f"Python {release}: {told}")
