@@ -43,7 +43,7 @@ def build(folder: Path) -> tuple[Path, Path]:
 
 def pythons() -> dict[str, Path]:
     """Return this machine's Pythons that Tidegate supports: on PATH, and pyenv's; one for each release."""
-    found = {}
+    found: dict[str, Path] = {}
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     usual = [shutil.which(f"python{release}") for release in SUPPORTED]
     for path in (sys.executable, *usual, *sorted(pyenv.glob("3.*/bin/python3"))):

@@ -34,7 +34,7 @@ _COLUMNS = (
 
 def document(python: Path) -> dict[str, Any]:
     """Return what the environment of this Python and the system hold. Raises ValueError if it is no CycloneDX."""
-    found = json.loads(
+    found: dict[str, Any] = json.loads(
         _said(
             sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible",
             f"--spec-version={VERSION.to_version()}", str(python),
