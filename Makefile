@@ -129,8 +129,9 @@ soak: setup ## an hour of calm and one of real faults with memory, tasks and des
 	@$(BIN)/python -m tests.histories --seeds $(SEEDS)
 
 .PHONY: image
-image: setup ## the container image localhost/tidegate:latest, with Docker, Podman or Buildah
-	@$(BIN)/python -m load.container
+image: setup ## the container image localhost/tidegate:latest, with Docker, Podman or Buildah, and its SBOM (CycloneDX)
+	@mkdir -p out
+	@$(BIN)/python -m load.container --sbom out/tidegate.cdx.json
 
 .PHONY: docs
 docs: setup ## the docs site in .build/docs, every link checked (half a minute)

@@ -23,6 +23,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 DOCKERFILE = CHECKOUT / "docker" / "Dockerfile"
 BUILD_SECONDS = 900.0
 PROBE_SECONDS = 10.0
+PUSH_SECONDS = 300.0
 PACKAGES = ("buildah", "debootstrap", "debian-archive-keyring")
 
 
@@ -185,7 +186,8 @@ class Buildah:
         """Return the digest under which a registry would have the image, as OCI, and its compressed bytes."""
         digest, archive = folder / "digest", folder / "image.tar"
         form = ("--format", "oci", "--digestfile", str(digest))
-        ask(*base_image.BUILDAH, "push", "--quiet", *form, image.name, f"oci-archive:{archive}")
+        push = [*base_image.BUILDAH, "push", "--quiet", *form, image.name, f"oci-archive:{archive}"]
+        run_tool(push, seconds=PUSH_SECONDS, purpose=f"{image.name} can't be packed")
         size = archive.stat().st_size
         archive.unlink()
         return digest.read_text().strip(), size

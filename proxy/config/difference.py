@@ -10,6 +10,8 @@ from proxy.settings import EventType, Part, Settings
 _STREAMS = frozenset({"event_types", "patterns"})
 _RANKED = "classes"
 """A mapping whose order says something."""
+_WRITTEN = {"priority": "class"}
+"""Keys that files write otherwise than we do: `class` is a word of Python's."""
 _NAMED = 20
 """Of each kind that are told; of more their number."""
 
@@ -22,7 +24,7 @@ class Difference:
     """Names of event types."""
     removed: tuple[str, ...]
     changed: Mapping[str, tuple[str, ...]]
-    """By event type, what of it changed, like `priority: P2 -> P1`."""
+    """By event type, what of it changed, like `class: P2 -> P1`."""
     patterns: bool
     """The patterns differ, or their order."""
     fixed: tuple[str, ...]
@@ -64,7 +66,7 @@ def _changes(before: EventType, after: EventType) -> Iterator[str]:
     first, second = before.model_dump(mode="json"), after.model_dump(mode="json")
     for key in type(before).model_fields:
         if getattr(before, key) != getattr(after, key):
-            yield f"{key}: {_short(first[key])} -> {_short(second[key])}"
+            yield f"{_WRITTEN.get(key, key)}: {_short(first[key])} -> {_short(second[key])}"
 
 
 def _short(value: object) -> str:

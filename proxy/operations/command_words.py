@@ -73,12 +73,18 @@ def scope_text(types: Sequence[str], classes: Sequence[str]) -> str:
 def intervention_text(one: Intervention, now_ms: int) -> str:
     """Return one line: what, of which events, until when, by whom and why."""
     until = datetime.fromtimestamp(one.until_ms / _MS, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    left = duration_text(max(0, one.until_ms - now_ms) // _MS)
+    left = duration_text(_rounded(max(0, one.until_ms - now_ms) // _MS))
     why = "" if one.why is None else f": {one.why}"
     rate = "" if one.rate is None else f" {one.rate:g}/s"
     return printable(
         f"{one.mode}{rate} {scope_text(one.types, one.classes)} until {until} (in {left}), by {one.by}{why}"
     )
+
+
+def _rounded(seconds: int) -> int:
+    """Return whole minutes where it is ten of them or more, and whole hours likewise: nobody reads 1772s."""
+    unit = next(unit for unit in (3600, 60, 1) if seconds >= 10 * unit or unit == 1)
+    return seconds // unit * unit
 
 
 def replica_text(replica: Replica) -> str:

@@ -22,6 +22,7 @@ from proxy.recording.books import Books
 from proxy.recording.steering_settings import steering_settings
 from proxy.recording.tally import Tallies, Tally
 from proxy.recording.verdicts import Verdicts
+from proxy.recording.waiting import AT_ONCE, Waiting, slices
 from proxy.recording.writer import Writer
 from proxy.records import BatchSizes, Buckets, ClassInterval, Layout, RouteInterval, RoutePlan, Slo, TypeInterval
 from proxy.settings import EventType, Settings
@@ -30,8 +31,6 @@ DepthOf = Callable[[str], QueueState | None]
 """What is known of a queue now; None if nothing is."""
 LAG_WAIT = 0.5
 """Seconds the log may take to tell its ends; then the lag of this interval is unknown."""
-_AT_ONCE = 64
-"""Event types, or partitions, that are recorded in one step of the event loop: a few milliseconds."""
 LAG_PAUSE = 1.0
 """Seconds between two questions for the ends, however often there are records: each is about every partition."""
 
@@ -143,7 +142,7 @@ class Recorder:
             await asyncio.sleep(max(0.0, self._recorded_at + intervals.route_interval - clock()))
             if clock() >= asked_at + LAG_PAUSE:
                 asked_at, lags = clock(), await self._ask_lags(log, assignment)
-            self._record_routes_and_classes(assignment, lanes, depth_of, lags)
+            await self._record_routes_and_classes(assignment, lanes, depth_of, lags)
             if clock() - self._types_recorded_at >= intervals.type_interval:
                 for _ in self._record_types(assignment, lags):
                     await asyncio.sleep(0)
@@ -151,20 +150,32 @@ class Recorder:
     async def finish(self, log: EventLog, assignment: Assignment, lanes: Mapping[str, Lane], depth_of: DepthOf) -> None:
         """Record what was counted since the last records, and what is left in the log; `run` must have begun."""
         lags = await self._ask_lags(log, assignment)
-        self._record_routes_and_classes(assignment, lanes, depth_of, lags)
+        await self._record_routes_and_classes(assignment, lanes, depth_of, lags)
         deque(self._record_types(assignment, lags), maxlen=0)
 
-    def _record_routes_and_classes(
+    async def _record_routes_and_classes(
         self,
         assignment: Assignment,
         lanes: Mapping[str, Lane],
         depth_of: DepthOf,
         lags: Mapping[Partition, int] | None,
     ) -> None:
+        """Look at the event types in steps, then take and write all counts in one: cancelled before, none is lost."""
+        waiting = {name: Waiting(lags) for name in self._settings.classes}
+        sizes: dict[str, list[float]] = {name: [] for name in self._settings.classes}
+        steps = list(slices(assignment.listeners.values()))
+        for some in steps:
+            for one in some:
+                waiting[one.event_type.priority].add(one)
+                if (size := one.throttle.batch_size) is not None:
+                    sizes[one.event_type.priority].append(size)
+            if len(steps) > 1:
+                await asyncio.sleep(0)
         now = asyncio.get_running_loop().time()
         interval, self._recorded_at = now - self._recorded_at, now
         self._record_routes(interval, lanes, depth_of)
-        self._record_classes(interval, assignment, lags)
+        for name in self._settings.classes:
+            self._record_class(name, interval, waiting[name], sizes[name])
 
     def _record_routes(self, interval: float, lanes: Mapping[str, Lane], depth_of: DepthOf) -> None:
         for name, route in self._settings.routes.items():
@@ -188,47 +199,43 @@ class Recorder:
                 )
             )
 
-    def _record_classes(self, interval: float, assignment: Assignment, lags: Mapping[Partition, int] | None) -> None:
-        by_class: dict[str, list[Listener]] = {name: [] for name in self._settings.classes}
-        for one in assignment.listeners.values():
-            by_class[one.event_type.priority].append(one)
-        for name, listeners in by_class.items():
-            sizes = [size for one in listeners if (size := one.throttle.batch_size) is not None]
-            tally = self._of_classes[name].take()
-            self.lags[name] = _lag(listeners, lags)
-            self.confirmed[name] += tally.confirmed
-            self.ahead_of_clock[name] += tally.ahead_of_clock
-            self.old[name] += tally.old
-            self._dead_lettered += sum(tally.dead_lettered.values())
-            self._writer.write(
-                ClassInterval(
-                    interval_s=round(interval, 6),
-                    class_=name,
-                    **_counts(tally),
-                    **self._waiting(listeners),
-                    lag=self.lags[name],
-                    batch_size=BatchSizes.of(sizes),
-                )
+    def _record_class(self, name: str, interval: float, waiting: Waiting, sizes: list[float]) -> None:
+        tally = self._of_classes[name].take()
+        self.lags[name] = waiting.lag
+        self.confirmed[name] += tally.confirmed
+        self.ahead_of_clock[name] += tally.ahead_of_clock
+        self.old[name] += tally.old
+        self._dead_lettered += sum(tally.dead_lettered.values())
+        self._writer.write(
+            ClassInterval(
+                interval_s=round(interval, 6),
+                class_=name,
+                **_counts(tally),
+                **waiting.told(self._writer.wall()),
+                batch_size=BatchSizes.of(sizes),
             )
+        )
 
     def _record_types(self, assignment: Assignment, lags: Mapping[Partition, int] | None) -> Iterator[None]:
         """Record each event type to which something happened, then what was committed; yield now and then."""
         now = asyncio.get_running_loop().time()
         interval, self._types_recorded_at = now - self._types_recorded_at, now
         for count, listener in enumerate(list(assignment.listeners.values()), 1):
-            if not count % _AT_ONCE:
+            if not count % AT_ONCE:
                 yield
             self._record_type(listener, interval, lags)
         unwritten = sorted(self.books.unwritten)
-        for at in range(0, len(unwritten), _AT_ONCE):
+        for at in range(0, len(unwritten), AT_ONCE):
             yield
-            self.books.write(unwritten[at : at + _AT_ONCE])
+            self.books.write(unwritten[at : at + AT_ONCE])
 
     def _record_type(self, listener: Listener, interval: float, lags: Mapping[Partition, int] | None) -> None:
         kind = listener.event_type
         own = self._of_types[kind.name]
         if own.is_empty and not listener.inbox.events:
             return
+        waiting = Waiting(lags)
+        waiting.add(listener)
         self._writer.write(
             TypeInterval(
                 interval_s=round(interval, 6),
@@ -237,8 +244,7 @@ class Recorder:
                 route=kind.route,
                 class_=kind.priority,
                 **_counts(own.take()),
-                **self._waiting([listener]),
-                lag=_lag([listener], lags),
+                **waiting.told(self._writer.wall()),
                 batch_size=listener.throttle.batch_size,
                 paused=listener.inbox.is_paused,
             )
@@ -257,17 +263,6 @@ class Recorder:
                 return await log.lags(done)
         except (TimeoutError, LogError):
             return None
-
-    def _waiting(self, listeners: list[Listener]) -> dict[str, Any]:
-        busy = [one.inbox for one in listeners if one.inbox.events]
-        oldest = [stamp for inbox in busy if (stamp := inbox.oldest_ms()) is not None]
-        age = max(0.0, self._writer.wall() - min(oldest) / 1000) if oldest else None
-        return {
-            "waiting": sum(inbox.events for inbox in busy),
-            "catching_up": sum(inbox.catching_up for inbox in busy),
-            "ahead": sum([flow.watermark.ahead for one in listeners for flow in one.inbox.flows.values()]),
-            "lag_age_s": None if age is None else round(age, 3),
-        }
 
 
 def _counts(tally: Tally) -> dict[str, Any]:
@@ -291,16 +286,3 @@ def _counts(tally: Tally) -> dict[str, Any]:
 
 def _buckets(counts: Mapping[int, int]) -> Buckets:
     return Buckets({str(index): counts[index] for index in sorted(counts)})
-
-
-def _lag(listeners: list[Listener], lags: Mapping[Partition, int] | None) -> int | None:
-    if lags is None:
-        return None
-    total = 0
-    for one in listeners:
-        for partition in one.inbox.flows:
-            lag = lags.get(partition)
-            if lag is None:
-                return None
-            total += lag
-    return total

@@ -18,6 +18,7 @@ from proxy.redrive.audit import Audit
 from proxy.redrive.choice import Choice, Going, Stay
 from proxy.redrive.count import Count
 from proxy.redrive.pace import LOOK_SECONDS, Pace
+from proxy.redrive.sending import Sending, place
 from proxy.settings import Route
 
 TAKE_SECONDS = 1.0
@@ -34,32 +35,6 @@ RETURNS = 10
 quorum queue away when it comes back for the 21st time, and each pass, dry or not, gives back what stays."""
 _CHUNK = 500
 """Letters that are put in order together at most."""
-
-
-class Sending:
-    """The recipient of one batch."""
-
-    def __init__(self, redrive: "Redrive", letters: Sequence[Going]) -> None:
-        self.letters = letters
-        self._redrive = redrive
-
-    def may_send(self) -> bool:
-        """See `Recipient.may_send`."""
-        return self.letters[0].letter.partition not in self._redrive.halted
-
-    def on_outcome(
-        self,
-        _batch: Batch,
-        start: int,
-        end: int,
-        outcome: Outcome,
-        *,
-        seconds: float | None = None,  # noqa: ARG002 - see `Recipient.on_outcome`
-        reason: Reason | None = None,
-        detail: str = "",
-    ) -> None:
-        """See `Recipient.on_outcome`."""
-        self._redrive.on_outcome(self.letters[start:end], outcome, reason, detail)
 
 
 class Redrive:
@@ -187,7 +162,7 @@ class Redrive:
                 self._stayed.append(taken)
             else:
                 going.append(judged)
-        going.sort(key=_place)
+        going.sort(key=place)
         for route, several in groupby(going, key=lambda one: one.event_type.route):
             await self._send(self._choice.settings.routes[route], list(several))
         await self._give_room()
@@ -226,7 +201,11 @@ class Redrive:
                 letters = list(several)
                 rank = self._choice.settings.rank(letters[0].event_type.priority)
                 events = [one.event for one in letters]
-                batches.append(Batch(partition, events, 0, address, rank, Sending(self, letters), is_old=True))
+                batches.append(
+                    Batch(
+                        partition, events, 0, address, rank, Sending(letters, self.halted, self.on_outcome), is_old=True
+                    )
+                )
             try:
                 await self._lane.publish(batches)
             finally:
@@ -312,9 +291,3 @@ class Redrive:
         seen = self.count.done + self.count.copies + sum(self.count.stayed.values()) - self.count.stays(Stay.LATER)
         for _ in range(self.count.taken - seen - len(self._confirmed)):
             self.count.stayed[Stay.UNFINISHED, "", ""] += 1
-
-
-def _place(going: Going) -> tuple[str, str, int, int]:
-    position = going.letter.event.position
-    assert isinstance(position, int)
-    return going.event_type.route, going.letter.partition.topic, going.letter.partition.number, position

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from load.container import Engine, Image, Mount, Running
+from load.container.__main__ import sbom
 from load.stack import Stack, ports
 from tests.support.tidegate import Ends, until
 
@@ -86,6 +87,34 @@ def test_nothing_of_the_build_remains_when_the_image_is_done(engine: Engine, ima
     assert left == ""
     assert not [name for name in image.environment if name.startswith("PIP_") or "PROXY" in name.upper()]
     assert shell(engine, image, "ls /opt/tidegate/bin").split().count("pip") == 0
+
+
+INSTALLED = """
+from importlib.metadata import distributions
+print(*sorted(f"{one.name.lower()} {one.version}" for one in distributions()), sep="\\n")
+"""
+
+
+def test_everything_in_the_image_has_its_version_in_the_sbom_when_it_is_read(engine: Engine, image: Image) -> None:
+    told = json.loads(sbom(engine, image))
+    assert (told["bomFormat"], told["specVersion"]) == ("CycloneDX", "1.6")
+    components = told["components"]
+    debian = {f"{one['name']} {one['version']}" for one in components if one.get("purl", "").startswith("pkg:deb/")}
+    python = [one["version"] for one in components if one.get("purl", "").startswith("pkg:generic/python@")]
+    others = {f"{one['name'].lower()} {one['version']}" for one in components if one["bom-ref"].count("==") == 1}
+    inside = run(engine, image, "-c", INSTALLED, entrypoint=["/opt/tidegate/bin/python3"])[1].splitlines()
+    assert others == {*inside}
+    assert [one for one in inside if one.startswith("tidegate ")]
+    packages = shell(engine, image, "dpkg-query --show --showformat='${Package} ${Version}\\n'").splitlines()
+    assert debian == {*packages}
+    assert f"Python {python[0]}" == shell(engine, image, "python3 --version").strip()
+
+
+def test_the_sbom_tells_nothing_of_its_time_when_it_is_read(engine: Engine, image: Image) -> None:
+    told = json.loads(sbom(engine, image))
+    assert "serialNumber" not in told
+    assert "timestamp" not in told["metadata"]
+    assert told["metadata"]["component"]["version"] in shell(engine, image, "tidegate --version")
 
 
 def test_what_tidegate_adds_is_small_and_holds_no_spark_when_no_extras_are_asked_for(

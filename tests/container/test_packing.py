@@ -23,4 +23,5 @@ def test_the_digest_is_the_same_and_small_when_the_image_is_built_twice(tmp_path
     (first, size), (second, _) = told
     assert first.startswith("sha256:")
     assert first == second
+    print(f"{size / 1e6:.1f} MB compressed, {first}")  # noqa: T201 - seen with -s, or a failure
     assert size < LARGEST

@@ -42,7 +42,7 @@ SECONDS = 60.0
 FIRST = {
     "TidegateStuck", "TidegateLosingEvents", "TidegateTypeStopped", "TidegateNotReading", "TidegateImportantLate",
     "TidegateRefused", "TidegateCongested", "TidegateDeadLetters", "TidegateMetricLogFailing",
-    "TidegateCertificateEnds", "TidegateAdminRefused", "TidegateSettingsRefused",
+    "TidegateCertificateEnds", "TidegateAdminRefused", "TidegateSettingsRefused", "TidegateRetentionNear",
 }  # fmt: skip
 LAST = {"TidegateDown", "TidegateNothingConfirmed"}
 """These come with a process that is killed and a broker that falls silent, and end some of the others."""
@@ -131,7 +131,7 @@ async def poison(stack: Stack, topic: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 async def test_no_alert_fires_and_the_board_shows_figures_when_all_is_well(stack: Stack, tmp_path: Path) -> None:
     async with Ends.open(stack) as ends:
-        topic, queue = await ends.topic(), await ends.queue()
+        topic, queue = await ends.topic(retention_ms="3600000"), await ends.queue()
         with contextlib.ExitStack() as running:
             fleet = Fleet(ends, tmp_path, running)
             route = {"main": {"exchange": "", "queues": [queue]}}
@@ -160,16 +160,16 @@ async def test_each_alert_fires_when_its_fault_happens(tmp_path: Path, monkeypat
 async def _all_faults(stack: Stack, ends: Ends, fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("stopped", "letters", "late", "losing", "poisoned", "stuck", "silent", "other", "refused")
     topics = {name: await ends.topic(f".{name}") for name in names}
-    queue, dead, full = await ends.queue(), await ends.queue(".dead"), await ends.queue(".full", **FULL)
-    unwatched = await ends.queue(".unwatched", **FULL)
-    away = {"routing_key": "nowhere"}
-    metric_folder = fleet.folder / "metrics"
+    topics["near"] = await ends.topic(".near", retention_ms="20000")
+    queue, dead = await ends.queue(), await ends.queue(".dead")
+    full, unwatched = await ends.queue(".full", **FULL), await ends.queue(".unwatched", **FULL)
+    away, metric_folder = {"routing_key": "nowhere"}, fleet.folder / "metrics"
     certificate, key = _short_certificate(fleet.folder)
 
     fleet.start("letters", {topics["stopped"]: away, topics["letters"]: away | {"dead_letter": {"routing_key": dead}}})
     route = {"main": {"exchange": "", "queues": [full]}}
     fleet.start("late", {topics["late"]: {"routing_key": full}}, routes=route)
-    fleet.start("refused", {topics["refused"]: {"routing_key": unwatched}})
+    fleet.start("refused", {topics[name]: {"routing_key": unwatched} for name in ("refused", "near")})
     fleet.start("poisoned", {topics["poisoned"]: {"routing_key": queue}})
     fleet.start("silent", {topics["silent"]: {"routing_key": queue}}, metric_log={"folder": str(metric_folder)})
     tls = {"certificate_file": str(certificate), "key_file": str(key)}
@@ -191,7 +191,8 @@ async def _all_faults(stack: Stack, ends: Ends, fleet: Fleet, monkeypatch: pytes
         await ends.produce(topics["letters"], [b"x"])
         await poison(stack, topics["poisoned"], monkeypatch)
         await ends.produce(topics["stuck"], [b"x"])
-        await ends.produce(topics["refused"], [b"x"] * 1000)
+        for name in ("refused", "near"):
+            await ends.produce(topics[name], [b"x"] * 1000)
         past = int(time.time() * 1000) - 120_000
         sent = [await ends.producer.send(topics["late"], b"x", timestamp_ms=past) for _ in range(3000)]
         await asyncio.gather(*sent)

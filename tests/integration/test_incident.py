@@ -1,4 +1,4 @@
-"""An incident, as docs/operations.md tells it: two replicas at work, and whoever is on duty."""
+"""Incidents, as docs/operations.md tells them: replicas at work, and whoever is on duty."""
 
 import asyncio
 import os
@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from load.incident import play
+from load.incident.play import AFTER, BOUND, CAMPAIGN, REPLICAS
+from load.incident.play import ALERTS as LETTERS
 from load.stack import Stack
 from tests.support.tidegate import Ends, Tidegate, until
 
@@ -81,3 +84,26 @@ async def test_alerts_wait_then_are_dropped_and_orders_go_on_when_duty_says_so(e
     after = await ask(one, "resume", "--type", alerts)
     assert after.returncode == 0
     assert f"no replica is in group {ends.name} now: it holds for whoever starts" in after.stderr
+
+
+async def test_every_event_is_accounted_for_when_a_campaign_is_paused_skipped_and_alerts_are_redriven(
+    stack: Stack, tmp_path: Path
+) -> None:
+    ended = await play(stack, tmp_path)
+    told = ended.told
+    assert ended.differences == []
+    status, is_html, answers = told["page"]
+    assert (status, is_html) == (200, True)
+    assert answers.keys() == {"late", "why", "drop", "better"}
+    assert "P3" in told["top"]["answers"]["drop"]
+    assert len(told["top"]["replicas"]) == REPLICAS
+    assert told["pause"] == [201, REPLICAS, []]
+    assert told["dry_run"] == ended.skipped > 0
+    assert told["answered"] == [True] * REPLICAS
+    assert told["again"] is None
+    assert told["resumed"] == [200, []]
+    assert told["campaign_came"] + ended.skipped == CAMPAIGN
+    assert told["orders"] == sum(ended.written.values()) - CAMPAIGN - AFTER - LETTERS > 0
+    print(told["order_seconds"], told["others_before_an_order"], told["seconds"])  # noqa: T201 - seen with -s
+    assert told["redriven"] == [LETTERS, LETTERS, []]
+    assert told["others_before_an_order"] < BOUND / 4, "orders wait behind the campaign"

@@ -59,6 +59,9 @@ LADDER = "proxy/congestion/ladder.py"
 POOLS = "proxy/congestion/pools.py"
 BUDGETED = "proxy/steering/budgeted.py"
 RECORDER = "proxy/recording/recorder.py"
+WAITING = "proxy/recording/waiting.py"
+IN_WAITING = "tests/unit/recording/test_waiting.py"
+SBOM = "load/container/sbom.py"
 TALLY = "proxy/recording/tally.py"
 BOOKS = "proxy/recording/books.py"
 SHARE = "proxy/positions/share.py"
@@ -470,8 +473,8 @@ MUTATIONS = (
     Mutation(
         "metrics lose what came since the last record",
         RECORDER,
-        "        deque(self._record_types(assignment, lags), maxlen=0)\n\n    def _record_routes_and_classes(",
-        "\n    def _record_routes_and_classes(",
+        "        deque(self._record_types(assignment, lags), maxlen=0)\n\n    async def _record_routes_and_classes(",
+        "\n    async def _record_routes_and_classes(",
     ),
     Mutation(
         "what the log left out of a commit counts as committed",
@@ -532,7 +535,7 @@ MUTATIONS = (
     Mutation(
         "the last ranges are not written",
         RECORDER,
-        "            self.books.write(unwritten[at : at + _AT_ONCE])\n",
+        "            self.books.write(unwritten[at : at + AT_ONCE])\n",
         "",
     ),
     Mutation(
@@ -1157,6 +1160,34 @@ MUTATIONS = (
         tests=("tests/unit/recording/test_recorder.py",),
     ),
     Mutation(
+        "what waits of thousands of event types is looked at in one step",
+        WAITING,
+        "        if weight >= _WEIGHT:\n",
+        "        if weight >= 100 * _WEIGHT:\n",
+        tests=(IN_WAITING,),
+    ),
+    Mutation(
+        "the lag of a class leaves out partitions of which it is not known",
+        WAITING,
+        "            self.lag = None if self.lag is None or lag is None else self.lag + lag\n",
+        "            self.lag = None if self.lag is None else self.lag + (lag or 0)\n",
+        tests=(IN_WAITING,),
+    ),
+    Mutation(
+        "the age of what waits is that of the last type",
+        WAITING,
+        "                self._oldest_ms = min(self._oldest_ms, stamp)\n",
+        "                self._oldest_ms = stamp\n",
+        tests=(IN_WAITING,),
+    ),
+    Mutation(
+        "a package that was removed stands in the SBOM",
+        SBOM,
+        '        if state != "installed":\n',
+        '        if state == "not-installed":\n',
+        tests=("tests/unit/test_sbom.py",),
+    ),
+    Mutation(
         "a leader of an older epoch is believed",
         LEADERS,
         "max(led, self._newest.get((topic_id, number), led), key=_epoch)",
@@ -1635,7 +1666,7 @@ MUTATIONS = (
     Mutation(
         "a redrive sends letters as they lie",
         REDRIVE,
-        "        going.sort(key=_place)\n",
+        "        going.sort(key=place)\n",
         "",
         tests=(IN_REDRIVE,),
     ),

@@ -63,13 +63,14 @@ class Ends:
             await connection.close()
             await producer.stop()
 
-    async def topic(self, suffix: str = "", partitions: int = 1) -> str:
-        """Create a topic."""
+    async def topic(self, suffix: str = "", partitions: int = 1, **configs: str) -> str:
+        """Create a topic with settings of its own; their names have _ for the dot."""
         name = f"{self.name}{suffix}"
         admin = AIOKafkaAdminClient(bootstrap_servers=self.stack.kafka)
         await admin.start()
         try:
-            await admin.create_topics([NewTopic(name, partitions, 1)])
+            chosen = {key.replace("_", "."): value for key, value in configs.items()}
+            await admin.create_topics([NewTopic(name, partitions, 1, topic_configs=chosen)])
         finally:
             await admin.close()
         return name
@@ -143,14 +144,14 @@ class Ends:
 class Tidegate:
     """One `tidegate run` process."""
 
-    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, settings: dict[str, Any], *, python: Path = Path(sys.executable)) -> None:
         self.folder = folder
         self.log_path = folder / f"tidegate-{uuid.uuid4().hex[:6]}.log"
         self.config = folder / f"{self.log_path.stem}.yaml"
         self.write(yaml.safe_dump(settings))
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "proxy", "run", "-c", str(self.config)],
+                [str(python), "-m", "proxy", "run", "-c", str(self.config)],
                 cwd=folder,
                 stdout=subprocess.DEVNULL,
                 stderr=log,

@@ -28,7 +28,7 @@ def test_types_are_told_apart_when_some_come_go_and_change(tmp_path: Path) -> No
         HEAD + "event_types: {stays: {}, comes: {}, changes: {class: P1, max_age: 1h}}\n",
     )
     assert (found.added, found.removed) == (("comes",), ("goes",))
-    assert found.changed == {"changes": ("priority: P2 -> P1", "max_age: none -> 3600.0")}
+    assert found.changed == {"changes": ("class: P2 -> P1", "max_age: none -> 3600.0")}
     assert (found.patterns, found.fixed) == (False, ())
 
 
