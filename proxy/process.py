@@ -19,6 +19,7 @@ from proxy.operations.metric_log import metric_log_families
 from proxy.operations.notices import Destination
 from proxy.operations.reload import Files, Reload
 from proxy.operations.retention import retention_families
+from proxy.operations.shadow import shadow_families
 from proxy.operations.stream import Stream
 from proxy.operations.webhook import WebhookDestination
 from proxy.rabbitmq import RabbitBroker
@@ -67,7 +68,8 @@ async def serve(
         )
         left = retention_families(app.retention, app.assignment.listeners.values())
         told = () if app.notices is None else app.notices.families()
-        return chain(own, left, told, access, metric_log_families(metric_log), further())
+        shadow = shadow_families(app.steering.policies.shadows)
+        return chain(own, left, told, shadow, access, metric_log_families(metric_log), further())
 
     stream = Stream(app.view)
     admin = Admin(
