@@ -1,7 +1,9 @@
 """The queue that would be there if what would wait in the log had not been sent (docs/design/0057-shadow.md); pure."""
 
 from dataclasses import dataclass
-from math import exp
+from math import exp, inf
+
+from proxy.congestion.receiver import FEWEST
 
 MEMORY = 1.0
 """Seconds over which what the consumers take is averaged."""
@@ -48,8 +50,10 @@ class ShadowQueue:
     def _learn(self, last: QueueLook, real: QueueLook) -> None:
         elapsed = real.at - last.at
         done = max(0.0, real.own - last.own + real.others * elapsed - (real.ready - last.ready))
-        if real.ready and last.ready:
+        if min(real.ready, last.ready) >= FEWEST:
             weight = 1 - exp(-elapsed / MEMORY) if self._taken else 1.0
             self._taken += weight * (done / elapsed - self._taken)
-        else:
-            self._missed = max(0.0, self._missed - max(0.0, self._taken * elapsed - done))
+        elif not real.ready:
+            # Never seen to be busy: then they take whatever comes, for all that is known.
+            idle = max(0.0, self._taken * elapsed - done) if self._taken else inf
+            self._missed = max(0.0, self._missed - idle)
