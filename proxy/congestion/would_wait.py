@@ -11,6 +11,8 @@ from proxy.congestion.pools import PERIOD
 
 SLOTS = 128
 """Instants of arrival that are told apart. Larger: ages of what waits are known better; memory per event type."""
+AT_ONCE = PERIOD + 1e-6
+"""Seconds within which an event has not waited: a refill comes every `PERIOD`."""
 FINEST = 0.02
 """Seconds of a slot to begin with; they double when there are too many."""
 
@@ -56,7 +58,7 @@ class WouldWait:
         while events:
             first = self._slots[0]
             part = min(events, first.events)
-            if now - first.at > PERIOD:
+            if now - first.at > AT_ONCE:
                 self._passed_late += part
                 self._longest = max(self._longest, now - first.at)
             events -= part
@@ -68,12 +70,12 @@ class WouldWait:
 
     def held(self, now: float) -> int:
         """Return how many since the start have waited, or wait, for longer than a refill."""
-        return self._passed_late + sum(slot.events for slot in self._slots if now - slot.at > PERIOD)
+        return self._passed_late + sum(slot.events for slot in self._slots if now - slot.at > AT_ONCE)
 
     def take_longest(self, now: float) -> float:
         """Return the seconds that any has waited since this was asked last, or waits by now; 0 if at most a refill."""
         longest, self._longest = self._longest, 0.0
-        if self._slots and now - self._slots[0].at > PERIOD:
+        if self._slots and now - self._slots[0].at > AT_ONCE:
             longest = max(longest, now - self._slots[0].at)
         return longest
 
