@@ -4,12 +4,10 @@ import asyncio
 import builtins
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from proxy.bridge.broker import Address, Batch
 from proxy.errors import SettingsError
@@ -18,6 +16,7 @@ from proxy.settings import RoutingKey, TraceSettings
 from proxy.tracing import made
 from proxy.tracing.contexts import Context
 from proxy.tracing.traces import Traces
+from tests.support.collector import Collector
 
 TRACES = [f"{number:032x}" for number in range(1, 100)]
 NOW = 1_700_000_000.0
@@ -171,47 +170,6 @@ def test_it_is_said_once_when_the_collector_takes_none_and_when_it_does_again(
 
 
 # -- the SDK of OpenTelemetry
-
-
-class Collector:
-    """A door that takes OTLP over HTTP."""
-
-    def __init__(self, *, status: int = 200, hangs: bool = False) -> None:
-        self.status = status
-        self.hangs = hangs
-        self.spans: list[Any] = []
-        self.resource: dict[str, str] = {}
-        self.schemas: set[str] = set()
-        self.asked = asyncio.Event()
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[str]:
-        app = web.Application()
-        app.router.add_post("/v1/traces", self._take)
-        runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        try:
-            yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1/traces"
-        finally:
-            await runner.cleanup()
-
-    async def _take(self, request: web.Request) -> web.Response:
-        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-
-        body = await request.read()
-        self.asked.set()
-        if self.hangs:
-            await asyncio.Event().wait()
-        if self.status == 200:
-            assert request.headers["Content-Encoding"] == "gzip"
-            for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-                self.resource = {one.key: one.value.string_value for one in resource.resource.attributes}
-                for scope in resource.scope_spans:
-                    self.schemas.add(scope.schema_url)
-                    self.spans += scope.spans
-        return web.Response(status=self.status)
 
 
 def sdk(endpoint: str) -> Traces:
