@@ -105,6 +105,7 @@ class ToldView:
         }
         return {
             "policy": "class_budget",
+            "shadow": False,
             "types": 10,
             "lane": {"state": "open", "in_flight": 88 - number, "window": 120, "oldest_s": 0.01},
             "publish_p50_s": 0.0021,

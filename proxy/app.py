@@ -26,6 +26,7 @@ from proxy.operations.liveness import Liveness
 from proxy.operations.moves import Moves
 from proxy.operations.notices import Destination, Notices
 from proxy.operations.retention import retention_record
+from proxy.operations.shadow import ShadowNews
 from proxy.operations.state import State
 from proxy.operations.status import Status
 from proxy.operations.totals import Totals
@@ -41,7 +42,7 @@ from proxy.steering.steering import Steering
 
 _say = structlog.get_logger("tidegate")
 
-_MAY_END = {"log start", "insights"}
+_MAY_END = {"log start", "insights", "shadow records"}
 """Tasks that are through at some time, or have nothing to do; every other one lasts until the stop."""
 LOG_STOP_DEADLINE = 5.0
 """Seconds that the poll under way may take to end, and the log to let this replica leave the group."""
@@ -108,6 +109,7 @@ class App:
         self.retention = RetentionGuard(
             settings, log, self.assignment.listeners.values, lambda near: record(retention_record(near)), wall
         )
+        self._shadows = ShadowNews(self.steering.policies.shadows, record, settings.metric_log.type_interval)
         self._pump = Pump(log, self.assignment)
         interval = settings.limits.commit_interval
         self._committer = Committer(log, self.assignment, self.lease, around.stake, interval, account)
@@ -232,6 +234,7 @@ class App:
             for name, work in self.steering.works():
                 self._spawn(work, name)
             self._spawn(self.recorder.run(self._log, self.assignment, self.lanes, self.steering.depths.of), "recorder")
+            self._spawn(self._shadows.run(), "shadow records")
             self._spawn(self.retention.run(), "retention guard")
             self._spawn(self.liveness.run(), "liveness")
             await self._stop.wait()
@@ -254,6 +257,7 @@ class App:
         unresolved = sum(mark.received - mark.resolved for mark in marks)
         uncommitted = sum(mark.resolved - mark.committed for mark in marks)
         await self.recorder.finish(self._log, self.assignment, self.lanes, self.steering.depths.of)
+        self._shadows.finish()
         self.recorder.on_stop(unresolved)
         if uncommitted:
             _say.warning("final_commit_failed", events=uncommitted, effect="duplicates")

@@ -11,6 +11,7 @@ from prometheus_client.metrics_core import Metric
 
 from proxy.access import Access, admin_access, log_access, notice_access
 from proxy.app import App
+from proxy.bridge.observer import UNOBSERVED
 from proxy.kafka_log import KafkaBoard, KafkaLog, NoticeTopic
 from proxy.operations.access import access_families
 from proxy.operations.admin import Admin
@@ -19,11 +20,13 @@ from proxy.operations.metric_log import metric_log_families
 from proxy.operations.notices import Destination
 from proxy.operations.reload import Files, Reload
 from proxy.operations.retention import retention_families
+from proxy.operations.shadow import shadow_families
 from proxy.operations.stream import Stream
 from proxy.operations.webhook import WebhookDestination
 from proxy.rabbitmq import RabbitBroker
 from proxy.recording import MetricLog
 from proxy.settings import Settings
+from proxy.tracing import made
 
 
 async def serve(
@@ -37,6 +40,7 @@ async def serve(
     Its second one has the settings read from the `files` again; `further` adds to /metrics.
     """
     instance = f"{socket.gethostname()}-{os.getpid()}-{int(time.time())}"
+    traces = None if settings.traces is None else made(settings.traces, instance, wall=time.time)
     metric_log = MetricLog(settings.metric_log, wall=time.time, instance=instance)
     log_login, admin_login = log_access(settings.log.security), admin_access(settings.admin)
     board, desk_board = (KafkaBoard(settings.log, access=log_login) for _ in range(2))
@@ -50,6 +54,7 @@ async def serve(
         write=metric_log.write,
         instance=instance,
         insights=broker.insights(),
+        observer=traces or UNOBSERVED,
         board=board,
         notices=_destination(settings, log_login),
     )
@@ -67,7 +72,9 @@ async def serve(
         )
         left = retention_families(app.retention, app.assignment.listeners.values())
         told = () if app.notices is None else app.notices.families()
-        return chain(own, left, told, access, metric_log_families(metric_log), further())
+        shadow = shadow_families(app.steering.policies.shadows)
+        spans = () if traces is None else traces.families()
+        return chain(own, left, told, shadow, spans, access, metric_log_families(metric_log), further())
 
     stream = Stream(app.view)
     admin = Admin(
@@ -97,6 +104,8 @@ async def serve(
         try:
             await app.run()
         finally:
+            if traces is not None:
+                await traces.close()
             await metric_log.close()
             for task in beside:
                 task.cancel()

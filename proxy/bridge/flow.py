@@ -199,7 +199,7 @@ class PartitionFlow:
         detail: str = "",
     ) -> None:
         """See `Recipient.on_outcome`."""
-        self._host.on_outcome(self, batch, start, end, outcome)
+        self._host.on_outcome(self, batch, start, end, outcome, seconds)
         first, count = batch.first + start, end - start
         self.out -= count
         if outcome is Outcome.CONFIRMED:

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 class FlowHost(Protocol):
     """The listener, as its flows see it."""
 
-    def on_outcome(self, flow: "PartitionFlow", batch: Batch, start: int, end: int, outcome: Outcome) -> None:
+    def on_outcome(
+        self, flow: "PartitionFlow", batch: Batch, start: int, end: int, outcome: Outcome, seconds: float | None
+    ) -> None:
         """See an outcome before the flow acts on it."""
         ...
 

@@ -207,9 +207,11 @@ class Listener:
 
     # -- what its flows say (FlowHost) --------------------------------------------------------------------------------
 
-    def on_outcome(self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome) -> None:
+    def on_outcome(
+        self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome, seconds: float | None
+    ) -> None:
         """Show an outcome to whoever observes."""
-        self._around.observer.on_outcome(flow, batch, start, end, outcome)
+        self._around.observer.on_outcome(flow, batch, start, end, outcome, seconds)
         if self._statistics.trips.is_heard:
             is_dropped = outcome in {Outcome.NACKED, Outcome.UNKNOWN}
             now = asyncio.get_running_loop().time()

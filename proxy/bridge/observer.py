@@ -13,8 +13,10 @@ class Observer(Protocol):
     Every call stands for a range of events, none for a single one. An error raised here is one of the bridge.
     """
 
-    def on_outcome(self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome) -> None:
-        """See how `batch.events[start:end]` ended."""
+    def on_outcome(
+        self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome, seconds: float | None
+    ) -> None:
+        """See how `batch.events[start:end]` ended, `seconds` after they were written; None: nothing came back."""
         ...
 
     def on_letter_outcome(
@@ -35,7 +37,9 @@ class Observer(Protocol):
 class _Unobserved:
     """Nobody looks."""
 
-    def on_outcome(self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome) -> None:
+    def on_outcome(
+        self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome, seconds: float | None
+    ) -> None:
         """Do nothing."""
 
     def on_letter_outcome(

@@ -54,7 +54,8 @@ def _priority(route: Route) -> str:
 
 
 def _policy(route: Route) -> str:
-    return route.policy if route.law == DEFAULT_LAW else f"{route.policy} by {route.law}"
+    policy = route.policy if route.law == DEFAULT_LAW else f"{route.policy} by {route.law}"
+    return f"{policy} in shadow (holds nothing back)" if route.shadow else policy
 
 
 def _cap(route: Route) -> str:

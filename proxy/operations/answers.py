@@ -68,6 +68,7 @@ _VERDICT = _object(
 )
 _ROUTE = _object(
     policy=_TEXT,
+    shadow=_TRUTH,
     types=_WHOLE,
     lane=_LANE,
     publish_p50_s=_or_null(_NUMBER),

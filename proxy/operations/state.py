@@ -86,6 +86,7 @@ class State:
                 name,
                 {
                     "policy": route.policy,
+                    "shadow": route.shadow,
                     "types": types.get(name, 0),
                     "lane": self._lane(self._lanes[name]),
                     "publish_p50_s": self._totals.publish_p50(name),

@@ -7,7 +7,10 @@ from proxy.settings import DEFAULT_CLASSES, PriorityClass, Settings
 
 PARTS = ("class_budget", "throttling", "statistics", "detector", "retention", "limits")
 OF_BROKER = {"depth_interval", "depth_polls"}
-OF_ROUTE = {"policy", "law", "cap", "message_priority", "in_flight_events", "in_flight_bound", "in_flight_bytes"}
+OF_ROUTE = {
+    *("policy", "law", "shadow", "cap", "message_priority"),
+    *("in_flight_events", "in_flight_bound", "in_flight_bytes"),
+}
 """Nothing else of broker and routes is told: hosts, logins and names are not for a log that many may read."""
 OF_CLASS = set(PriorityClass.model_fields) - {"slo"}
 """A target steers nothing; `start` has it in a field of its own."""

@@ -1,6 +1,6 @@
 """What people do to the bridge, so that the ledger can account for it.
 
-Declared ahead: of these this version writes all but `shadow`.
+Declared ahead of what writes them.
 """
 
 from typing import Annotated, ClassVar
@@ -80,14 +80,18 @@ class Redrive(Moved):
 
 
 class Shadow(Action):
-    """Each interval in which a type's policy decided and held nothing back."""
+    """Each event type of a route with `shadow: true` of which something was sent or would wait, every `type_interval`."""
 
     KIND: ClassVar[str] = "shadow"
 
     interval_s: Annotated[float, "seconds since the last one"]
     route: Annotated[str, "that it is sent over"]
     sent: Annotated[int, "events"]
-    held: Annotated[int, "of these, would have waited"]
+    held: Annotated[int, "of these, would have waited for longer than 10 ms"]
+    class_: Annotated[str | None, "its class", ADDED] = None
+    passed: Annotated[int | None, "events that would have gone, of whatever was sent when", ADDED] = None
+    waiting: Annotated[int | None, "events that would wait in the log now", ADDED] = None
+    longest_s: Annotated[float | None, "seconds that any of them has waited, or waits by now", ADDED] = None
 
 
 class Retention(Record):

@@ -22,6 +22,7 @@ from proxy.reports.places import Places, join
 from proxy.reports.proof import alike, events, proof_by_level, with_whereabouts
 from proxy.reports.questions import NAMES, answers
 from proxy.reports.records import Records
+from proxy.reports.shadow import shadow
 from proxy.reports.tables import BY_CLASS, BY_TYPE, Part, Tables, same
 from proxy.reports.together import together
 from proxy.reports.traffic import SUMMED, dead_letters, traffic_by_level
@@ -33,8 +34,9 @@ CHECKED = {"run": "string", "check": "string", "subject": "string", "left": "int
 SOMETIMES = (
     *("ledger", "ledger_by_topic", "ledger_findings", "proof_by_class", "proof_by_type", "consumed_time_over_time"),
     "slo",
+    "shadow",
 )
-"""Tables that a report has where there are records of positions, of producers and consumers, or targets."""
+"""Tables that a report has where there are records of positions, of producers and consumers, targets, or policies in shadow."""
 _SCRATCH = "_layers"
 """Beside the tables; what begins so is no table for Spark."""
 
@@ -130,9 +132,12 @@ def _of_records(
         tables.add("processes", told, ["run", "started_s", "instance"])
 
     are_several = any(row["kind"] == "start" and row["lines"] > 1 for row in layers.taken.kinds)
+    watched = records.of("shadow")
+    order = ["run", "route", "class", "from_s"]
+    shadows = [lambda: tables.add("shadow", shadow(watched), order)] if "shadow" in kinds else []
     asked = answers(records, kinds, latencies, seen, are_several=are_several)
     tables.remove(*set(NAMES).difference(one.name for one in asked))
-    return [lives, *[lambda one=one: tables.add(one[0], one[1](), one[2]) for one in asked]]
+    return [lives, *shadows, *[lambda one=one: tables.add(one[0], one[1](), one[2]) for one in asked]]
 
 
 def _of_facts(tables: Tables, facts: Facts, width_s: int) -> list[Task]:

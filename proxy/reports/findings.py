@@ -10,6 +10,7 @@ from proxy.reports.ledger import sentence
 from proxy.reports.overview import CUT_SHORT
 from proxy.reports.records import UNKNOWN
 from proxy.reports.sentences import of_targets
+from proxy.reports.shadow import sentences as of_shadow
 from proxy.reports.tables import Row
 
 VERSION = 1
@@ -29,7 +30,7 @@ class Findings:
     tables: Mapping[str, Sequence[Row]]
     totals: Mapping[str, int]
     sentences: Sequence[str]
-    """One for each class and run that something is promised of."""
+    """For each class and run that something is promised of, and of what a policy in shadow would have held back."""
     notices: Sequence[str]
     width_s: int
 
@@ -73,7 +74,7 @@ def findings(analysis: Analysis, unreadable: Mapping[str, Sequence[str]], made_a
         per_class=[_of_class(rows, run, name) for name in analysis.classes for run in analysis.spans],
         tables=rows,
         totals=analysis.tables.totals,
-        sentences=of_targets(rows.get("slo", []), runs),
+        sentences=[*of_targets(rows.get("slo", []), runs), *of_shadow(rows.get("shadow", []), runs)],
         notices=[text for run in analysis.spans for text in _notices(analysis, run, unreadable.get(run, ()))],
         width_s=analysis.width_s,
     )

@@ -97,6 +97,21 @@ TABLES = (
         "Gap: nobody committed it, and reading went on behind it. Deleted: left when the topic was deleted.",
     ),
     PageTable(
+        "In shadow",
+        "shadow",
+        [
+            *texts("run", "route", "class"),
+            ("from_s", "from", "s"),
+            ("to_s", "to", "s"),
+            *counts("sent", "held", "passed"),
+            ("passed_rate", "would have gone a second", "count"),
+            *counts("waiting"),
+            ("longest_s", "longest wait", "s"),
+        ],
+        "What a policy in shadow would have held back; nothing was. Held: would have waited. Waiting: in the log at a "
+        "time, at most, beyond what waited there anyway.",
+    ),
+    PageTable(
         "Blind time",
         "blind_time",
         [

@@ -26,6 +26,7 @@ from proxy.settings.parts import Name, Part
 from proxy.settings.queues import RoutingKey
 from proxy.settings.route import Cap, DeadLetter, Policy, Route, Scaling
 from proxy.settings.secrets import Secret, Token
+from proxy.settings.traces import TraceSettings
 
 
 class Settings(Part):
@@ -47,6 +48,8 @@ class Settings(Part):
     metric_log: MetricLogSettings = MetricLogSettings()
     admin: AdminSettings = AdminSettings()
     notices: NoticeSettings = NoticeSettings()
+    traces: TraceSettings | None = None
+    """None: nothing is traced, and nothing of OpenTelemetry is loaded."""
     event_types: dict[str, EventType] = Field(default_factory=dict)
     patterns: tuple[TypePattern, ...] = ()
 
@@ -120,6 +123,7 @@ __all__ = [
     "Statistics",
     "Throttling",
     "Token",
+    "TraceSettings",
     "Traits",
     "TypePattern",
     "Webhook",

@@ -103,6 +103,8 @@ class Route(Part):
     policy: Policy = "class_budget"
     law: Annotated[str, Field(pattern=NAME_PATTERN), Allowed(LAW_FORM)] = DEFAULT_LAW
     """`class_budget`: what finds the rates; one that comes with Tidegate, or that an installed package brings."""
+    shadow: Switch = False
+    """The policy decides and records everything and holds nothing back; window, cap and what people ask stand."""
     cap: Cap | None = None
     """A hard limit beside the policy; None: none."""
     scaling: Scaling | None = None
@@ -146,6 +148,17 @@ class Route(Part):
     def _law_is_asked(self) -> Self:
         if self.law != DEFAULT_LAW and self.policy != "class_budget":
             raise ValueError("law: belongs to `policy: class_budget`; the other policies ask none")
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_shadow(self) -> Self:
+        if self.shadow and self.policy == "static":
+            raise ValueError("shadow: `policy: static` decides nothing that could be watched; name another policy")
+        if self.shadow and self.scaling is not None:
+            raise ValueError(
+                "shadow: the backlog then stands in the queues and not in the log, so too few consumers would be "
+                "wanted; leave `scaling` out until shadow ends"
+            )
         return self
 
     @model_validator(mode="after")

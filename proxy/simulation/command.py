@@ -38,6 +38,8 @@ examples:
                                                one rate law beside the other
   tidegate simulate saw --policy {DEFAULT_POLICY} --policy cinnamon --policy dagor
                                                beside the rules of Uber's and WeChat's load shedders
+  tidegate simulate flash-campaign --policy static --policy shadow
+                                               with `shadow: true`: it decides, and nothing is held back
   tidegate simulate mine.yaml --json mine.json a scenario of your own, every figure into a file
 The bridge is the production code; log, broker and consumers are a model, and time is virtual.
 Start a scenario of your own from one that ships: proxy/simulation/scenarios/*.yaml of the installed package.

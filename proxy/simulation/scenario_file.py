@@ -21,6 +21,9 @@ from proxy.simulation.scenario_checks import contradictions
 SHIPPED = Path(__file__).with_name("scenarios")
 """The scenarios that come with the package."""
 
+SHADOW = "shadow"
+"""The default policy, only watched: it decides, and nothing is held back."""
+
 UNLOADED_SHARE = 0.2
 UNLOADED_SECONDS = 30.0
 
@@ -31,8 +34,8 @@ def policies() -> tuple[str, ...]:
 
 
 def simulated_policies() -> tuple[str, ...]:
-    """Return what a scenario can be simulated under: the same, and the rivals that only the simulator knows."""
-    return (*policies(), *(name for name in RIVALS if name not in policies()))
+    """Return what a scenario can be simulated under: the same, the default in shadow, and rivals that only the simulator knows."""
+    return (*policies(), SHADOW, *(name for name in RIVALS if name not in policies()))
 
 
 def try_laws(names: Iterable[str]) -> None:
@@ -97,7 +100,7 @@ def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hos
         routes[name] = {"exchange": name} | _controlled_by(route.policy or policy)
         if route.watched:
             routes[name] |= _judged(scenario, route)
-        if routes[name]["policy"] == "class_budget" and any(_follows_wishes(scenario, queue) for queue in route.queues):
+        if policy != SHADOW and routes[name]["policy"] == "class_budget" and any(_follows_wishes(scenario, queue) for queue in route.queues):
             routes[name]["scaling"] = {}
     types = {}
     for name, stream in scenario.streams.items():
@@ -133,7 +136,9 @@ def merged(into: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _controlled_by(policy: str) -> dict[str, str]:
+def _controlled_by(policy: str) -> dict[str, Any]:
+    if policy == SHADOW:
+        return {"policy": "class_budget", "shadow": True}
     return {"policy": "class_budget", "law": policy} if policy in laws.names() else {"policy": policy}
 
 

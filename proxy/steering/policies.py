@@ -10,6 +10,7 @@ from proxy.bridge.catch_up import CatchUp
 from proxy.bridge.throttle import OpenThrottle, PacedThrottle, Throttle
 from proxy.congestion import laws
 from proxy.congestion.class_budget import RouteBudget
+from proxy.congestion.collector import Way
 from proxy.congestion.divider import Divider
 from proxy.congestion.group import Rules
 from proxy.congestion.laws import Beginning
@@ -25,6 +26,7 @@ from proxy.steering.other_replicas import Others
 from proxy.steering.queue_news import QueueNews
 from proxy.steering.route_control import ControlledRoute, Judging, Observer, RouteControl, by_budget
 from proxy.steering.route_news import RouteNews
+from proxy.steering.shadow import RouteShadow, ShadowThrottle
 
 _GOLDEN = 0.6180339887
 
@@ -44,8 +46,10 @@ class Policies:
         lowest_part: Callable[[str], float],
         *,
         observers: Sequence[Observer],
+        heard: Sequence[Observer] = (),
         judging: Judging = by_budget,
     ) -> None:
+        """Make them; `heard` are told only of what holds back, and not of what is only watched."""
         self._lowest_part = lowest_part
         self._settings = settings
         self._loop = loop
@@ -55,8 +59,21 @@ class Policies:
         self.caps = {name: self._cap_gate(route.cap) for name, route in routes if route.cap is not None}
         """The gates of hard caps, by route."""
         self._costs = {name: settings.costs(name) for name, _ in routes}
+        self.shadows = {
+            name: RouteShadow(len(settings.classes), lambda name=name: lowest_part(name))  # type: ignore[misc]
+            for name, route in routes
+            if route.shadow
+        }
+        """Of the routes whose policy is only watched."""
         self._controlled = {
-            name: self._controlled_route(name, lanes[name], others, observers)
+            name: self._controlled_route(
+                name,
+                lanes[name],
+                others,
+                [*observers, QueueNews().on_verdict]
+                if route.shadow
+                else [*observers, *heard, QueueNews().on_verdict, RouteNews().on_verdict],
+            )
             for name, route in routes
             if route.policy == "class_budget"
         }
@@ -108,6 +125,9 @@ class Policies:
                 costs = self._costs[event_type.route][rank]
                 charge = Charge(event_type.cost, turn=max(costs) if len(costs) > 1 else None)
                 throttle = BudgetedThrottle(controlled.gate, tiers, charge)
+        if route.shadow:
+            way = Way(route.way(event_type.name, event_type.routing_key), event_type.cost)
+            throttle = self.shadows[event_type.route].around(event_type, rank, way, throttle, catches_up=catches_up)
         if route.cap is None:
             return throttle
         counts_bytes = route.cap.bytes is not None
@@ -116,6 +136,9 @@ class Policies:
     def forget(self, event_type: EventType, throttle: Throttle) -> None:
         """Tell a throttle that no event type has any more nothing of its route."""
         while isinstance(throttle, CappedThrottle | HeldThrottle):
+            throttle = throttle.inner
+        if isinstance(throttle, ShadowThrottle):
+            self.shadows[event_type.route].forget(event_type, throttle)
             throttle = throttle.inner
         if isinstance(throttle, PacedThrottle):
             self._loop.forget(event_type.route, throttle.on_verdict)
@@ -170,5 +193,6 @@ class Policies:
             others=lambda queue: others(name, queue),
             lowest_part=lambda: self._lowest_part(name),
             dearest=dearest,
-            observers=[*observers, QueueNews().on_verdict, RouteNews().on_verdict],
+            shadow=self.shadows.get(name),
+            observers=observers,
         )

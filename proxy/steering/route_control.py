@@ -16,6 +16,7 @@ from proxy.steering.depths import Depths
 from proxy.steering.gate import Gate
 from proxy.steering.insights import Insights
 from proxy.steering.other_replicas import Others
+from proxy.steering.shadow import RouteShadow
 
 POLLS_KNOWN = 3
 """A depth older than so many polls is no longer known."""
@@ -81,6 +82,8 @@ class ControlledRoute:
     """What the dearest event of each class costs, the most important class first."""
     lowest_part: Callable[[], float] = lambda: 1.0
     """What part of the lowest class's share is this replica's."""
+    shadow: RouteShadow | None = None
+    """Where nothing is held back: what would be seen if it were."""
     observers: Sequence[Observer] = ()
     _last: BudgetVerdict | None = field(default=None, init=False)
     _taken: float = field(default=0.0, init=False)
@@ -139,7 +142,7 @@ class ControlledRoute:
         confirmed = tuple(self.statistics.confirmed)
         names = tuple(queue for queue in self.queues if depths.steers(queue))
         others = self.others(None)
-        return Reading(
+        reading = Reading(
             at=now,
             queues=tuple(_seen(queue, depths, insights) for queue in names),
             names=names,
@@ -157,6 +160,7 @@ class ControlledRoute:
             waited=tuple(self.gate.has_waited(rank) for rank in range(len(confirmed))),
             unacked_growing=insights is not None and any(insights.is_growing(queue) for queue in self.queues),
         )
+        return reading if self.shadow is None else self.shadow.as_held(reading)
 
     def _inflow(self, queue: str) -> Inflow:
         ways = [(counts, way.cost) for way, counts in self.statistics.by_way.items() if queue in way.queues]

@@ -89,7 +89,8 @@ class Steering:
             lanes,
             self._others.rate,
             lowest.of,
-            observers=[verdicts.on_budget_verdict, *heard],
+            observers=[verdicts.on_budget_verdict],
+            heard=heard,
             judging=judging,
         )
         apart = {name: route for name, route in settings.routes.items() if route.scales_apart}
@@ -106,6 +107,8 @@ class Steering:
             yield "wanted consumers", self.wanted.run()
         if self._insights is not None:
             yield "insights", self._insights.run()
+        for name, shadow in self.policies.shadows.items():
+            yield f"shadow {name}", shadow.run()
 
     def look_anew(self) -> None:
         """Go by the event types that are in force now."""

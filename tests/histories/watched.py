@@ -165,7 +165,9 @@ class WatchedBridge:
         self._name = name
         self._witness = witness
 
-    def on_outcome(self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome) -> None:
+    def on_outcome(
+        self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome, seconds: float | None
+    ) -> None:
         """See `Observer`."""
         self._witness.on_outcome(self._name, self._witness.epoch_of[flow], batch, start, end, outcome)
 

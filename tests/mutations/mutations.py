@@ -41,6 +41,11 @@ LIVENESS = "proxy/operations/liveness.py"
 GUARD = "proxy/steering/retention_guard.py"
 EPISODES = "proxy/steering/episodes.py"
 NOTICES = "proxy/operations/notices.py"
+SHADOW = "proxy/steering/shadow.py"
+SHADOW_QUEUE = "proxy/congestion/shadow_queue.py"
+WOULD_WAIT = "proxy/congestion/would_wait.py"
+TRACES = "proxy/tracing/traces.py"
+CONTEXTS = "proxy/tracing/contexts.py"
 WEBHOOK = "proxy/operations/webhook.py"
 AGE = "proxy/steering/partition_age.py"
 RETENTION = "proxy/congestion/retention.py"
@@ -150,6 +155,11 @@ IN_CATALOG = "tests/unit/bridge/test_catalog.py"
 IN_INTERVENTIONS = "tests/unit/operations/test_interventions.py"
 IN_EPISODES = "tests/unit/steering/test_episodes.py"
 IN_NOTICES = "tests/unit/operations/test_notices.py"
+IN_SHADOW = "tests/unit/steering/test_shadow.py"
+IN_SHADOW_QUEUE = "tests/unit/congestion/test_shadow_queue.py"
+IN_WOULD_WAIT = "tests/unit/congestion/test_would_wait.py"
+IN_TRACES = "tests/unit/tracing/test_traces.py"
+IN_CONTEXTS = "tests/unit/tracing/test_contexts.py"
 IN_GUARD = "tests/unit/steering/test_retention_guard.py"
 IN_AGE = "tests/unit/steering/test_partition_age.py"
 IN_RETENTION = "tests/unit/congestion/test_retention.py"
@@ -2021,5 +2031,82 @@ MUTATIONS = (
         "room = retention.bytes - lag * size",
         "room = retention.bytes",
         tests=(IN_RETENTION,),
+    ),
+    Mutation(
+        "a policy in shadow holds back",
+        SHADOW,
+        "        self._again, self._size = again, size\n",
+        "        self._again, self._size = again, size\n        await self.inner.admit(want, size=size, again=again)\n",
+        tests=(IN_SHADOW,),
+    ),
+    Mutation(
+        "what goes again would wait again",
+        SHADOW,
+        "if events and not self._again:",
+        "if events:",
+        tests=(IN_SHADOW,),
+    ),
+    Mutation(
+        "refusals of a queue that would not be full are signs in shadow",
+        SHADOW,
+        "if not reading.queues or sum(reading.confirmed) <= sum(self._sums(self._passed)):",
+        "if True:",
+        tests=(IN_SHADOW,),
+    ),
+    Mutation(
+        "a type made anew is watched twice",
+        SHADOW,
+        "            _end(before)\n",
+        "",
+        tests=(IN_SHADOW,),
+    ),
+    Mutation(
+        "other replicas are taken to hold nothing back in shadow",
+        SHADOW,
+        "held / self._part()",
+        "held",
+        tests=(IN_SHADOW,),
+    ),
+    Mutation(
+        "consumers of the queue that would be there do work that is not there yet",
+        SHADOW_QUEUE,
+        "max(0.0, held - real.ready, self._missed)",
+        "max(0.0, self._missed)",
+        tests=(IN_SHADOW_QUEUE,),
+    ),
+    Mutation(
+        "work that would have been missed is never done",
+        SHADOW_QUEUE,
+        "self._missed = max(0.0, self._missed - idle)",
+        "self._missed = max(0.0, self._missed)",
+        tests=(IN_SHADOW_QUEUE,),
+    ),
+    Mutation(
+        "what would wait takes memory for each instant",
+        WOULD_WAIT,
+        "            self._join()\n",
+        "            pass\n",
+        tests=(IN_WOULD_WAIT,),
+    ),
+    Mutation(
+        "a span that fails ends the bridge",
+        TRACES,
+        "except Exception as error:",
+        "except KeyError as error:",
+        tests=(IN_TRACES,),
+    ),
+    Mutation(
+        "as many spans begin as batches are written",
+        TRACES,
+        "        self._left -= 1\n",
+        "",
+        tests=(IN_TRACES,),
+    ),
+    Mutation(
+        "any flag of a context samples",
+        CONTEXTS,
+        'frozenset(b"13579bdf")',
+        'frozenset(b"123456789abcdef")',
+        tests=(IN_CONTEXTS,),
     ),
 )

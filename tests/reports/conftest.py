@@ -95,6 +95,10 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "skip": MOVED | {"count": None},
     "rewind": MOVED | {"count": None},
     "discard": MOVED | {"count": 10},
+    "shadow": {
+        **{"by": "settings", "why": None, "type": "order", "interval_s": 10.0, "route": "main", "sent": 0, "held": 0},
+        **{"class": "P3", "passed": 0, "waiting": 0, "longest_s": 0.0},
+    },
     "redrive": MOVED | {"reason": "unroutable", "count": 10, "attempt": 1},
 }
 

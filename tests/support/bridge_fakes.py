@@ -261,7 +261,9 @@ class CountingHost:
         self.called_back: list[PartitionFlow] = []
         self.sending: list[Batch] = []
 
-    def on_outcome(self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome) -> None:
+    def on_outcome(
+        self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome, seconds: float | None
+    ) -> None:
         """Nobody observes."""
 
     def on_confirmed(self, _batch: Batch, _events: Sequence[Event], _seconds: float | None, overtaken: int) -> None:
