@@ -4,14 +4,14 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
 
 from proxy import __version__, config
 from proxy.bridge.assignment import Assignment
-from proxy.bridge.broker import DepthMonitor, Lane, QueueInsights
+from proxy.bridge.broker import DepthMonitor, Lane, Lanes, QueueInsights
 from proxy.bridge.catalog import Catalog
 from proxy.bridge.committer import Committer
 from proxy.bridge.event_log import EventLog
@@ -38,11 +38,10 @@ from proxy.steering.episodes import Episodes
 from proxy.steering.retention_guard import RetentionGuard
 from proxy.steering.route_control import Judging, by_budget
 from proxy.steering.steering import Steering
+from proxy.tasks import Tasks
 
 _say = structlog.get_logger("tidegate")
 
-_MAY_END = {"log start", "insights"}
-"""Tasks that are through at some time, or have nothing to do; every other one lasts until the stop."""
 LOG_STOP_DEADLINE = 5.0
 """Seconds that the poll under way may take to end, and the log to let this replica leave the group."""
 
@@ -66,16 +65,22 @@ class App:
         judging: Judging = by_budget,
         board: Board | None = None,
         notices: Destination | None = None,
+        maker: Lanes | None = None,
     ) -> None:
-        """Make one; without a board nobody can say how event types are to go on, without `notices` nobody is told."""
+        """Make one; without a board nobody can say how event types are to go on, without `notices` nobody is told.
+
+        Without a `maker` of lanes those that there are stay as wide as they are.
+        """
         self._settings = settings
         self.in_force = in_force = config.InForce(settings)
         self._log = log
         self.lanes = lanes
+        self._maker = maker
         self._dead_letter_lane = dead_letter_lane
         self._stop = asyncio.Event()
-        self._tasks: asyncio.TaskGroup | None = None
-        self._spawned: list[asyncio.Task[None]] = []
+        self._is_moving = False
+        """The log was reached, and the works of the control run."""
+        self._tasks = Tasks()
         instance = instance or f"{socket.gethostname()}-{os.getpid()}-{int(wall())}"
         self.totals = Totals(settings, write)
         self.recorder = Recorder(settings, write=self.totals.write, wall=wall, instance=instance, place_of=log.place)
@@ -140,8 +145,8 @@ class App:
             self.assignment,
             around,
             stance=self._stance,
-            spawn=self._spawn,
-            retire=self._retire,
+            spawn=self._tasks.spawn,
+            retire=self._tasks.retire,
         )
         self._catalog = Catalog(
             log,
@@ -189,16 +194,21 @@ class App:
         self._stop.set()
 
     def go_by(self, settings: Settings) -> None:
-        """Go by other event types and patterns from now on; all else of the settings is as it was.
-
-        Once it is to stop, it stops with those that it has.
-        """
+        """Go by other settings from now on, as far as they can change; once it is to stop, it stops as it is."""
         if self._stop.is_set():
             return
+        before = self.in_force.settings
         self.in_force.put(settings)
+        if self._maker is not None:
+            self._maker.lanes(settings.routes)
+        steered = self.steering.go_by(before)
+        for part in (self.recorder, self.retention, self.state, self.view):
+            part.go_by(settings)
+        self._listeners.steer(steered.routes)
         if changed := self._listeners.look_anew():
             self._log.renew(changed)
-        self.steering.look_anew()
+        if self._is_moving:
+            self._tasks.keep(self.steering.works(), steered.anew)
         self._catalog.look_soon()
 
     async def run(self) -> None:
@@ -206,34 +216,35 @@ class App:
         self.recorder.on_start(__version__)
         try:
             async with asyncio.TaskGroup() as tasks:
-                self._tasks = tasks
+                self._tasks.group = tasks
                 try:
                     await self._move_events()
                 finally:  # whatever ends it: no listener begins any more
                     self._stop.set()
                     self.assignment.close()
-                for task in self._spawned:
-                    task.cancel()
+                self._tasks.cancel()
         finally:
             await self._leave_log()
 
     async def _move_events(self) -> None:
         for name, lane in self.lanes.items():
-            self._spawn(lane.run(), f"lane {name}")
-        self._spawn(self._dead_letter_lane.run(), "lane dead letters")
-        self._spawn(self.steering.depths.run(), "depths")
-        starting = self._spawn(self._start_log(), "log start")
+            self._tasks.spawn(lane.run(), f"lane {name}")
+        self._tasks.spawn(self._dead_letter_lane.run(), "lane dead letters")
+        self._tasks.spawn(self.steering.depths.run(), "depths")
+        starting = self._tasks.spawn(self._start_log(), "log start")
         if await self._unless_stopped(starting):
-            pump = self._spawn(self._pump.run(), "pump")
-            self._spawn(self._catalog.run(), "catalog")
+            pump = self._tasks.spawn(self._pump.run(), "pump")
+            self._tasks.spawn(self._catalog.run(), "catalog")
             if self.interventions is not None:
-                self._spawn(self.interventions.run(), "interventions")
-            self._spawn(self._committer.run(), "committer")
-            for name, work in self.steering.works():
-                self._spawn(work, name)
-            self._spawn(self.recorder.run(self._log, self.assignment, self.lanes, self.steering.depths.of), "recorder")
-            self._spawn(self.retention.run(), "retention guard")
-            self._spawn(self.liveness.run(), "liveness")
+                self._tasks.spawn(self.interventions.run(), "interventions")
+            self._tasks.spawn(self._committer.run(), "committer")
+            self._tasks.keep(self.steering.works())
+            self._is_moving = True
+            self._tasks.spawn(
+                self.recorder.run(self._log, self.assignment, self.lanes, self.steering.depths.of), "recorder"
+            )
+            self._tasks.spawn(self.retention.run(), "retention guard")
+            self._tasks.spawn(self.liveness.run(), "liveness")
             await self._stop.wait()
             await self._wind_down(pump)
 
@@ -281,18 +292,7 @@ class App:
         """Return the names of tasks that have ended although nobody has called for a stop."""
         if self._stop.is_set():
             return []
-        return [task.get_name() for task in self._spawned if task.done() and task.get_name() not in _MAY_END]
+        return self._tasks.ended()
 
     def _stance(self, event_type: EventType) -> Stance:
         return Stance() if self.interventions is None else self.interventions.stance(event_type)
-
-    def _retire(self, task: asyncio.Task[None]) -> None:
-        """End a task as it was meant to."""
-        task.cancel()
-        self._spawned.remove(task)
-
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        assert self._tasks is not None
-        task: asyncio.Task[None] = self._tasks.create_task(work, name=name)
-        self._spawned.append(task)
-        return task

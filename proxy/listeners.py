@@ -15,6 +15,7 @@ from proxy.config import InForce
 from proxy.model import Stance
 from proxy.recording.recorder import Recorder
 from proxy.settings import EventType
+from proxy.steering.budgeted import HeldThrottle
 from proxy.steering.caps import Caps
 from proxy.steering.steering import Steering
 
@@ -62,6 +63,36 @@ class Listeners:
         self._assignment.successors.pop(topic, None)
         self._leave(listener)
         self._retire(self._tasks.pop(topic)[-1])
+
+    def steer(self, routes: Collection[str]) -> None:
+        """Have all types on these routes be held back as the settings in force say; none of them pauses for it."""
+        if not routes:
+            return
+        done: set[int] = set()
+        for one in [*self._assignment.listeners.values(), *self._assignment.successors.values()]:
+            if one.event_type.route in routes:
+                self._steer(one, done)
+
+    def _steer(self, listener: Listener, done: set[int]) -> None:
+        """Give one of them what its route's policy means now; `done` are throttles that have it already."""
+        kind, policies = listener.event_type, self._steering.policies
+        route, control = self._in_force.settings.routes[kind.route], self._steering.control
+        if id(listener.throttle) not in done:  # one that takes over may have the throttle of the one before
+            done.add(id(listener.throttle))
+            self._replace(listener.throttle, kind)
+        old, catch_up = listener.old_throttle, policies.catch_up(kind)
+        if old is not None:
+            self._replace(old, kind, catches_up=True)
+        if catch_up is not None:
+            held = old or self._caps.around(kind, catch_up.throttle, catches_up=True)
+            catch_up = replace(catch_up, throttle=held)
+        listener.steer(route, control.statistics[kind.route], catch_up)
+
+    def _replace(self, held: Throttle, kind: EventType, *, catches_up: bool = False) -> None:
+        assert isinstance(held, HeldThrottle)
+        policies, before = self._steering.policies, held.inner
+        held.replace(policies.throttle(kind, catches_up=catches_up, before=before))
+        policies.forget(kind, before)
 
     def look_anew(self) -> Collection[str]:
         """Have every type that the settings in force say something else of begin anew; return their topics."""
@@ -124,8 +155,9 @@ class Listeners:
     def _leave(self, listener: Listener, *, keeps_throttle: bool = False) -> None:
         listener.leave()
         self._recorder.on_left(listener)
-        if not keeps_throttle:
-            self._steering.policies.forget(listener.event_type, listener.throttle)
+        for throttle in (None if keeps_throttle else listener.throttle, listener.old_throttle):
+            if throttle is not None:
+                self._steering.policies.forget(listener.event_type, throttle)
 
 
 def _paced(event_type: EventType) -> tuple[str, str, float]:

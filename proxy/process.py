@@ -44,7 +44,7 @@ async def serve(
     app = App(
         settings,
         KafkaLog(settings.log, settings.limits, access=log_login),
-        {name: broker.lane(name) for name in settings.routes},
+        broker.lanes(settings.routes),
         broker.dead_letter_lane(),
         broker.monitor(),
         write=metric_log.write,
@@ -52,6 +52,7 @@ async def serve(
         insights=broker.insights(),
         board=board,
         notices=_destination(settings, log_login),
+        maker=broker,
     )
     reload = Reload(files, lambda: app.in_force.settings, app.go_by, wall=time.time)
     signals(app.stop, reload.ask)

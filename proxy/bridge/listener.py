@@ -143,11 +143,30 @@ class Listener:
         self._rank = self._own_rank if rank is None else rank
         self._statistics.open(self._rank, self._way)
         self.throttle.lift(rank)
-        if self._catch_up is not None:
-            self._catch_up.throttle.lift(rank)
+        if self.old_throttle is not None:
+            self.old_throttle.lift(rank)
         for flow in self.inbox.flows.values():
             flow.stand(self._rank, self._old_rank)
         self.look()
+
+    def steer(self, route: Route, statistics: RouteStatistics, catch_up: CatchUp | None) -> None:
+        """Be held back as the route says now: what it is judged by, and what of the type stands behind."""
+        kind = self.event_type
+        self._way = Way(route.way(kind.name, kind.routing_key), kind.cost)
+        self._statistics = statistics
+        statistics.open(self._rank, self._way)
+        self._catch_up = catch_up
+        if catch_up is not None and len(self._sendings) == 1:
+            self._sendings.append(
+                Sending(self, self._lane, catch_up.throttle, statistics.trips, self._around, old=True)
+            )
+        for flow in self.inbox.flows.values():
+            flow.stand(self._rank, self._old_rank)
+
+    @property
+    def old_throttle(self) -> Throttle | None:
+        """What holds back what is old, or was when it was read; None: nothing ever was."""
+        return self._sendings[1].throttle if len(self._sendings) > 1 else None
 
     @property
     def _old_rank(self) -> int | None:

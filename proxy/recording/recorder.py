@@ -68,6 +68,11 @@ class Recorder:
         self._types_recorded_at = 0.0
         """On the loop's clock; what was counted since then is in no record yet."""
 
+    def go_by(self, settings: Settings) -> None:
+        """Record the routes of these settings from now on."""
+        self._settings = settings
+        self.verdicts.go_by(settings)
+
     def counts(self, event_type: EventType) -> Tallies:
         """Return what an event type is to count into."""
         own = self._of_types.setdefault(event_type.name, Tally())  # a type that was changed counts on

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from proxy.congestion.class_budget import BudgetVerdict
+from proxy.congestion.budget_verdict import BudgetVerdict
 
 JOINED = 3.0
 """Seconds between two verdicts that hold a class back, as in `reports.episodes`."""

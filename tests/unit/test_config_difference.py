@@ -44,7 +44,8 @@ def test_all_else_is_named_by_its_key_and_never_by_its_value_when_it_differs(tmp
     )
     after = before.replace("first-secret", "other-secret").replace("queues: [push]", "queues: [push, text]")
     found = compared(tmp_path, before + ONE_TYPE, after + ONE_TYPE)
-    assert set(found.fixed) == {"broker.password", "routes.pushes.queues"}
+    assert found.fixed == ("broker.password",)
+    assert found.steered == ("routes.pushes.queues: push -> push, text",)
     assert "secret" not in str(found) + str(found.told())
 
 

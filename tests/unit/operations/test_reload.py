@@ -135,13 +135,14 @@ def test_none_of_it_is_applied_when_a_part_needs_a_restart() -> None:
     lived(story)
 
 
-def test_a_dearer_event_is_refused_when_its_route_was_made_for_cheap_ones() -> None:
+def test_what_holds_events_back_comes_into_force_when_a_route_says_otherwise() -> None:
     async def story(disk: Disk) -> None:
-        disk.write(b"dear", of("orders", cost=7.0))
+        other = settings(routes={"r": Route(exchange="x", policy="per_type", queues=("q1",))}, event_types={})
+        disk.write(b"other", other)
         with capture_logs() as said:
             await asyncio.sleep(LOOK_SECONDS + 2)
-        assert "what events of route r cost" in said[0]["why"][0]
-        assert disk.applied == []
+        assert said[0]["steered"] == ["routes.r.policy: static -> per_type"]
+        assert (disk.applied, disk.results()) == ([other], {"applied": 1})
 
     lived(story)
 
