@@ -32,6 +32,7 @@ from proxy.operations.totals import Totals
 from proxy.operations.view import View
 from proxy.recording.recorder import Recorder
 from proxy.recording.writer import Writer
+from proxy.route_lanes import RouteLanes
 from proxy.settings import EventType, Settings
 from proxy.steering.caps import Caps
 from proxy.steering.episodes import Episodes
@@ -69,18 +70,18 @@ class App:
     ) -> None:
         """Make one; without a board nobody can say how event types are to go on, without `notices` nobody is told.
 
-        Without a `maker` of lanes those that there are stay as wide as they are.
+        Without a `maker` of lanes those that there are stay as they are, and no other route can come into force.
         """
         self._settings = settings
         self.in_force = in_force = config.InForce(settings)
         self._log = log
-        self.lanes = lanes
-        self._maker = maker
         self._dead_letter_lane = dead_letter_lane
         self._stop = asyncio.Event()
         self._is_moving = False
         """The log was reached, and the works of the control run."""
         self._tasks = Tasks()
+        self._route_lanes = RouteLanes(lanes, maker, self._tasks)
+        self.lanes = lanes = self._route_lanes.of
         instance = instance or f"{socket.gethostname()}-{os.getpid()}-{int(wall())}"
         self.totals = Totals(settings, write)
         self.recorder = Recorder(settings, write=self.totals.write, wall=wall, instance=instance, place_of=log.place)
@@ -91,10 +92,10 @@ class App:
         self.assignment = Assignment(self.lease, around.settled, grace, account)
         lags, group, plan = self.recorder.lags, settings.log.group, settings.notices
         self.notices: Notices | None = None
-        episodes: Episodes | None = None
+        self._episodes: Episodes | None = None
         if notices is not None:
             self.notices = Notices(notices, lags.get, group=group, instance=instance, wall=wall)
-            episodes = Episodes(list(settings.classes), plan.after, plan.quiet, self.notices.put)
+            self._episodes = Episodes(list(settings.classes), plan.after, plan.quiet, self.notices.put)
         self.steering = Steering(
             in_force,
             log,
@@ -107,7 +108,7 @@ class App:
             on_wanted=self.recorder.on_wanted,
             wall=wall,
             judging=judging,
-            heard=[episodes.on_verdict] if episodes else [],
+            heard=[self._episodes.on_verdict] if self._episodes else [],
         )
         record = Writer(self.totals.write, wall, instance).write
         self.retention = RetentionGuard(
@@ -145,6 +146,7 @@ class App:
             self.assignment,
             around,
             stance=self._stance,
+            leave_lanes=self._route_lanes.leave,
             spawn=self._tasks.spawn,
             retire=self._tasks.retire,
         )
@@ -167,7 +169,7 @@ class App:
             self._catalog,
             caps=self.steering.policies.caps,
         )
-        self.liveness = Liveness(self.assignment, lanes, settings.limits.confirm_deadline, self._ended)
+        self.liveness = Liveness(self.assignment, settings.limits.confirm_deadline, self._ended)
         self.state = State(
             settings,
             self.assignment,
@@ -199,14 +201,16 @@ class App:
             return
         before = self.in_force.settings
         self.in_force.put(settings)
-        if self._maker is not None:
-            self._maker.lanes(settings.routes)
+        self._route_lanes.go_by(settings.routes)
         steered = self.steering.go_by(before)
-        for part in (self.recorder, self.retention, self.state, self.view):
+        if self._episodes is not None:
+            self._episodes.forget(steered.forgotten)
+        for part in (self.recorder, self.totals, self.retention, self.state, self.view):
             part.go_by(settings)
         self._listeners.steer(steered.routes)
         if changed := self._listeners.look_anew():
             self._log.renew(changed)
+        self._listeners.leave_lanes()
         if self._is_moving:
             self._tasks.keep(self.steering.works(), steered.anew)
         self._catalog.look_soon()
@@ -227,8 +231,7 @@ class App:
             await self._leave_log()
 
     async def _move_events(self) -> None:
-        for name, lane in self.lanes.items():
-            self._tasks.spawn(lane.run(), f"lane {name}")
+        self._route_lanes.begin()
         self._tasks.spawn(self._dead_letter_lane.run(), "lane dead letters")
         self._tasks.spawn(self.steering.depths.run(), "depths")
         starting = self._tasks.spawn(self._start_log(), "log start")

@@ -8,7 +8,7 @@ from typing import Any
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.broker import Lane
 from proxy.bridge.catch_up import CatchUp
-from proxy.bridge.listener import Listener
+from proxy.bridge.listener import Listener, address_of
 from proxy.bridge.shared import Shared
 from proxy.bridge.throttle import Throttle
 from proxy.config import InForce
@@ -34,6 +34,7 @@ class Listeners:
         around: Shared,
         *,
         stance: Callable[[EventType], Stance],
+        leave_lanes: Callable[[Collection[Lane]], None],
         spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]],
         retire: Callable[[asyncio.Task[None]], None],
     ) -> None:
@@ -45,6 +46,7 @@ class Listeners:
         self._assignment = assignment
         self._around = around
         self._stance = stance
+        self._leave_lanes = leave_lanes
         self._spawn = spawn
         self._retire = retire
         self._tasks: dict[str, list[asyncio.Task[None]]] = {}
@@ -63,6 +65,12 @@ class Listeners:
         self._assignment.successors.pop(topic, None)
         self._leave(listener)
         self._retire(self._tasks.pop(topic)[-1])
+        self.leave_lanes()
+
+    def leave_lanes(self) -> None:
+        """Let go the lanes over which nobody sends any more."""
+        every = [*self._assignment.listeners.values(), *self._assignment.successors.values()]
+        self._leave_lanes([one.lane for one in every])
 
     def steer(self, routes: Collection[str]) -> None:
         """Have all types on these routes be held back as the settings in force say; none of them pauses for it."""
@@ -96,15 +104,14 @@ class Listeners:
 
     def look_anew(self) -> Collection[str]:
         """Have every type that the settings in force say something else of begin anew; return their topics."""
-        policies, is_alone = self._steering.policies, self._in_force.settings.has_one_class
-        is_other = is_alone != self._around.has_one_class  # then messages of all types have another priority
-        self._around = replace(self._around, has_one_class=is_alone)
+        policies = self._steering.policies
+        self._around = replace(self._around, has_one_class=self._in_force.settings.has_one_class)
         changed = []
         for topic, listener in list(self._assignment.listeners.items()):
             then = self._in_force.event_type(topic)
             if then is None:
                 continue  # the catalogue drops it
-            if then == self._assignment.latest(topic).event_type and not is_other:
+            if not self._is_other(then, self._assignment.latest(topic)):
                 continue
             changed.append(topic)
             if (unused := self._assignment.successors.pop(topic, None)) is not None:
@@ -114,6 +121,14 @@ class Listeners:
             like = listener if _paced(then) == _paced(listener.event_type) else None
             self._assignment.replace(self._made(then, like=like))
         return changed
+
+    def _is_other(self, then: EventType, now: Listener) -> bool:
+        """Return whether a type says something else than its listener goes by, or its route leads elsewhere."""
+        settings = self._in_force.settings
+        if then != now.event_type or self._lanes[then.route] is not now.lane:
+            return True
+        rank, route = settings.rank(then.priority), settings.routes[then.route]
+        return address_of(then, rank, route, self._around) != now.address
 
     def _made(self, event_type: EventType, like: Listener | None = None) -> Listener:
         """Make a listener; with the throttle of the one before where nothing that it goes by has changed."""
@@ -151,6 +166,7 @@ class Listeners:
         ending = [task for task in tasks if not task.done()]
         running = self._spawn(_after(ending, after), f"listener {after.event_type.name}")
         self._tasks[after.event_type.topic] = [*ending, running]
+        self.leave_lanes()
 
     def _leave(self, listener: Listener, *, keeps_throttle: bool = False) -> None:
         listener.leave()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any
 
 Work = Callable[[], Coroutine[Any, Any, None]]
+Running = asyncio.Task[None]
 
 _MAY_END = {"log start"}
 """Tasks that are through at some time; every other one lasts until it is ended."""
@@ -15,18 +16,18 @@ class Tasks:
 
     def __init__(self) -> None:
         self.group: asyncio.TaskGroup | None = None
-        self._begun: list[asyncio.Task[None]] = []
-        self._kept: dict[str, asyncio.Task[None]] = {}
+        self._begun: list[Running] = []
+        self._kept: dict[str, Running] = {}
         """Those of `keep`."""
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> Running:
         """Begin a task."""
         assert self.group is not None
-        task: asyncio.Task[None] = self.group.create_task(work, name=name)
+        task: Running = self.group.create_task(work, name=name)
         self._begun.append(task)
         return task
 
-    def retire(self, task: asyncio.Task[None]) -> None:
+    def retire(self, task: Running) -> None:
         """End a task as it was meant to."""
         task.cancel()
         self._begun.remove(task)

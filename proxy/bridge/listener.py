@@ -49,17 +49,10 @@ class Listener:
         """An event could not be delivered and had nowhere to go; nothing more is sent until the next start."""
         self.stance = Stance()
         self._rank = self._own_rank = rank
-        self._address = Address(
-            route.exchange,
-            event_type.routing_key,
-            event_type.content_type,
-            priority=route.priority_of(
-                event_type.priority, below=around.classes - 1 - rank, alone=around.has_one_class
-            ),
-            origin=route.origin,
-            carries_key=route.key == "header",
-        )
-        self._lane = lane
+        self.address = address_of(event_type, rank, route, around)
+        """Where its events go."""
+        self.lane = lane
+        """... and over what."""
         self._catch_up = catch_up
         self._statistics = statistics
         self._way = Way(route.way(event_type.name, event_type.routing_key), event_type.cost)
@@ -93,7 +86,7 @@ class Listener:
     def open(self, partition: Partition) -> bool:
         """Begin an assignment epoch of a partition; return whether it must be paused from the start."""
         cap = self._around.limits.uncommitted_events
-        flow = PartitionFlow(partition, self.event_type.order, self._address, self._rank, cap, self, self._old_rank)
+        flow = PartitionFlow(partition, self.event_type.order, self.address, self._rank, cap, self, self._old_rank)
         self.inbox.open(flow)
         return self.inbox.is_paused
 
@@ -157,9 +150,7 @@ class Listener:
         statistics.open(self._rank, self._way)
         self._catch_up = catch_up
         if catch_up is not None and len(self._sendings) == 1:
-            self._sendings.append(
-                Sending(self, self._lane, catch_up.throttle, statistics.trips, self._around, old=True)
-            )
+            self._sendings.append(Sending(self, self.lane, catch_up.throttle, statistics.trips, self._around, old=True))
         for flow in self.inbox.flows.values():
             flow.stand(self._rank, self._old_rank)
 
@@ -269,7 +260,7 @@ class Listener:
     def withdraw(self, flow: PartitionFlow) -> None:
         """Write no more of what was handed on from the flow."""
         on_way = (batch for sending in self._sendings for batch in sending.batches)
-        self._lane.withdraw([batch for batch in on_way if batch.recipient is flow])
+        self.lane.withdraw([batch for batch in on_way if batch.recipient is flow])
 
     def may_send(self) -> bool:
         """Return whether this replica may publish now."""
@@ -320,3 +311,16 @@ class Listener:
         self._around.account.on_type_stopped(self.event_type.name, flow.partition, event.position, why)
         # What waits is of no use any more, and would weigh on the budget of all others.
         self.let_go(self.inbox.flows.values())
+
+
+def address_of(event_type: EventType, rank: int, route: Route, around: Shared) -> Address:
+    """Return where events of a type go on a route; `rank` is the place of their class."""
+    below = around.classes - 1 - rank
+    return Address(
+        route.exchange,
+        event_type.routing_key,
+        event_type.content_type,
+        priority=route.priority_of(event_type.priority, below=below, alone=around.has_one_class),
+        origin=route.origin,
+        carries_key=route.key == "header",
+    )

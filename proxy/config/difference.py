@@ -5,17 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.config.items import listing
-from proxy.settings import EventType, Part, Route, Settings
+from proxy.settings import EventType, Part, Settings
 
 _STREAMS = frozenset({"event_types", "patterns"})
 _RANKED = "classes"
 """A mapping whose order says something."""
 _NAMED_PARTS = frozenset({"routes", _RANKED})
 """Mappings from names to parts."""
-_STEERED = frozenset({"class_budget", "throttling", "statistics", "detector", "retention"})
-"""Parts that hold events back, or say something of it: none of them is in the way of what is sent."""
-DESTINATION = frozenset({"exchange", "message_priority", "origin", "key", "declare"})
-"""What of a route says where its events go, and how; all else says what holds them back."""
+_LIVE = frozenset({"class_budget", "throttling", "statistics", "detector", "retention"})
+"""Parts that can change while events are moved, as routes do and what is said of the classes."""
 _NAMED = 20
 """Of each kind that are told; of more their number."""
 
@@ -31,14 +29,14 @@ class Difference:
     """By event type, what of it changed, like `priority: P2 -> P1`."""
     patterns: bool
     """The patterns differ, or their order."""
-    steered: tuple[str, ...]
-    """What else changed of what holds events back, like `routes.mail.policy: static -> class_budget`."""
+    parts: tuple[str, ...]
+    """What else changes while events are moved, like `routes.mail.policy: static -> class_budget`."""
     fixed: tuple[str, ...]
     """Paths of all else that differs, like `broker.hosts`; never with a value: secrets may be among them."""
 
     def __bool__(self) -> bool:
         """Return whether anything differs."""
-        return bool(self.added or self.removed or self.changed or self.patterns or self.steered or self.fixed)
+        return bool(self.added or self.removed or self.changed or self.patterns or self.parts or self.fixed)
 
     def told(self) -> dict[str, Any]:
         """Return it as the log and the API tell it, bounded."""
@@ -49,15 +47,15 @@ class Difference:
             "changed": changed,
             "changed_types": len(self.changed),
             "patterns": self.patterns,
-            "steered": [*self.steered[:_NAMED]],
-            "steered_values": len(self.steered),
+            "parts": [*self.parts[:_NAMED]],
+            "changed_parts": len(self.parts),
         }
 
 
 def difference(now: Settings, then: Settings) -> Difference:
     """Return what changes from `now` to `then`."""
     before, after = now.event_types, then.event_types
-    others = [(is_steered, change) for key in Settings.model_fields for is_steered, change in _others(key, now, then)]
+    others = [(is_live, change) for key in Settings.model_fields for is_live, change in _others(key, now, then)]
     return Difference(
         added=tuple(sorted(after.keys() - before.keys())),
         removed=tuple(sorted(before.keys() - after.keys())),
@@ -67,8 +65,8 @@ def difference(now: Settings, then: Settings) -> Difference:
             if (changes := tuple(_changes(before[name], after[name])))
         },
         patterns=now.patterns != then.patterns,
-        steered=tuple(change.told for is_steered, change in others if is_steered),
-        fixed=tuple(change.path for is_steered, change in others if not is_steered),
+        parts=tuple(change.told for is_live, change in others if is_live),
+        fixed=tuple(change.path for is_live, change in others if not is_live),
     )
 
 
@@ -90,18 +88,15 @@ def _others(key: str, now: Settings, then: Settings) -> Iterator[tuple[bool, _Ch
         return
     first, second = getattr(now, key), getattr(then, key)
     if key not in _NAMED_PARTS:
-        yield from ((key in _STEERED, change) for change in _between(key, first, second))
+        yield from ((key in _LIVE, change) for change in _between(key, first, second))
         return
     if key == _RANKED and list(first) != list(second) and first.keys() == second.keys():
         yield False, _Change(f"{key} (their order)")
     for name in dict.fromkeys([*first, *second]):
         if name not in first or name not in second:
-            yield False, _Change(f"{key}.{name}")
+            yield key != _RANKED, _Change(f"{key}.{name}", *(("there", "gone") if name in first else ("none", "new")))
             continue
-        for one in type(first[name]).model_fields:
-            values = getattr(first[name], one), getattr(second[name], one)
-            is_steered = key == _RANKED or one not in _destination(first[name], second[name])
-            yield from ((is_steered, change) for change in _between(f"{key}.{name}.{one}", *values))
+        yield from ((True, change) for change in _between(f"{key}.{name}", first[name], second[name]))
 
 
 def _changes(before: EventType, after: EventType) -> Iterator[str]:
@@ -109,11 +104,6 @@ def _changes(before: EventType, after: EventType) -> Iterator[str]:
     for key in type(before).model_fields:
         if getattr(before, key) != getattr(after, key):
             yield f"{key}: {_short(first[key])} -> {_short(second[key])}"
-
-
-def _destination(first: Route, second: Route) -> frozenset[str]:
-    """Return what of a route says where its events go; its queues, too, where they are declared."""
-    return DESTINATION | {"queues"} if first.declare or second.declare else DESTINATION
 
 
 def _plain(value: object) -> object:

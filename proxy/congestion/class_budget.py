@@ -93,8 +93,9 @@ class RouteBudget:
         self._thresholds, self._settings, self._rules = tuple(thresholds), settings, rules
         self._group.go_by(rules, self._thresholds[0])
         self._allowance.go_by(settings.start_rate, dearest)
-        for level in self._levels if law is not None else ():
-            level.change(law)
+        if law is not None:
+            for level in self._levels:
+                level.change(law)
         for name in list(self._receivers):
             is_other = queues is not None and name not in queues
             if is_other or self.is_one_by_one is (name is None):

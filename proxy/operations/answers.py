@@ -138,8 +138,8 @@ RELOADED = _object(
     changed=_by_name(_list(_TEXT)),
     changed_types=_WHOLE,
     patterns=_TRUTH,
-    steered=_list(_TEXT),
-    steered_values=_WHOLE,
+    parts=_list(_TEXT),
+    changed_parts=_WHOLE,
 )
 NOT_RELOADED = _object(error=_TEXT, why=_list(_TEXT), mistakes=_WHOLE)
 _NAMES: Schema = {"type": ["string", "array"], "items": _TEXT}

@@ -82,10 +82,11 @@ class View:
         self._totals = totals
         self._held = held
         self._wall = wall
-        self.go_by(settings)
         self._routes, self._decisions, self._classes, self._types = _Part(), _Part(), _Part(), _Part()
         self._points: deque[str] = deque(maxlen=POINTS)
         """Each as JSON, in the order of classes and routes."""
+        self._named: list[str] = []
+        self.go_by(settings)
         self._lags: deque[tuple[float, int]] = deque(maxlen=questions.TREND_SECONDS)
         """Instants in seconds since 1970, and events of all classes."""
         self._chosen: list[Listener] = []
@@ -95,7 +96,10 @@ class View:
         """What is told every second, changed or not."""
 
     def go_by(self, settings: Settings) -> None:
-        """Go by what these settings promise of each class from now on."""
+        """Go by what these settings promise of each class, and by their routes, from now on."""
+        if list(settings.routes) != self._named:
+            self._named = list(settings.routes)
+            self._points.clear()  # a point has a figure for each route
         self._late_after = {
             name: LATE_SECONDS if one.slo is None else one.slo.within for name, one in settings.classes.items()
         }

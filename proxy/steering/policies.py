@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from random import Random
 from typing import Literal
 
@@ -89,7 +90,13 @@ class Policies:
             self._controlled[name] = self._controlled_route(name)
 
     def _end(self, name: str) -> None:
-        self.caps.pop(name, None)
+        """Hold nothing back on a route that is gone: what is still sent over it is about to begin anew elsewhere."""
+        cap, controlled = self.caps.pop(name, None), self._controlled.get(name)
+        if cap is not None:
+            cap.set_rate(0, inf, inf)
+        for level in range(len(self._settings.classes)) if controlled is not None else ():
+            assert controlled is not None
+            controlled.gate.set_rate(level, inf, inf)
         self._leave(name)
 
     def _leave(self, name: str) -> None:

@@ -57,6 +57,8 @@ class Steered(NamedTuple):
     """The event types of these need other throttles."""
     anew: frozenset[str]
     """Of its works, those that must begin again."""
+    forgotten: frozenset[str]
+    """Routes that are judged otherwise from now on, or are gone."""
 
 
 class Steering:
@@ -126,10 +128,11 @@ class Steering:
         settings = self._in_force.settings
         self.depths.look_for(letter_queues(settings))
         if steering_of(before) == steering_of(settings):
-            return Steered(frozenset(), frozenset())
-        for name, route in before.routes.items():
-            if name not in settings.routes or settings.routes[name].policy != route.policy:
-                self._verdicts.forget(name)
+            return Steered(frozenset(), frozenset(), frozenset())
+        then = settings.routes
+        forgotten = {name for name, one in before.routes.items() if name not in then or then[name].policy != one.policy}
+        for name in forgotten:
+            self._verdicts.forget(name)
         self.control.go_by(settings.routes, settings.detector)
         for name in settings.routes.keys() - before.routes.keys():
             self.control.observe(name, self._on_verdict)
@@ -141,7 +144,7 @@ class Steering:
         self.wanted.go_by(settings)
         anew = {"control clock"} if settings.statistics != before.statistics else set()
         anew |= {"route control"} if _controlling(settings) != _controlling(before) else set()
-        return Steered(routes, frozenset(anew))
+        return Steered(routes, frozenset(anew), frozenset(forgotten))
 
     def _on_verdict(self, verdict: Verdict) -> None:
         """Tell what the statistics say to whoever judges by it."""

@@ -9,7 +9,7 @@ import pytest
 from proxy.bridge.throttle import OpenThrottle, PacedThrottle, Throttle
 from proxy.settings import Cap, CatchUpSettings, ClassBudget, PriorityClass, Route, Settings, Statistics
 from proxy.steering.budgeted import BudgetedThrottle, CappedThrottle, HeldThrottle
-from tests.support.running import MAILS, Running, lived, of
+from tests.support.reloaded import MAILS, Running, lived, of
 
 KINDS = {"static": OpenThrottle, "per_type": PacedThrottle, "class_budget": BudgetedThrottle}
 

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from proxy.model import Outcome, Reason
 from proxy.settings import DeadLetter, Settings
 from proxy.steering.budgeted import BudgetedThrottle, HeldThrottle
-from tests.support.running import MAILS, ORDERS, Running, lived, of
+from tests.support.reloaded import MAILS, ORDERS, Running, lived, of
 
 
 def test_a_changed_type_goes_on_where_it_was_when_all_that_is_out_is_confirmed() -> None:
