@@ -33,7 +33,7 @@ from proxy.operations.view import View
 from proxy.recording.recorder import Recorder
 from proxy.recording.writer import Writer
 from proxy.route_lanes import RouteLanes
-from proxy.settings import EventType, Settings
+from proxy.settings import EventType, Policy, Settings
 from proxy.steering.caps import Caps
 from proxy.steering.episodes import Episodes
 from proxy.steering.retention_guard import RetentionGuard
@@ -133,6 +133,7 @@ class App:
                 instance=instance,
                 moves=Moves(board, log.move, self.assignment.listeners.keys, log.member, wall=wall, instance=instance),
                 caps=self._caps,
+                steer=self._steer,
             )
             if board is not None
             else None
@@ -201,6 +202,16 @@ class App:
             return
         before = self.in_force.settings
         self.in_force.put(settings)
+        self._go_on(before)
+
+    def _steer(self, policies: Mapping[str, Policy]) -> None:
+        """Hold routes back by other policies than the settings say, as a person wants it."""
+        before = self.in_force.settings
+        self.in_force.steer(policies)
+        self._go_on(before)
+
+    def _go_on(self, before: Settings) -> None:
+        settings = self.in_force.settings
         self._route_lanes.go_by(settings.routes)
         steered = self.steering.go_by(before)
         if self._episodes is not None:

@@ -127,6 +127,8 @@ INTERVENTION = _object(
     ended_by=_or_null(_TEXT),
     ended_why=_or_null(_TEXT),
     rate=_or_null(_NUMBER),
+    routes=_list(_TEXT),
+    policy=_or_null(_TEXT),
     replicas=_list(_object(id=_TEXT, host=_TEXT, answer=_or_null(_ANSWER))),
     silent=_list(_TEXT),
 )
@@ -150,6 +152,8 @@ ASKED: Schema = {
         "type": {**_NAMES, "description": "An event type, or several."},
         "class": {**_NAMES, "description": "A class, or several."},
         "rate": {**_NUMBER, "description": "Of a cap: events a second that all it names may send, in the group."},
+        "route": {**_NAMES, "description": "Of a policy: a route, or several, in place of types and classes."},
+        "policy": {**_TEXT, "description": "Of a policy: static, per_type or class_budget."},
         "for": {**_TEXT, "description": "For how long, like 10m or 2h; at most 7d."},
         "until": {**_TEXT, "description": "Instead: a time of RFC 3339, with its zone."},
         "why": _TEXT,

@@ -24,7 +24,7 @@ from proxy.settings.log import LogSecurity, LogSettings
 from proxy.settings.notices import NoticeSettings, Webhook
 from proxy.settings.parts import Name, Part
 from proxy.settings.queues import RoutingKey
-from proxy.settings.route import Cap, DeadLetter, Policy, Route, Scaling
+from proxy.settings.route import POLICIES, Cap, DeadLetter, Policy, Route, Scaling
 from proxy.settings.secrets import Secret, Token
 
 
@@ -97,6 +97,7 @@ class Settings(Part):
 
 __all__ = [
     "DEFAULT_CLASSES",
+    "POLICIES",
     "AdminSettings",
     "AdminTls",
     "BrokerSettings",

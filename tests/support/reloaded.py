@@ -12,6 +12,7 @@ from proxy.simulation import virtual_time
 from proxy.simulation.memory_cluster import MemoryCluster
 from proxy.simulation.memory_log import MemoryLog
 from tests.support.bridge_fakes import ScriptedLane, ScriptedMonitor
+from tests.support.memory_board import MemoryBoard
 from tests.support.process import TRAITS, settings
 
 ORDERS, MAILS = Partition("orders", 0), Partition("mails", 0)
@@ -40,7 +41,7 @@ class ScriptedLanes:
 class Running:
     """A process that reads `orders` and `mails`, two partitions each, from a log in memory."""
 
-    def __init__(self, now: Settings) -> None:
+    def __init__(self, now: Settings, board: MemoryBoard | None = None) -> None:
         self.cluster = MemoryCluster(Random(1))
         for topic in ("orders", "mails"):
             self.cluster.create_topic(topic, 2)
@@ -58,6 +59,7 @@ class Running:
             wall=asyncio.get_running_loop().time,
             instance="i",
             maker=self.maker,
+            board=board,
         )
         self.task = asyncio.create_task(self.app.run())
 
@@ -77,11 +79,13 @@ class Running:
         return None if told is None else told.offset
 
 
-def lived(story: Callable[[Running], Awaitable[None]], now: Settings | None = None) -> None:
+def lived(
+    story: Callable[[Running], Awaitable[None]], now: Settings | None = None, board: MemoryBoard | None = None
+) -> None:
     """Live a story with a process that has read for six seconds, and stop it in order."""
 
     async def live() -> None:
-        it = Running(now or of(orders={}, mails={}))
+        it = Running(now or of(orders={}, mails={}), board)
         await asyncio.sleep(6)
         await story(it)
         it.lane.finish()
