@@ -39,7 +39,7 @@ from proxy.steering.episodes import Episodes
 from proxy.steering.retention_guard import RetentionGuard
 from proxy.steering.route_control import Judging, by_budget
 from proxy.steering.steering import Steering
-from proxy.tasks import Tasks
+from proxy.tasks import Tasks, either
 
 _say = structlog.get_logger("tidegate")
 
@@ -160,16 +160,8 @@ class App:
             settings.log.topic_check_interval,
         )
         depths, demands = self.steering.depths, self.steering.wanted.last
-        self.status = Status(
-            self.assignment,
-            lanes,
-            depths,
-            self.recorder,
-            log.standing,
-            demands,
-            self._catalog,
-            caps=self.steering.policies.caps,
-        )
+        caps, catalog = self.steering.policies.caps, self._catalog
+        self.status = Status(self.assignment, lanes, depths, self.recorder, log.standing, demands, catalog, caps=caps)
         self.liveness = Liveness(self.assignment, settings.limits.confirm_deadline, self._ended)
         self.state = State(
             settings,
@@ -246,7 +238,8 @@ class App:
         self._tasks.spawn(self._dead_letter_lane.run(), "lane dead letters")
         self._tasks.spawn(self.steering.depths.run(), "depths")
         starting = self._tasks.spawn(self._start_log(), "log start")
-        if await self._unless_stopped(starting):
+        await either(starting, self._stop)
+        if starting.done() and not self._stop.is_set():
             pump = self._tasks.spawn(self._pump.run(), "pump")
             self._tasks.spawn(self._catalog.run(), "catalog")
             if self.interventions is not None:
@@ -292,15 +285,6 @@ class App:
                 await self._log.stop()
         except TimeoutError:
             _say.warning("log_left_unsaid", effect="the group notices after one session timeout")
-
-    async def _unless_stopped(self, starting: asyncio.Task[None]) -> bool:
-        """Wait for the log's start or the stop, whichever comes first; return whether the log has started."""
-        stopping = asyncio.ensure_future(self._stop.wait())
-        try:
-            await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stopping.cancel()
-        return starting.done() and not self._stop.is_set()
 
     def _ended(self) -> list[str]:
         """Return the names of tasks that have ended although nobody has called for a stop."""

@@ -5,10 +5,11 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
+from proxy.bridge.addresses import address_of
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.broker import Lane
 from proxy.bridge.catch_up import CatchUp
-from proxy.bridge.listener import Listener, address_of
+from proxy.bridge.listener import Listener
 from proxy.bridge.shared import Shared
 from proxy.bridge.throttle import Throttle
 from proxy.config import InForce

@@ -48,3 +48,12 @@ class Tasks:
     def ended(self) -> list[str]:
         """Return the names of those that have ended by themselves, and must not have."""
         return [task.get_name() for task in self._begun if task.done() and task.get_name() not in _MAY_END]
+
+
+async def either(task: Running, event: asyncio.Event) -> None:
+    """Wait until a task has ended or an event is set, whichever comes first."""
+    setting = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait([task, setting], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        setting.cancel()

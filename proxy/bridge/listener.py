@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 import structlog
 
 from proxy.bridge.account import Counts
-from proxy.bridge.broker import Address, Batch, Lane
+from proxy.bridge.addresses import address_of
+from proxy.bridge.broker import Batch, Lane
 from proxy.bridge.catch_up import CatchUp
 from proxy.bridge.dead_letters import DeadLetters
 from proxy.bridge.discarding import Discarding
@@ -311,16 +312,3 @@ class Listener:
         self._around.account.on_type_stopped(self.event_type.name, flow.partition, event.position, why)
         # What waits is of no use any more, and would weigh on the budget of all others.
         self.let_go(self.inbox.flows.values())
-
-
-def address_of(event_type: EventType, rank: int, route: Route, around: Shared) -> Address:
-    """Return where events of a type go on a route; `rank` is the place of their class."""
-    below = around.classes - 1 - rank
-    return Address(
-        route.exchange,
-        event_type.routing_key,
-        event_type.content_type,
-        priority=route.priority_of(event_type.priority, below=below, alone=around.has_one_class),
-        origin=route.origin,
-        carries_key=route.key == "header",
-    )

@@ -12,7 +12,6 @@ from proxy.bridge.throttle import OpenThrottle, PacedThrottle, Throttle
 from proxy.congestion import laws
 from proxy.congestion.class_budget import RouteBudget
 from proxy.congestion.divider import Divider
-from proxy.congestion.group import Rules
 from proxy.congestion.laws import Beginning
 from proxy.congestion.loop import ControlLoop
 from proxy.congestion.per_type import AimdBatchSize
@@ -20,6 +19,7 @@ from proxy.congestion.rate_law import RateLaw
 from proxy.settings import Cap, EventType, Route, Settings
 from proxy.steering.budgeted import BudgetedThrottle, CappedThrottle, Charge, HeldThrottle, Tiers
 from proxy.steering.depths import Depths
+from proxy.steering.forms import dividing, judging, rules_of, throttling, token_of
 from proxy.steering.gate import Gate
 from proxy.steering.insights import Insights
 from proxy.steering.other_replicas import Others
@@ -79,7 +79,7 @@ class Policies:
         return frozenset(
             name
             for name in settings.routes
-            if name in before.routes and _throttling(before, name) != _throttling(settings, name)
+            if name in before.routes and throttling(before, name) != throttling(settings, name)
         )
 
     def _begin(self, name: str) -> None:
@@ -108,10 +108,10 @@ class Policies:
     def _go_on(self, name: str, before: Settings) -> None:
         """Bring the gates and the control of a route in line with the settings in force."""
         was, now = before.routes[name], self._settings.routes[name]
-        is_divided_alike = _dividing(before) == _dividing(self._settings)
+        is_divided_alike = dividing(before) == dividing(self._settings)
         if now.cap is None:
             self.caps.pop(name, None)
-        elif was.cap is not None and is_divided_alike and _kind(was.cap) == _kind(now.cap):
+        elif was.cap is not None and is_divided_alike and token_of(was.cap) == token_of(now.cap):
             self.caps[name].set_rate(0, now.cap.rate, now.cap.rate * now.cap.burst)
         else:
             self.caps[name] = self._cap_gate(now.cap)
@@ -119,7 +119,7 @@ class Policies:
             self._leave(name)
         elif was.policy != "class_budget":
             self._controlled[name] = self._controlled_route(name)
-        elif _judging(before, name) != _judging(self._settings, name):
+        elif judging(before, name) != judging(self._settings, name):
             self._judge_otherwise(name, was, before, is_divided_alike=is_divided_alike)
 
     def _judge_otherwise(self, name: str, was: Route, before: Settings, *, is_divided_alike: bool) -> None:
@@ -129,7 +129,7 @@ class Policies:
         self._budgets[name].go_by(
             settings.queue_delays,
             settings.class_budget,
-            _rules(now),
+            rules_of(now),
             dearest[0],
             now.queue_names if was.queue_names != now.queue_names else None,
             self._law(name, now) if is_other_law else None,
@@ -237,7 +237,7 @@ class Policies:
             name,
             settings.queue_delays,
             settings.class_budget,
-            _rules(route),
+            rules_of(route),
             dearest[0],
             law=self._law(name, route),
         )
@@ -258,46 +258,3 @@ def _innermost(throttle: Throttle) -> Throttle:
     while isinstance(throttle, CappedThrottle | HeldThrottle):
         throttle = throttle.inner
     return throttle
-
-
-def _rules(route: Route) -> Rules:
-    return Rules(route.judged_by, group_min=route.group_min, untether=route.untether, tags=route.tagged)
-
-
-def _kind(cap: Cap) -> tuple[bool, bool]:
-    """Return what a gate of a cap can't change: whether its tokens are bytes, and whom it binds."""
-    return cap.bytes is not None, cap.strict
-
-
-def _dividing(settings: Settings) -> tuple[str, float]:
-    """Return what a divider is made of and can't change."""
-    return settings.class_budget.catch_up.place, settings.class_budget.lowest_share
-
-
-def _judging(settings: Settings, name: str) -> tuple[object, ...]:
-    """Return what the control of a route under `class_budget` goes by."""
-    route = settings.routes[name]
-    return (
-        route.queue_names,
-        route.law,
-        _rules(route),
-        settings.queue_delays,
-        settings.class_budget,
-        settings.costs(name),
-    )
-
-
-def _throttling(settings: Settings, name: str) -> tuple[object, ...]:
-    """Return what the throttles of a route's event types, and what these lead to, are made of.
-
-    Rates alone, and what finds them, are not.
-    """
-    route, classes = settings.routes[name], settings.classes.values()
-    own: tuple[object, ...] = ()
-    if route.policy == "per_type":
-        own = settings.throttling.tick, *((one.increase, one.decrease, one.floor, one.ceiling) for one in classes)
-    elif route.policy == "class_budget":
-        tiers = settings.class_budget.catch_up, [one.catch_up for one in classes]
-        own = *tiers, _dividing(settings), settings.costs(name)
-    cap = None if route.cap is None else (_kind(route.cap), _dividing(settings))
-    return route.policy, route.queues, cap, own
