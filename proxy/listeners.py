@@ -106,7 +106,10 @@ class Listeners:
     def look_anew(self) -> Collection[str]:
         """Have every type that the settings in force say something else of begin anew; return their topics."""
         policies = self._steering.policies
-        self._around = replace(self._around, has_one_class=self._in_force.settings.has_one_class)
+        before, self._around = self._around, self._around.going_by(self._in_force.settings)
+        if self._around.limits != before.limits:
+            for listener in [*self._assignment.listeners.values(), *self._assignment.successors.values()]:
+                listener.go_by(self._around)
         changed = []
         for topic, listener in list(self._assignment.listeners.items()):
             then = self._in_force.event_type(topic)

@@ -143,6 +143,14 @@ class Listener:
             flow.stand(self._rank, self._old_rank)
         self.look()
 
+    def go_by(self, around: Shared) -> None:
+        """Go by the limits that all share from now on."""
+        self._around = around
+        self.inbox.go_by(around.limits)
+        for flow in self.inbox.flows.values():
+            flow.go_by(around.limits.uncommitted_events)
+        self.look()
+
     def steer(self, route: Route, statistics: RouteStatistics, catch_up: CatchUp | None) -> None:
         """Be held back as the route says now: what it is judged by, and what of the type stands behind."""
         kind = self.event_type

@@ -14,6 +14,8 @@ _NAMED_PARTS = frozenset({"routes", _RANKED})
 """Mappings from names to parts."""
 _LIVE = frozenset({"class_budget", "throttling", "statistics", "detector", "retention"})
 """Parts that can change while events are moved, as routes do and what is said of the classes."""
+LIVE_LIMITS = frozenset({"inbox_events", "inbox_bytes", "inbox_low", "inboxes_bytes", "uncommitted_events"})
+"""Of `limits`, what bounds the bridge alone; the others are what connections and the group were made with."""
 _NAMED = 20
 """Of each kind that are told; of more their number."""
 
@@ -88,7 +90,8 @@ def _others(key: str, now: Settings, then: Settings) -> Iterator[tuple[bool, _Ch
         return
     first, second = getattr(now, key), getattr(then, key)
     if key not in _NAMED_PARTS:
-        yield from ((key in _LIVE, change) for change in _between(key, first, second))
+        live_limits = {f"limits.{name}" for name in LIVE_LIMITS}
+        yield from ((key in _LIVE or one.path in live_limits, one) for one in _between(key, first, second))
         return
     if key == _RANKED and list(first) != list(second) and first.keys() == second.keys():
         yield False, _Change(f"{key} (their order)")

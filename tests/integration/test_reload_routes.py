@@ -111,9 +111,10 @@ async def test_a_route_has_another_policy_for_a_time_when_a_person_asks_for_it(s
             assert await until(lambda: f'tidegate_batch_size_events{{type="{topic}"}}' in tidegate.metrics())
             assert (await asked("resume", "--route", "main"))[0] == 0
             await until(lambda: f'tidegate_batch_size_events{{type="{topic}"}}' not in tidegate.metrics())
-            code, told = await asked("policy", "main", "static", "--for", "3s")
+            code, told = await asked("policy", "main", "class_budget", "--for", "10s")
             assert code == 0
-            await until(lambda: len(tidegate.events("intervention_ended")) == 2)
+            (ended,) = await until(lambda: tidegate.events("intervention_ended"))
+            assert (ended["routes"], ended["policy"]) == (["main"], "class_budget")
             assert (await asked("policy", "other", "static", "--for", "3s"))[0] == 2
             await until(lambda: ends.all_committed(topic, 1, 50))
             assert await tidegate.stop() == 0

@@ -189,3 +189,59 @@ def test_a_lifted_type_stays_lifted_when_its_route_is_steered_otherwise() -> Non
         assert throttle._tiers.first == 1
 
     lived(story, steered("class_budget"))
+
+
+def bounded(**limits: Any) -> Settings:
+    return steered(parts={"limits": of().limits.model_copy(update=limits)})
+
+
+def test_no_more_goes_ahead_of_the_commit_than_the_new_bound_when_it_falls_and_rises() -> None:
+    async def story(it: Running) -> None:
+        flow = it.app.assignment.listeners["mails"].inbox.flows[MAILS]
+        it.produce("mails", 40)
+        await asyncio.sleep(1)
+        assert len(it.written("mails")) == 5
+        it.app.go_by(bounded(uncommitted_events=12))
+        await asyncio.sleep(0.1)
+        assert len(it.written("mails")) == 12, "without a confirm, a pause or another epoch"
+        it.app.go_by(bounded(uncommitted_events=3))
+        it.lane.finish()
+        await asyncio.sleep(1)
+        assert len(it.written("mails")) == 15
+        assert it.app.assignment.listeners["mails"].inbox.flows[MAILS] is flow
+
+    lived(story, bounded(uncommitted_events=5))
+
+
+def test_a_type_is_paused_and_resumed_by_the_new_bounds_of_its_inbox() -> None:
+    async def story(it: Running) -> None:
+        inbox = it.app.assignment.listeners["mails"].inbox
+        it.lane.room = asyncio.Semaphore(0)
+        it.produce("mails", 100)
+        await asyncio.sleep(1)
+        waiting = inbox.events
+        assert waiting > 20
+        assert not inbox.is_paused
+        it.app.go_by(bounded(uncommitted_events=50, inbox_events=10))
+        assert inbox.is_paused
+        it.app.go_by(bounded(uncommitted_events=50, inbox_events=5_000))
+        assert not inbox.is_paused
+        it.app.go_by(bounded(uncommitted_events=50, event_bytes=1, inbox_bytes=1, inboxes_bytes=1))
+        assert inbox.is_paused
+        it.app.go_by(bounded(uncommitted_events=50))
+        assert not inbox.is_paused
+
+    lived(story, bounded(uncommitted_events=50))
+
+
+def test_a_type_that_comes_later_has_the_new_bounds() -> None:
+    async def story(it: Running) -> None:
+        now = of(orders={}, mails={}, texts={})
+        limits = now.limits.model_copy(update={"uncommitted_events": 2})
+        it.cluster.create_topic("texts")
+        it.produce("texts", 9)
+        it.app.go_by(Settings(**{key: getattr(now, key) for key in Settings.model_fields} | {"limits": limits}))
+        await asyncio.sleep(6)
+        assert len(it.written("texts")) == 2
+
+    lived(story)
