@@ -89,7 +89,9 @@ async def _feed(cluster: MemoryCluster, events: int, rate: float, share: float) 
 
 async def _run(events: int, rate: float, share: float, traces: TraceSettings | None) -> dict[str, Any]:
     kinds = [
-        EventType(name=f"type-{n}", topic=f"type-{n}", priority="P2", route="main", routing_key=RoutingKey(constant="q"))
+        EventType(
+            name=f"type-{n}", topic=f"type-{n}", priority="P2", route="main", routing_key=RoutingKey(constant="q")
+        )
         for n in range(TYPES)
     ]
     settings = Settings(

@@ -4,14 +4,14 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
 
 from proxy import __version__, config
 from proxy.bridge.assignment import Assignment
-from proxy.bridge.broker import DepthMonitor, Lane, QueueInsights
+from proxy.bridge.broker import DepthMonitor, Lane, Lanes, QueueInsights
 from proxy.bridge.catalog import Catalog
 from proxy.bridge.committer import Committer
 from proxy.bridge.event_log import EventLog
@@ -33,17 +33,17 @@ from proxy.operations.totals import Totals
 from proxy.operations.view import View
 from proxy.recording.recorder import Recorder
 from proxy.recording.writer import Writer
-from proxy.settings import EventType, Settings
+from proxy.route_lanes import RouteLanes
+from proxy.settings import EventType, Policy, Settings
 from proxy.steering.caps import Caps
 from proxy.steering.episodes import Episodes
 from proxy.steering.retention_guard import RetentionGuard
 from proxy.steering.route_control import Judging, by_budget
 from proxy.steering.steering import Steering
+from proxy.tasks import Tasks, either
 
 _say = structlog.get_logger("tidegate")
 
-_MAY_END = {"log start", "insights", "shadow records"}
-"""Tasks that are through at some time, or have nothing to do; every other one lasts until the stop."""
 LOG_STOP_DEADLINE = 5.0
 """Seconds that the poll under way may take to end, and the log to let this replica leave the group."""
 
@@ -67,16 +67,22 @@ class App:
         judging: Judging = by_budget,
         board: Board | None = None,
         notices: Destination | None = None,
+        maker: Lanes | None = None,
     ) -> None:
-        """Make one; without a board nobody can say how event types are to go on, without `notices` nobody is told."""
+        """Make one; without a board nobody can say how event types are to go on, without `notices` nobody is told.
+
+        Without a `maker` of lanes those that there are stay as they are, and no other route can come into force.
+        """
         self._settings = settings
         self.in_force = in_force = config.InForce(settings)
         self._log = log
-        self.lanes = lanes
         self._dead_letter_lane = dead_letter_lane
         self._stop = asyncio.Event()
-        self._tasks: asyncio.TaskGroup | None = None
-        self._spawned: list[asyncio.Task[None]] = []
+        self._is_moving = False
+        """The log was reached, and the works of the control run."""
+        self._tasks = Tasks()
+        self._route_lanes = RouteLanes(lanes, maker, self._tasks)
+        self.lanes = lanes = self._route_lanes.of
         instance = instance or f"{socket.gethostname()}-{os.getpid()}-{int(wall())}"
         self.totals = Totals(settings, write)
         self.recorder = Recorder(settings, write=self.totals.write, wall=wall, instance=instance, place_of=log.place)
@@ -87,10 +93,10 @@ class App:
         self.assignment = Assignment(self.lease, around.settled, grace, account)
         lags, group, plan = self.recorder.lags, settings.log.group, settings.notices
         self.notices: Notices | None = None
-        episodes: Episodes | None = None
+        self._episodes: Episodes | None = None
         if notices is not None:
             self.notices = Notices(notices, lags.get, group=group, instance=instance, wall=wall)
-            episodes = Episodes(list(settings.classes), plan.after, plan.quiet, self.notices.put)
+            self._episodes = Episodes(list(settings.classes), plan.after, plan.quiet, self.notices.put)
         self.steering = Steering(
             in_force,
             log,
@@ -103,7 +109,7 @@ class App:
             on_wanted=self.recorder.on_wanted,
             wall=wall,
             judging=judging,
-            heard=[episodes.on_verdict] if episodes else [],
+            heard=[self._episodes.on_verdict] if self._episodes else [],
         )
         record = Writer(self.totals.write, wall, instance).write
         self.retention = RetentionGuard(
@@ -129,6 +135,7 @@ class App:
                 instance=instance,
                 moves=Moves(board, log.move, self.assignment.listeners.keys, log.member, wall=wall, instance=instance),
                 caps=self._caps,
+                steer=self._steer,
             )
             if board is not None
             else None
@@ -142,8 +149,9 @@ class App:
             self.assignment,
             around,
             stance=self._stance,
-            spawn=self._spawn,
-            retire=self._retire,
+            leave_lanes=self._route_lanes.leave,
+            spawn=self._tasks.spawn,
+            retire=self._tasks.retire,
         )
         self._catalog = Catalog(
             log,
@@ -154,17 +162,9 @@ class App:
             settings.log.topic_check_interval,
         )
         depths, demands = self.steering.depths, self.steering.wanted.last
-        self.status = Status(
-            self.assignment,
-            lanes,
-            depths,
-            self.recorder,
-            log.standing,
-            demands,
-            self._catalog,
-            caps=self.steering.policies.caps,
-        )
-        self.liveness = Liveness(self.assignment, lanes, settings.limits.confirm_deadline, self._ended)
+        caps, catalog = self.steering.policies.caps, self._catalog
+        self.status = Status(self.assignment, lanes, depths, self.recorder, log.standing, demands, catalog, caps=caps)
+        self.liveness = Liveness(self.assignment, settings.limits.confirm_deadline, self._ended)
         self.state = State(
             settings,
             self.assignment,
@@ -191,16 +191,33 @@ class App:
         self._stop.set()
 
     def go_by(self, settings: Settings) -> None:
-        """Go by other event types and patterns from now on; all else of the settings is as it was.
-
-        Once it is to stop, it stops with those that it has.
-        """
+        """Go by other settings from now on, as far as they can change; once it is to stop, it stops as it is."""
         if self._stop.is_set():
             return
+        before = self.in_force.settings
         self.in_force.put(settings)
+        self._go_on(before)
+
+    def _steer(self, policies: Mapping[str, Policy]) -> None:
+        """Hold routes back by other policies than the settings say, as a person wants it."""
+        before = self.in_force.settings
+        self.in_force.steer(policies)
+        self._go_on(before)
+
+    def _go_on(self, before: Settings) -> None:
+        settings = self.in_force.settings
+        self._route_lanes.go_by(settings.routes)
+        steered = self.steering.go_by(before)
+        if self._episodes is not None:
+            self._episodes.forget(steered.forgotten)
+        for part in (self.recorder, self.totals, self.retention, self.state, self.view):
+            part.go_by(settings)
+        self._listeners.steer(steered.routes)
         if changed := self._listeners.look_anew():
             self._log.renew(changed)
-        self.steering.look_anew()
+        self._listeners.leave_lanes()
+        if self._is_moving:
+            self._tasks.keep(self.steering.works(), steered.anew)
         self._catalog.look_soon()
 
     async def run(self) -> None:
@@ -208,35 +225,36 @@ class App:
         self.recorder.on_start(__version__)
         try:
             async with asyncio.TaskGroup() as tasks:
-                self._tasks = tasks
+                self._tasks.group = tasks
                 try:
                     await self._move_events()
                 finally:  # whatever ends it: no listener begins any more
                     self._stop.set()
                     self.assignment.close()
-                for task in self._spawned:
-                    task.cancel()
+                self._tasks.cancel()
         finally:
             await self._leave_log()
 
     async def _move_events(self) -> None:
-        for name, lane in self.lanes.items():
-            self._spawn(lane.run(), f"lane {name}")
-        self._spawn(self._dead_letter_lane.run(), "lane dead letters")
-        self._spawn(self.steering.depths.run(), "depths")
-        starting = self._spawn(self._start_log(), "log start")
-        if await self._unless_stopped(starting):
-            pump = self._spawn(self._pump.run(), "pump")
-            self._spawn(self._catalog.run(), "catalog")
+        self._route_lanes.begin()
+        self._tasks.spawn(self._dead_letter_lane.run(), "lane dead letters")
+        self._tasks.spawn(self.steering.depths.run(), "depths")
+        starting = self._tasks.spawn(self._start_log(), "log start")
+        await either(starting, self._stop)
+        if starting.done() and not self._stop.is_set():
+            pump = self._tasks.spawn(self._pump.run(), "pump")
+            self._tasks.spawn(self._catalog.run(), "catalog")
             if self.interventions is not None:
-                self._spawn(self.interventions.run(), "interventions")
-            self._spawn(self._committer.run(), "committer")
-            for name, work in self.steering.works():
-                self._spawn(work, name)
-            self._spawn(self.recorder.run(self._log, self.assignment, self.lanes, self.steering.depths.of), "recorder")
-            self._spawn(self._shadows.run(), "shadow records")
-            self._spawn(self.retention.run(), "retention guard")
-            self._spawn(self.liveness.run(), "liveness")
+                self._tasks.spawn(self.interventions.run(), "interventions")
+            self._tasks.spawn(self._committer.run(), "committer")
+            self._tasks.keep(self.steering.works())
+            self._is_moving = True
+            self._tasks.spawn(
+                self.recorder.run(self._log, self.assignment, self.lanes, self.steering.depths.of), "recorder"
+            )
+            self._tasks.spawn(self._shadows.run(), "shadow records")
+            self._tasks.spawn(self.retention.run(), "retention guard")
+            self._tasks.spawn(self.liveness.run(), "liveness")
             await self._stop.wait()
             await self._wind_down(pump)
 
@@ -272,31 +290,11 @@ class App:
         except TimeoutError:
             _say.warning("log_left_unsaid", effect="the group notices after one session timeout")
 
-    async def _unless_stopped(self, starting: asyncio.Task[None]) -> bool:
-        """Wait for the log's start or the stop, whichever comes first; return whether the log has started."""
-        stopping = asyncio.ensure_future(self._stop.wait())
-        try:
-            await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stopping.cancel()
-        return starting.done() and not self._stop.is_set()
-
     def _ended(self) -> list[str]:
         """Return the names of tasks that have ended although nobody has called for a stop."""
         if self._stop.is_set():
             return []
-        return [task.get_name() for task in self._spawned if task.done() and task.get_name() not in _MAY_END]
+        return self._tasks.ended()
 
     def _stance(self, event_type: EventType) -> Stance:
         return Stance() if self.interventions is None else self.interventions.stance(event_type)
-
-    def _retire(self, task: asyncio.Task[None]) -> None:
-        """End a task as it was meant to."""
-        task.cancel()
-        self._spawned.remove(task)
-
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        assert self._tasks is not None
-        task: asyncio.Task[None] = self._tasks.create_task(work, name=name)
-        self._spawned.append(task)
-        return task

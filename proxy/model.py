@@ -82,6 +82,8 @@ class Mode(StrEnum):
     """They are dropped, unsent."""
     CAP = "cap"
     """They go, and no faster than so many a second in the whole group."""
+    POLICY = "policy"
+    """Not of a type: a route is held back by another policy."""
 
 
 class Cap(NamedTuple):

@@ -48,7 +48,7 @@ async def serve(
     app = App(
         settings,
         KafkaLog(settings.log, settings.limits, access=log_login),
-        {name: broker.lane(name) for name in settings.routes},
+        broker.lanes(settings.routes),
         broker.dead_letter_lane(),
         broker.monitor(),
         write=metric_log.write,
@@ -57,8 +57,9 @@ async def serve(
         observer=traces or UNOBSERVED,
         board=board,
         notices=_destination(settings, log_login),
+        maker=broker,
     )
-    reload = Reload(files, lambda: app.in_force.settings, app.go_by, wall=time.time)
+    reload = Reload(files, lambda: app.in_force.said, app.go_by, wall=time.time)
     signals(app.stop, reload.ask)
 
     def families() -> Iterable[Metric | None]:

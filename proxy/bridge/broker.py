@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from proxy.model import Event, Origin, Outcome, Partition, Reason
-from proxy.settings import RoutingKey
+from proxy.settings import Route, RoutingKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,17 @@ class Lane(Protocol):
 
     def withdraw(self, batches: Collection[Batch]) -> None:
         """Call the batches back (`Batch.called_back`) and end their waits at once."""
+        ...
+
+
+class Lanes(Protocol):
+    """Makes lanes for routes."""
+
+    def lanes(self, routes: Mapping[str, Route]) -> Mapping[str, Lane]:
+        """Return the lane of each of these routes, which are all there are from now on.
+
+        A route that was there keeps its lane, as wide as the route says now.
+        """
         ...
 
 

@@ -137,6 +137,10 @@ class PartitionFlow:
         """Return the timestamp of the next event to be taken; None if none waits or it has none."""
         return self._queue[0].events[self._queue[0].start].timestamp_ms if self._queue else None
 
+    def go_by(self, cap: int) -> None:
+        """Send so many events ahead of the commit at most, from now on; what is out beyond it gets its outcome."""
+        self._cap = cap
+
     def stand(self, rank: int, old_rank: int | None) -> None:
         """Give batches that are taken from now on these ranks."""
         self._rank, self._old_rank = rank, rank if old_rank is None else old_rank

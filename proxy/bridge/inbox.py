@@ -41,6 +41,11 @@ class Budget:
         self._pressed = [False] * ranks
         self._old_pressed = False
 
+    def go_by(self, limit: int) -> None:
+        """Have so many bytes in all from now on; classes are paused and resumed for it at once."""
+        self._limit = limit
+        self.add(0)
+
     def join(self, inbox: "Inbox", rank: int) -> None:
         """Let the budget pause and resume this inbox."""
         self._inboxes[rank].append(inbox)
@@ -105,6 +110,11 @@ class Inbox:
         self._resume = resume
         self._mark = mark
         """Events at which it is full, if that is less than its bound."""
+
+    def go_by(self, limits: Limits) -> None:
+        """Be bounded otherwise from now on; what waits beyond it waits on, and nothing is read meanwhile."""
+        self._limits = limits
+        self._bound()
 
     @property
     def mean_size(self) -> float:
@@ -267,11 +277,15 @@ class Inbox:
         row.bytes += size
         self.events += events
         self.bytes += size
+        self._bound()
+        if size:
+            self._budget.add(size)
+
+    def _bound(self) -> None:
+        """Pause or resume both rows by what waits."""
         most = min(self._limits.inbox_events, self._mark())
         self._weigh(self._live, self._old, 1.0, most)
         self._weigh(self._old, self._live, OLD_SHARE, most)
-        if size:
-            self._budget.add(size)
 
     def _weigh(self, row: _Row, other: _Row, share: float, most: float) -> None:
         """Pause or resume a row that may fill a share of the inbox, `most` events, and what the other leaves of it."""

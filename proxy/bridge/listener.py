@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 import structlog
 
 from proxy.bridge.account import Counts
-from proxy.bridge.broker import Address, Batch, Lane
+from proxy.bridge.addresses import address_of
+from proxy.bridge.broker import Batch, Lane
 from proxy.bridge.catch_up import CatchUp
 from proxy.bridge.dead_letters import DeadLetters
 from proxy.bridge.discarding import Discarding
@@ -49,17 +50,10 @@ class Listener:
         """An event could not be delivered and had nowhere to go; nothing more is sent until the next start."""
         self.stance = Stance()
         self._rank = self._own_rank = rank
-        self._address = Address(
-            route.exchange,
-            event_type.routing_key,
-            event_type.content_type,
-            priority=route.priority_of(
-                event_type.priority, below=around.classes - 1 - rank, alone=around.has_one_class
-            ),
-            origin=route.origin,
-            carries_key=route.key == "header",
-        )
-        self._lane = lane
+        self.address = address_of(event_type, rank, route, around)
+        """Where its events go."""
+        self.lane = lane
+        """... and over what."""
         self._catch_up = catch_up
         self._statistics = statistics
         self._way = Way(route.way(event_type.name, event_type.routing_key), event_type.cost)
@@ -93,7 +87,7 @@ class Listener:
     def open(self, partition: Partition) -> bool:
         """Begin an assignment epoch of a partition; return whether it must be paused from the start."""
         cap = self._around.limits.uncommitted_events
-        flow = PartitionFlow(partition, self.event_type.order, self._address, self._rank, cap, self, self._old_rank)
+        flow = PartitionFlow(partition, self.event_type.order, self.address, self._rank, cap, self, self._old_rank)
         self.inbox.open(flow)
         return self.inbox.is_paused
 
@@ -143,11 +137,36 @@ class Listener:
         self._rank = self._own_rank if rank is None else rank
         self._statistics.open(self._rank, self._way)
         self.throttle.lift(rank)
-        if self._catch_up is not None:
-            self._catch_up.throttle.lift(rank)
+        if self.old_throttle is not None:
+            self.old_throttle.lift(rank)
         for flow in self.inbox.flows.values():
             flow.stand(self._rank, self._old_rank)
         self.look()
+
+    def go_by(self, around: Shared) -> None:
+        """Go by the limits that all share from now on."""
+        self._around = around
+        self.inbox.go_by(around.limits)
+        for flow in self.inbox.flows.values():
+            flow.go_by(around.limits.uncommitted_events)
+        self.look()
+
+    def steer(self, route: Route, statistics: RouteStatistics, catch_up: CatchUp | None) -> None:
+        """Be held back as the route says now: what it is judged by, and what of the type stands behind."""
+        kind = self.event_type
+        self._way = Way(route.way(kind.name, kind.routing_key), kind.cost)
+        self._statistics = statistics
+        statistics.open(self._rank, self._way)
+        self._catch_up = catch_up
+        if catch_up is not None and len(self._sendings) == 1:
+            self._sendings.append(Sending(self, self.lane, catch_up.throttle, statistics.trips, self._around, old=True))
+        for flow in self.inbox.flows.values():
+            flow.stand(self._rank, self._old_rank)
+
+    @property
+    def old_throttle(self) -> Throttle | None:
+        """What holds back what is old, or was when it was read; None: nothing ever was."""
+        return self._sendings[1].throttle if len(self._sendings) > 1 else None
 
     @property
     def _old_rank(self) -> int | None:
@@ -252,7 +271,7 @@ class Listener:
     def withdraw(self, flow: PartitionFlow) -> None:
         """Write no more of what was handed on from the flow."""
         on_way = (batch for sending in self._sendings for batch in sending.batches)
-        self._lane.withdraw([batch for batch in on_way if batch.recipient is flow])
+        self.lane.withdraw([batch for batch in on_way if batch.recipient is flow])
 
     def may_send(self) -> bool:
         """Return whether this replica may publish now."""

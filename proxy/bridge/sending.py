@@ -50,7 +50,7 @@ class Sending:
         """With the lane now."""
         self._host = host
         self._lane = lane
-        self._throttle = throttle
+        self.throttle = throttle
         self._trips = trips
         self._around = around
         self._old = old
@@ -78,7 +78,7 @@ class Sending:
                 continue
             again = inbox.sends_again(now, old=old)
             self.stage = "rate"
-            await self._send(await self._throttle.admit(want, size=inbox.mean_size, again=again))
+            await self._send(await self.throttle.admit(want, size=inbox.mean_size, again=again))
 
     async def _send(self, granted: int) -> None:
         host, clock = self._host, asyncio.get_running_loop().time
@@ -99,7 +99,7 @@ class Sending:
             self.batches, self.stage = [], ""
             written = [event.size for batch in batches for event in batch.events[: batch.done]]
             size, kind = sum(written), host.event_type
-            self._throttle.settle(len(written), size)
+            self.throttle.settle(len(written), size)
             self._around.observer.on_used(kind.route, len(written), len(written) * kind.cost, size)
             self._trips.settle(batches, clock())
             host.inbox.settle(batches, old=self._old)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from proxy.bridge.account import Account
@@ -38,6 +38,14 @@ class Shared:
     observer: Observer
     letter_slots: LetterSlots = field(default_factory=LetterSlots)
     letters_held: LetterSlots = field(default_factory=lambda: LetterSlots(HELD, HELD_BYTES))
+
+    def going_by(self, settings: Settings) -> Self:
+        """Return the same, by the limits that other settings say; the budget and the stake go by them at once."""
+        limits = settings.limits
+        if limits != self.limits:
+            self.budget.go_by(limits.inboxes_bytes)
+            self.stake.go_by(limits.uncommitted_events)
+        return replace(self, limits=limits, has_one_class=settings.has_one_class)
 
     @classmethod
     def made(

@@ -21,8 +21,12 @@ class Stake:
         """
         self.events = 0
         self._asked = asked
-        self._enough = min(ENOUGH, max(1, cap // 2))
+        self.go_by(cap)
         self._moved: dict[PartitionFlow, None] = {}
+
+    def go_by(self, cap: int) -> None:
+        """Ask for a commit at what is much for another cap, from now on."""
+        self._enough = min(ENOUGH, max(1, cap // 2))
 
     def add(self, flow: PartitionFlow, events: int) -> None:
         """Count so many events more of a flow."""

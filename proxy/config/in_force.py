@@ -1,7 +1,12 @@
-"""The settings that a process goes by now: frozen ones, replaced as a whole by a reload."""
+"""The settings that a process goes by now: frozen ones, replaced as a whole by a reload.
+
+What a person asks for while it runs stands above what the files say: the policies of some routes.
+"""
+
+from collections.abc import Mapping
 
 from proxy.config.kinds import event_type_for
-from proxy.settings import EventType, Settings
+from proxy.settings import EventType, Policy, Settings
 
 _TOPICS_KNOWN = 100_000
 """Of so many topics it is remembered whose they are; of more all is found anew."""
@@ -11,7 +16,10 @@ class InForce:
     """Asked by whoever needs the event types later than at the start."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self.said = self._settings = settings
+        """What the files say."""
+        self._policies: Mapping[str, Policy] = {}
+        """By route."""
         self._known: dict[str, EventType | None] = {}
 
     @property
@@ -20,8 +28,20 @@ class InForce:
         return self._settings
 
     def put(self, settings: Settings) -> None:
-        """Put other settings into force."""
-        self._settings = settings
+        """Put other settings into force: what the files say."""
+        self.said = settings
+        self._look()
+
+    def steer(self, policies: Mapping[str, Policy]) -> None:
+        """Put other policies of routes into force, whatever the files say; routes that do not exist have none."""
+        self._policies = policies
+        self._look()
+
+    def _look(self) -> None:
+        routes, said = self.said.routes, self._policies
+        others = {name: one.steered_by(said[name]) for name, one in routes.items() if name in said}
+        parts = {key: getattr(self.said, key) for key in Settings.model_fields}
+        self._settings = Settings.model_construct(**parts | {"routes": routes | others}) if others else self.said
         self._known.clear()
 
     def event_type(self, topic: str) -> EventType | None:

@@ -50,6 +50,10 @@ class Allowance:
         self._last: float | None = None
         self._cost = 0.0
 
+    def go_by(self, start_rate: float, least: float) -> None:
+        """Begin otherwise the next time, and grant another least."""
+        self._start_rate, self._least = start_rate, least
+
     def reset(self) -> None:
         """Begin anew: the route had to stop, or the class's own threshold was passed."""
         self._cost = 0.0

@@ -4,14 +4,15 @@ A level is a class with its queue-delay threshold; level k bounds what classes 0
 into the queue that rules it (docs/design/0020).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import inf
 
 from proxy.congestion.aimd import Aimd
 from proxy.congestion.allowance import Allowance, Answer
+from proxy.congestion.budget_verdict import BudgetVerdict
 from proxy.congestion.drain_rate import Drain, DrainRate
-from proxy.congestion.group import Group, Rules, Tether
+from proxy.congestion.group import Group, Rules
 from proxy.congestion.rate_law import Level, LevelRate, RateLaw
 from proxy.congestion.reading import Reading
 from proxy.congestion.receiver import FEWEST, Receiver, View
@@ -22,45 +23,6 @@ COOL = 0.5
 """Share of its threshold below which a level is cool: hysteresis."""
 RISING = 0.25
 """Share of the lowest threshold that ends slow start."""
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetVerdict:
-    """What every observer of a route is told: what was seen, what it means, what may be sent."""
-
-    route: str
-    congested: bool | None
-    """None: not enough is known to say that it is not."""
-    cause: Sign
-    hot: tuple[bool, ...]
-    """By level."""
-    rates: tuple[float, ...]
-    """Events of cost 1 a second by level; infinite: no limit."""
-    allowance: float | None
-    """Where the top level has no limit, the cost it may admit until it is told anew; None: what it was told."""
-    counts: tuple[tuple[bool, ...], ...]
-    """By level: whether the events of each class are among those that its rate counts."""
-    trickle: float
-    """Cost a second that the lowest class gets whatever comes above it."""
-    delay: float | None
-    """Queue delay in seconds, an estimate; None: not known."""
-    drain: Drain
-    ruled_by: str | None
-    """The queue that `delay` and `drain` are of; None: all queues together."""
-    waiting: float
-    """What the messages in the queues cost."""
-    queues: tuple[View, ...]
-    """Each queue; one without a name is all of them together."""
-    states: dict[str, Tether]
-    """How each of them stands to its group."""
-    cuts: int
-    """Levels cut by this verdict."""
-    reading: Reading
-
-    @property
-    def is_even(self) -> bool:
-        """Whether every event that was ever seen cost 1."""
-        return all(view.is_even for view in self.queues)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +75,33 @@ class RouteBudget:
         """By queue; None: all of them together."""
         self._group = Group(self._rules, self._thresholds[0])
         self._ruled_by: tuple[str, ...] = ("",) * len(thresholds)
+
+    def go_by(
+        self,
+        thresholds: Sequence[float],
+        settings: ClassBudget,
+        rules: Rules,
+        dearest: float,
+        queues: Collection[str] | None,
+        law: Callable[[float], RateLaw] | None,
+    ) -> None:
+        """Go by other settings from now on, and keep what was learnt of the consumers.
+
+        A `law` begins at the rates that were found so far; None: the laws stay. `queues`: the route has these from now
+        on; None: those that it had.
+        """
+        self._thresholds, self._settings, self._rules = tuple(thresholds), settings, rules
+        self._group.go_by(rules, self._thresholds[0])
+        self._allowance.go_by(settings.start_rate, dearest)
+        if law is not None:
+            for level in self._levels:
+                level.change(law)
+        for name in list(self._receivers):
+            is_other = queues is not None and name not in queues
+            if is_other or self.is_one_by_one is (name is None):
+                del self._receivers[name]  # what all of them were seen to take together says nothing of others
+            else:
+                self._receivers[name].go_by(self._thresholds)
 
     @property
     def is_one_by_one(self) -> bool:

@@ -77,6 +77,10 @@ class Group:
         self._members: dict[str, _Member] = {}
         self._looked = 0.0
 
+    def go_by(self, rules: Rules, highest: float) -> None:
+        """Count by other rules from now on; who is there is known."""
+        self._rules, self._highest = rules, highest
+
     def count(self, now: float, views: Sequence[View]) -> Counted:
         """Take a look at all queues; return who counts."""
         passed, self._looked = min(LONGEST_LOOK, now - self._looked), now

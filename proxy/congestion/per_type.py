@@ -14,8 +14,10 @@ class AimdBatchSize:
 
     unit = "events a tick, of one event type"
 
-    def __init__(self, coefficients: PriorityClass) -> None:
-        self.value = coefficients.increase
+    def __init__(self, coefficients: PriorityClass, value: float | None = None) -> None:
+        """Make one that begins at a `value` found before, as far as the class allows it."""
+        found = coefficients.increase if value is None else value
+        self.value = min(max(found, coefficients.floor), coefficients.ceiling)
         self._coefficients = coefficients
 
     def on_verdict(self, verdict: Verdict) -> None:

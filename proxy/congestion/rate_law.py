@@ -5,7 +5,7 @@ route must stop; a rate in front of empty queues is searched; what is not known 
 level (docs/design/0026). Rates are in events of cost 1 a second.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Protocol
@@ -144,6 +144,10 @@ class LevelRate:
     def hears_trips(self) -> bool:
         """See `RateLaw.hears_trips`."""
         return self._law.hears_trips
+
+    def change(self, make: Callable[[float], RateLaw]) -> None:
+        """Go by another law from now on, made to begin at the rate that was found so far."""
+        self._law = make(self._found)
 
     def on_trips(self, now: float, trips: Sequence[Trip]) -> None:
         """See `RateLaw.on_trips`."""

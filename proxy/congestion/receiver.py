@@ -96,6 +96,10 @@ class Receiver:
         self.has_seen_queue = False
         """Whether messages ever waited although there were consumers: these let a queue form, and it would tell."""
 
+    def go_by(self, thresholds: Sequence[float]) -> None:
+        """Hold what is seen against other thresholds from now on."""
+        self._thresholds = tuple(thresholds)
+
     def look(self, now: float, queues: Sequence[QueueReading | None], inflow: Inflow) -> View:
         """Take a reading in and return what it shows."""
         known = [queue for queue in queues if queue is not None and now - queue.at <= queue.fresh_for]

@@ -46,6 +46,13 @@ class Trips:
         self._out: dict[Handed, _Out] = {}
         self._back: list[Trip] = []
 
+    def hear(self, *, on: bool) -> None:
+        """Note them from now on, or no more."""
+        self.is_heard = on
+        if not on:
+            self._out.clear()
+            self._back.clear()
+
     def begin(self, batches: Iterable[Handed], now: float, cost: float) -> None:
         """Note batches that are handed on, each event of which costs so much."""
         if self.is_heard:

@@ -224,7 +224,7 @@ def planned(chosen: Iterable[Chosen]) -> tuple[PlannedTopic, ...]:
 
 def _topics(wanted: Wanted, settings: Settings, found: Mapping[str, Found]) -> dict[str, str]:
     """Return event types by the topics that are meant and may be read. Raises `SettingsError`."""
-    types, classes = wanted.scope
+    types, classes, _ = wanted.scope
     known = {topic: one for topic in found if (one := config.event_type_for(settings, topic)) is not None}
     meant = {topic: one.name for topic, one in known.items() if one.name in types or one.priority in classes}
     missing = [f"no topic of event type {name} exists, or may be read" for name in types if name not in meant.values()]

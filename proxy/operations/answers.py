@@ -128,6 +128,8 @@ INTERVENTION = _object(
     ended_by=_or_null(_TEXT),
     ended_why=_or_null(_TEXT),
     rate=_or_null(_NUMBER),
+    routes=_list(_TEXT),
+    policy=_or_null(_TEXT),
     replicas=_list(_object(id=_TEXT, host=_TEXT, answer=_or_null(_ANSWER))),
     silent=_list(_TEXT),
 )
@@ -139,6 +141,8 @@ RELOADED = _object(
     changed=_by_name(_list(_TEXT)),
     changed_types=_WHOLE,
     patterns=_TRUTH,
+    parts=_list(_TEXT),
+    changed_parts=_WHOLE,
 )
 NOT_RELOADED = _object(error=_TEXT, why=_list(_TEXT), mistakes=_WHOLE)
 _NAMES: Schema = {"type": ["string", "array"], "items": _TEXT}
@@ -149,6 +153,8 @@ ASKED: Schema = {
         "type": {**_NAMES, "description": "An event type, or several."},
         "class": {**_NAMES, "description": "A class, or several."},
         "rate": {**_NUMBER, "description": "Of a cap: events a second that all it names may send, in the group."},
+        "route": {**_NAMES, "description": "Of a policy: a route, or several, in place of types and classes."},
+        "policy": {**_TEXT, "description": "Of a policy: static, per_type or class_budget."},
         "for": {**_TEXT, "description": "For how long, like 10m or 2h; at most 7d."},
         "until": {**_TEXT, "description": "Instead: a time of RFC 3339, with its zone."},
         "why": _TEXT,

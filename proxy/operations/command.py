@@ -1,4 +1,4 @@
-"""The commands of an incident: `tidegate pause | discard | cap | resume | interventions`.
+"""The commands of an incident: `tidegate pause | discard | cap | policy | resume | interventions`.
 
 They speak to Kafka alone and to no process, so they work from anywhere, and with every replica stopped.
 """
@@ -26,6 +26,7 @@ from proxy.operations.command_words import (
     DISCARD,
     LIST,
     PAUSE,
+    POLICY,
     RESUME,
     as_json,
     conclusion,
@@ -37,8 +38,8 @@ from proxy.operations.intervening import answered, replicas
 from proxy.operations.intervention import HIGHEST_RATE, LEAST_RATE, LONGEST_MS, MOST_CHARACTERS, Intervention
 from proxy.operations.log_lines import log_to_stderr
 from proxy.operations.pinned import Pinned
-from proxy.operations.scope import checked, class_of
-from proxy.settings import Settings
+from proxy.operations.scope import BY_OPTION, checked, class_of
+from proxy.settings import POLICIES, Settings
 from proxy.settings.parts import Seconds, duration_text
 
 if TYPE_CHECKING:
@@ -52,23 +53,31 @@ _DURATION: TypeAdapter[float] = TypeAdapter(Annotated[Seconds, Field(ge=1, le=LO
 
 
 def add_commands(commands: Any) -> list[argparse.ArgumentParser]:
-    """Add the five commands; return their parsers, to which whoever calls adds the settings file, `config`."""
+    """Add the six commands; return their parsers, to which whoever calls adds the settings file, `config`."""
     made = [
         _added(commands, "pause", "send nothing of some event types for a time", PAUSE, _pause),
         _added(commands, "discard", "drop the events of some event types for a time", DISCARD, _discard),
         _added(commands, "cap", "let no more than so many events of some types go, for a time", CAP, _cap),
         _added(commands, "resume", "take a pause, a discard or a cap back", RESUME, _resume),
+        _added(commands, "policy", "hold a route back by another policy, for a time", POLICY, _policy),
         _added(commands, "interventions", "tell what is paused, discarded or capped now, and why", LIST, _list),
     ]
     made[2].add_argument(
         "--rate", type=_rate, required=True, metavar="EVENTS", help="a second, all that is named together, in the group"
     )
     longest = duration_text(LONGEST_MS / _MS)
-    for parser in made[:4]:
-        parser.add_argument("--type", action="append", default=[], metavar="NAME", help="an event type; repeatable")
-        parser.add_argument(
-            "--class", action="append", default=[], dest="classes", metavar="NAME", help="a class; likewise"
-        )
+    made[3].add_argument(
+        "--route", action="append", default=[], dest="routes", metavar="NAME", help="a route; likewise"
+    )
+    made[4].add_argument("routes", nargs=1, metavar="ROUTE")
+    made[4].add_argument("policy", choices=POLICIES)
+    made[4].set_defaults(type=[], classes=[])
+    for parser in made[:5]:
+        if parser is not made[4]:
+            parser.add_argument("--type", action="append", default=[], metavar="NAME", help="an event type; repeatable")
+            parser.add_argument(
+                "--class", action="append", default=[], dest="classes", metavar="NAME", help="a class; likewise"
+            )
         if parser is not made[3]:
             parser.add_argument(
                 "--for",
@@ -128,9 +137,13 @@ def _cap(options: argparse.Namespace) -> int:
     return _begin(options, _settings(options), Mode.CAP)
 
 
+def _policy(options: argparse.Namespace) -> int:
+    return _begin(options, _settings(options), Mode.POLICY)
+
+
 def _discard(options: argparse.Namespace) -> int:
     settings = _settings(options)
-    scope = scope_text(*checked(settings, options.type, options.classes))
+    scope = scope_text(checked(settings, options.type, options.classes))
     if not options.yes:
         if not sys.stdin.isatty():
             raise SettingsError(["discard asks before it drops events, and there is no terminal: say --yes"])
@@ -168,9 +181,7 @@ def _resume(options: argparse.Namespace) -> int:
             if options.json:
                 _print_json(None)
             else:
-                _print(
-                    f"Nothing pauses, discards or caps {scope_text(wanted.types, wanted.classes)}: nothing was changed."
-                )
+                _print(f"Nothing holds for {scope_text(wanted)}: nothing was changed.")
             return _DONE
         return await _pin(options, settings, resuming, board, pinned)
 
@@ -190,7 +201,7 @@ def _list(options: argparse.Namespace) -> int:
         if options.json:
             _print_json([as_json(one, given) for one, given in found])
         elif not found:
-            _print("Nothing is paused, discarded or capped.")
+            _print("Nothing is paused, discarded or capped, and no route has another policy.")
         else:
             for one, given in found:
                 _print(intervention_text(one, now_ms), *map(replica_text, given))
@@ -206,14 +217,29 @@ def _settings(options: argparse.Namespace) -> Settings:
 def _intervention(
     options: argparse.Namespace, settings: Settings, mode: Mode, now_ms: int, until_ms: int
 ) -> Intervention:
-    types, classes = checked(settings, options.type, options.classes)
+    named = getattr(options, "routes", [])
+    needed = BY_OPTION if mode is not Mode.RUN else f"{BY_OPTION}, or which route by --route NAME"
+    types, classes, routes = checked(settings, options.type, options.classes, needed, named)
     try:
         by = options.by or getpass.getuser()
     except (OSError, KeyError) as error:
         raise SettingsError(["nobody is logged in under a name: say who asks, by --by NAME"]) from error
     try:
         rate = options.rate if mode is Mode.CAP else None
-        return Intervention(secrets.token_hex(6), mode, types, classes, by, options.why, now_ms, until_ms, rate=rate)
+        policy = options.policy if mode is Mode.POLICY else None
+        return Intervention(
+            secrets.token_hex(6),
+            mode,
+            types,
+            classes,
+            by,
+            options.why,
+            now_ms,
+            until_ms,
+            rate=rate,
+            routes=routes,
+            policy=policy,
+        )
     except ValueError as error:
         raise SettingsError([str(error)]) from error
 

@@ -8,6 +8,7 @@ from typing import Any
 from proxy.config.items import listing, printable
 from proxy.operations.intervening import ANSWER_SECONDS, Replica
 from proxy.operations.intervention import Intervention
+from proxy.operations.scope import Scope
 from proxy.settings.parts import duration_text
 
 _MS = 1000
@@ -51,23 +52,34 @@ examples:
   tidegate cap -c tidegate.yaml --class P3 --rate 100 --for 30m --why "mail service at half its size"
   tidegate resume -c tidegate.yaml --class P3
 {_ANSWERS}"""
+POLICY = f"""
+Holds routes back by another policy for a time, on every replica of the group: static (no congestion control), per_type
+(a batch size per event type) or class_budget (a rate per class). Nothing pauses for it: connections, order and what is
+on its way stay. Under class_budget the rates begin as at a start. Afterwards the policy is what the settings say.
+
+examples:
+  tidegate policy -c tidegate.yaml mail static --for 30m --why "the law holds back too much, ticket 4711"
+  tidegate resume -c tidegate.yaml --route mail
+{_ANSWERS}"""
 RESUME = f"""
-Takes back what pauses, discards or caps some event types, on every replica of the group, before its time is over. What
-was discarded is not sent any more. A type may be resumed alone where its whole class is paused.
+Takes back what pauses, discards or caps some event types, or another policy of some routes (--route), on every replica
+of the group, before its time is over. What was discarded is not sent any more. A type may be resumed alone where its
+whole class is paused.
 
 examples:
   tidegate resume -c tidegate.yaml --class P3
   tidegate resume -c tidegate.yaml --type order-confirmed --why "must go out"
 {_ANSWERS}"""
 LIST = """
-Tells which event types are paused, discarded or capped now, who asked and why, until when, and which replicas have
-answered. It changes nothing.
+Tells which event types are paused, discarded or capped now, which routes have another policy, who asked and why, until
+when, and which replicas have answered. It changes nothing.
 """
 
 
-def scope_text(types: Sequence[str], classes: Sequence[str]) -> str:
-    """Return `type brand-alert, class P3`."""
-    return printable(listing([*(f"type {name}" for name in types), *(f"class {name}" for name in classes)]))
+def scope_text(scope: Intervention | Scope) -> str:
+    """Return `type brand-alert, class P3`, or `route mail`."""
+    words = {"type": scope.types, "class": scope.classes, "route": scope.routes}
+    return printable(listing([f"{kind} {name}" for kind, names in words.items() for name in names]))
 
 
 def intervention_text(one: Intervention, now_ms: int) -> str:
@@ -75,10 +87,8 @@ def intervention_text(one: Intervention, now_ms: int) -> str:
     until = datetime.fromtimestamp(one.until_ms / _MS, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     left = duration_text(_rounded(max(0, one.until_ms - now_ms) // _MS))
     why = "" if one.why is None else f": {one.why}"
-    rate = "" if one.rate is None else f" {one.rate:g}/s"
-    return printable(
-        f"{one.mode}{rate} {scope_text(one.types, one.classes)} until {until} (in {left}), by {one.by}{why}"
-    )
+    what = one.policy or ("" if one.rate is None else f"{one.rate:g}/s")
+    return printable(f"{one.mode} {what}{what and ' '}{scope_text(one)} until {until} (in {left}), by {one.by}{why}")
 
 
 def _rounded(seconds: int) -> int:

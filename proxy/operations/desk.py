@@ -101,8 +101,7 @@ class Desk:
     def _pinnable(self, wanted: Intervention, now_ms: int) -> Intervention:
         pinning = self._pinned.resuming(wanted, now_ms) if wanted.mode is Mode.RUN else wanted
         if pinning is None:
-            scope = scope_text(wanted.types, wanted.classes)
-            raise RequestError(409, f"nothing pauses, discards or caps {scope}: nothing was changed")
+            raise RequestError(409, f"nothing holds for {scope_text(wanted)}: nothing was changed")
         if self._pinned.standing(now_ms) >= MOST_HELD:
             raise RequestError(409, f"{MOST_HELD} interventions hold already: nothing was changed")
         return pinning

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from proxy.model import Mode, Note
+from proxy.settings import POLICIES
 
 LONGEST_MS = 7 * 86_400_000
 """What an intervention may last at most; the board keeps its notes for twice as long."""
@@ -50,14 +51,34 @@ class Intervention:
     ended_why: str | None = None
     rate: float | None = None
     """Of a `cap`: events a second in the whole group, all that it names together; above 0. None: it is no cap."""
+    routes: tuple[str, ...] = ()
+    """Of a `policy`, and of a `run` that takes one back: routes, in place of types and classes."""
+    policy: str | None = None
+    """Of a `policy`: by which the routes are held back. None: it is none."""
 
     def __post_init__(self) -> None:
         """Raise `ValueError` if it is out of bounds."""
         _check_id(self.id)
-        for name in (*self.types, *self.classes, self.by, self.why or "", self.ended_by or "", self.ended_why or ""):
+        for name in (
+            *self.types,
+            *self.classes,
+            *self.routes,
+            self.by,
+            self.why or "",
+            self.ended_by or "",
+            self.ended_why or "",
+        ):
             _check_length(name)
-        if not 1 <= len(self.types) + len(self.classes) <= MOST_NAMES:
-            raise ValueError(f"an intervention names 1 to {MOST_NAMES} event types and classes")
+        if not 1 <= len(self.types) + len(self.classes) + len(self.routes) <= MOST_NAMES:
+            raise ValueError(f"an intervention names 1 to {MOST_NAMES} event types and classes, or routes")
+        if (self.policy is None) is (self.mode is Mode.POLICY):
+            raise ValueError("what sets a policy names one, and nothing else does")
+        if self.policy is not None and self.policy not in POLICIES:
+            raise ValueError(f"the policy is none of {', '.join(POLICIES)}")
+        if self.policy is not None and (self.types or self.classes):
+            raise ValueError("a policy is set for routes, not for event types or classes")
+        if self.routes and self.mode not in {Mode.POLICY, Mode.RUN}:
+            raise ValueError("only a policy is set for routes")
         if (self.rate is None) is (self.mode is Mode.CAP):
             raise ValueError("a cap has a rate, and nothing else has one")
         if self.rate is not None and not LEAST_RATE <= self.rate <= HIGHEST_RATE:
@@ -72,9 +93,9 @@ class Intervention:
         """Under which it is pinned."""
         return _INTERVENTION + self.id
 
-    def names(self, event_type: str, priority: str) -> bool:
-        """Return whether it means an event type of this name and class."""
-        return event_type in self.types or priority in self.classes
+    def names(self, event_type: str, priority: str, route: str) -> bool:
+        """Return whether it means an event type of this name, class and route."""
+        return event_type in self.types or priority in self.classes or route in self.routes
 
     def holds(self, now_ms: int) -> bool:
         """Return whether it has not ended; one whose asker's clock is ahead holds at once."""
@@ -107,6 +128,8 @@ class Intervention:
             ended_by=_text_or_none(fields, "ended_by"),
             ended_why=_text_or_none(fields, "ended_why"),
             rate=None if fields.get("rate") is None else _number(fields, "rate"),
+            routes=_texts(fields, "routes") if "routes" in fields else (),
+            policy=_text_or_none(fields, "policy"),
         )
 
 

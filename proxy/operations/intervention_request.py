@@ -48,11 +48,25 @@ def requested(body: bytes, settings: Settings, proof: str, now_ms: int) -> Inter
     if mode not in modes:
         raise _bad(f"mode {quoted(mode)} does not exist{nearest(mode, modes)} allowed: {listing(modes)}")
     try:
-        types, classes = checked(settings, _names(fields, "type"), _names(fields, "class"), _SCOPE)
+        needed = "say which routes are meant, by route" if mode == Mode.POLICY else _SCOPE
+        own = [_names(fields, name) for name in ("type", "class", "route")]
+        types, classes, routes = checked(settings, own[0], own[1], needed, own[2])
         until_ms = _until_ms(fields, Mode(mode), now_ms)
         by, why = author(proof, _text(fields, "who")), _text(fields, "why")
         rate = _rate(fields)
-        return Intervention(secrets.token_hex(6), Mode(mode), types, classes, by, why, now_ms, until_ms, rate=rate)
+        return Intervention(
+            secrets.token_hex(6),
+            Mode(mode),
+            types,
+            classes,
+            by,
+            why,
+            now_ms,
+            until_ms,
+            rate=rate,
+            routes=routes,
+            policy=_text(fields, "policy"),
+        )
     except (SettingsError, ValueError) as error:
         raise _bad("; ".join(str(error).splitlines())) from error
 

@@ -1,8 +1,9 @@
 """What a person has asked of the group, obeyed and answered by this replica (docs/design/0043-interventions.md)."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
+from typing import cast
 
 import structlog
 
@@ -13,7 +14,7 @@ from proxy.model import Cap, Mode, Note, Stance
 from proxy.operations.board import Board
 from proxy.operations.intervention import Answer, Intervention, read
 from proxy.operations.moves import Moves
-from proxy.settings import EventType
+from proxy.settings import EventType, Policy
 from proxy.steering.caps import Caps
 
 _say = structlog.get_logger("tidegate.interventions")
@@ -32,11 +33,13 @@ class _Told:
     def __init__(self) -> None:
         self._by_type: dict[str, tuple[int, Intervention]] = {}
         self._by_class: dict[str, tuple[int, Intervention]] = {}
+        self.of_routes: dict[str, Intervention] = {}
 
     def add(self, place: int, one: Intervention) -> None:
         told = place, one
         self._by_type |= dict.fromkeys(one.types, told)
         self._by_class |= dict.fromkeys(one.classes, told)
+        self.of_routes |= dict.fromkeys(one.routes, one)
 
     def last(self, event_type: EventType) -> Intervention | None:
         told = (self._by_type.get(event_type.name), self._by_class.get(event_type.priority))
@@ -60,10 +63,11 @@ class Interventions:
         instance: str,
         moves: Moves,
         caps: Caps | None = None,
+        steer: Callable[[Mapping[str, Policy]], None] = lambda _: None,
     ) -> None:
         """`member` tells what the group calls this replica, empty if it is in none; `wall` is in seconds since 1970.
 
-        Without `caps` none is obeyed.
+        Without `caps` none is obeyed; `steer` is told the policies of routes that hold now, whenever they change.
         """
         self._board = board
         self._listeners = listeners
@@ -73,6 +77,9 @@ class Interventions:
         self._instance = instance
         self._moves = moves
         self._caps = caps
+        self._steer = steer
+        self._policies: Mapping[str, Policy] = {}
+        """By route, as `steer` was told."""
         self._is_undivided = False
         """The last look at what waits in the group failed."""
         self._held: dict[str, Intervention] = {}
@@ -170,18 +177,28 @@ class Interventions:
         if self._is_settled:
             return
         self._is_settled = True
-        self._modes, self._caps_told = _Told(), _Told()
-        for place, one in enumerate(self.held):
-            if one.mode is not Mode.CAP:
-                self._modes.add(place, one)
-            if one.mode in {Mode.CAP, Mode.RUN}:
-                self._caps_told.add(place, one)
+        self._sort()
         for listener in self._listeners():
             stance = self.stance(listener.event_type)
             if stance != listener.stance:
                 listener.take(stance)
         if self._caps is not None:
             self._caps.release()
+
+    def _sort(self) -> None:
+        """Find what says the mode of a type, what its cap, and what the policy of a route; have routes steered."""
+        self._modes, self._caps_told, steered = _Told(), _Told(), _Told()
+        for place, one in enumerate(self.held):
+            if one.mode not in {Mode.CAP, Mode.POLICY}:
+                self._modes.add(place, one)
+            if one.mode in {Mode.CAP, Mode.RUN}:
+                self._caps_told.add(place, one)
+            if one.mode in {Mode.POLICY, Mode.RUN}:
+                steered.add(place, one)
+        policies = {route: cast("Policy", one.policy) for route, one in steered.of_routes.items() if one.policy}
+        if policies != self._policies:
+            self._policies = policies
+            self._steer(policies)
 
     def _drop(self, one: Intervention) -> None:
         del self._held[one.id]
@@ -195,7 +212,9 @@ class Interventions:
             self._told(one, "ended")
 
     def _told(self, one: Intervention, phase: str) -> None:
-        names = {"types": list(one.types), "classes": list(one.classes)}
+        names: dict[str, object] = {"types": list(one.types), "classes": list(one.classes)}
+        if one.routes:
+            names = {"routes": list(one.routes), "policy": one.policy}
         ended = {} if one.ended_by is None else {"ended_by": one.ended_by, "ended_why": one.ended_why}
         _say.warning(f"intervention_{phase}", id=one.id, mode=one.mode.value, **names, by=one.by, why=one.why, **ended)
         self._record(
@@ -211,6 +230,8 @@ class Interventions:
                 ended_by=one.ended_by,
                 ended_why=one.ended_why,
                 rate=one.rate,
+                routes=list(one.routes) or None,
+                policy=one.policy,
             )
         )
 
@@ -237,7 +258,8 @@ class Interventions:
                 continue
             if one.mode is Mode.CAP and not has_ended and self._caps is not None and not self._caps.holds(one.id):
                 continue
-            named = sum(one.names(kind.name, kind.priority) for kind in (it.event_type for it in self._listeners()))
+            kinds = [it.event_type for it in self._listeners()]
+            named = sum(one.names(kind.name, kind.priority, kind.route) for kind in kinds)
             said = Answer(one.id, self._instance, member, named, self._now_ms(), has_ended)
             try:
                 await self._board.pin(said.key, said.as_json())

@@ -5,7 +5,7 @@ waits for it. So a type is stuck only where nothing it waits for is anybody else
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import structlog
@@ -13,7 +13,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.awaited import awaited
-from proxy.bridge.broker import Lane, LaneState
+from proxy.bridge.broker import LaneState
 from proxy.bridge.listener import Listener
 from proxy.model import Mode
 
@@ -44,12 +44,10 @@ class Liveness:
     def __init__(
         self,
         assignment: Assignment,
-        lanes: Mapping[str, Lane],
         confirm_deadline: float,
         ended: Callable[[], Iterable[str]],
     ) -> None:
         self._assignment = assignment
-        self._lanes = lanes
         self._deadline = confirm_deadline
         self._patience = confirm_deadline + BEYOND_DEADLINE
         self._ended = ended
@@ -96,7 +94,7 @@ class Liveness:
 
     def _suspected(self, one: Listener, now: float) -> str:
         """Return what would be a fault of ours if it lasted; "" if the type moves or waits for somebody else."""
-        lane = self._lanes[one.event_type.route]
+        lane = one.lane
         if lane.state is not LaneState.OPEN:
             return ""
         match awaited(one, now):

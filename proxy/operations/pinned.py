@@ -86,6 +86,7 @@ class Pinned:
         """Return whether some event type may be named by both."""
         return (
             not set(one.classes).isdisjoint(other.classes)
+            or not set(one.routes).isdisjoint(other.routes)
             or any(self._names(one, name) for name in other.types)
             or any(self._names(other, name) for name in one.types)
         )
@@ -93,7 +94,8 @@ class Pinned:
     def _replaces(self, later: Intervention, one: Intervention) -> bool:
         """Return whether the later one names all that the other names, for as long at least."""
         return (
-            (later.mode is Mode.RUN or (later.mode is Mode.CAP) is (one.mode is Mode.CAP))
+            (later.mode is Mode.RUN or _kind(later) == _kind(one))
+            and set(one.routes) <= set(later.routes)
             and set(one.classes) <= set(later.classes)
             and all(self._names(later, name) for name in one.types)
             and one.until_ms <= later.until_ms
@@ -101,3 +103,8 @@ class Pinned:
 
     def _names(self, one: Intervention, event_type: str) -> bool:
         return event_type in one.types or self._class_of(event_type) in one.classes
+
+
+def _kind(one: Intervention) -> Mode:
+    """Return of what an intervention is: a cap, a policy, or what becomes of events; none of them ends another."""
+    return one.mode if one.mode in {Mode.CAP, Mode.POLICY} else Mode.RUN

@@ -58,7 +58,8 @@ def why(
         if not _is_shut(one) and one["verdict"] and one["verdict"]["congested"]
     ]
     told += [
-        f"{listing([*one['types'], *one['classes']])}: {one['mode']} by {one['by']}"
+        f"{listing([*one['types'], *one['classes'], *one.get('routes', [])])}: "
+        f"{one.get('policy') or one['mode']} by {one['by']}"
         for one in held
         if one["mode"] != "run"
     ]

@@ -130,7 +130,7 @@ class Reload:
             return self._refuse(error.mistakes)
         now = self._in_force()
         what = difference(now, settings)
-        if reasons := obstacles(now, settings, what):
+        if reasons := obstacles(what):
             return self._refuse(reasons)
         self._counts.is_refused = False
         result = "applied" if what else "unchanged"
@@ -153,12 +153,6 @@ class Reload:
         return {"error": effect, **why}
 
 
-def obstacles(now: Settings, then: Settings, what: Difference) -> list[str]:
+def obstacles(what: Difference) -> list[str]:
     """Return why settings can't come into force without a restart; empty if they can."""
-    found = [f"{path} can't change while events are moved; restart" for path in what.fixed]
-    found += [
-        f"what events of route {name} cost, class by class, can't change while events are moved; restart"
-        for name in now.routes
-        if name in then.routes and now.costs(name) != then.costs(name)
-    ]
-    return found
+    return [f"{path} can't change while events are moved; restart" for path in what.fixed]

@@ -11,10 +11,11 @@ from proxy.settings import Settings
 
 
 class Scope(NamedTuple):
-    """Names of event types and of classes; at least one, none twice."""
+    """Names of event types and of classes, or of routes; at least one, none twice."""
 
     types: tuple[str, ...]
     classes: tuple[str, ...]
+    routes: tuple[str, ...] = ()
 
 
 def class_of(settings: Settings, event_type: str) -> str | None:
@@ -28,13 +29,19 @@ def class_of(settings: Settings, event_type: str) -> str | None:
 BY_OPTION = "say which event types are meant, by --type NAME or --class NAME; both may be repeated"
 
 
-def checked(settings: Settings, types: Sequence[str], classes: Sequence[str], needed: str = BY_OPTION) -> Scope:
+def checked(
+    settings: Settings,
+    types: Sequence[str],
+    classes: Sequence[str],
+    needed: str = BY_OPTION,
+    routes: Sequence[str] = (),
+) -> Scope:
     """Return the names given, none twice. Raises `SettingsError` with a line for each that the settings don't know.
 
     `needed` is what is said if none is given.
     """
     mistakes = []
-    if not types and not classes:
+    if not types and not classes and not routes:
         mistakes.append(needed)
     for name in types:
         if class_of(settings, name) is None:
@@ -43,9 +50,10 @@ def checked(settings: Settings, types: Sequence[str], classes: Sequence[str], ne
     mistakes += [
         _unknown("class", name, list(settings.classes), []) for name in classes if name not in settings.classes
     ]
+    mistakes += [_unknown("route", name, list(settings.routes), []) for name in routes if name not in settings.routes]
     if mistakes:
         raise SettingsError(mistakes)
-    return Scope(tuple(dict.fromkeys(types)), tuple(dict.fromkeys(classes)))
+    return Scope(*(tuple(dict.fromkeys(names)) for names in (types, classes, routes)))
 
 
 def _unknown(kind: str, name: str, known: list[str], patterns: list[str]) -> str:

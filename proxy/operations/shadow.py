@@ -24,19 +24,21 @@ class ShadowNews:
         self._told_at = 0.0
 
     async def run(self) -> None:
-        """Record every interval until cancelled, if there is any; say at the beginning that nothing is held back."""
-        if not self._shadows:
-            return
-        _say.warning(
-            "in_shadow",
-            routes=list(self._shadows),
-            effect="the policy decides and records, and holds nothing back",
-            remedy="set `shadow: false` for it to be obeyed",
-        )
+        """Record every interval until cancelled; say of which routes nothing is held back, whenever these change."""
         self._told_at = asyncio.get_running_loop().time()
+        said: list[str] = []
         while True:
+            routes = list(self._shadows)
+            if routes != said and routes:
+                _say.warning(
+                    "in_shadow",
+                    routes=routes,
+                    effect="their policy decides and records, and holds nothing back",
+                    remedy="set `shadow: false` for it to be obeyed",
+                )
+            said = routes
             await asyncio.sleep(self._interval)
-            for name, shadow in self._shadows.items():
+            for name, shadow in list(self._shadows.items()):
                 self._tell(name, shadow)
                 await asyncio.sleep(0)
             self._told_at = asyncio.get_running_loop().time()

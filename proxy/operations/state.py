@@ -51,6 +51,10 @@ class State:
         self._wall = wall
         self._instance = instance
 
+    def go_by(self, settings: Settings) -> None:
+        """Tell of these settings' routes from now on."""
+        self._settings = settings
+
     async def told(self, steps: Steps, *, after: str = "", types: Iterable[str] = ()) -> str:
         """Return it as JSON, with the event types that come after a name, or with those named.
 

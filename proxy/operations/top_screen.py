@@ -218,7 +218,7 @@ def _state(one: TypeLine) -> str:
 def _held(one: dict[str, object], at_ms: int) -> str:
     until_ms = one["until_ms"]
     assert isinstance(until_ms, int)
-    names = ", ".join([*one["classes"], *one["types"]])  # type: ignore[misc]
+    names = ", ".join([*one["classes"], *one["types"], *one.get("routes", [])])  # type: ignore[misc]
     left = duration(max(0, until_ms - at_ms) / 1000)
     return printable(f"{'HELD':{_LABEL}}{names}: {one['mode']} by {one['by']}, {left} left")
 

@@ -35,18 +35,30 @@ class Totals:
         self.of_routes: dict[str, Record] = {}
         self.verdicts: dict[str, Record] = {}
         """Each route's last verdict that was recorded."""
-        self.decisions: dict[str, deque[Record]] = {name: deque(maxlen=DECISIONS) for name in settings.routes}
+        self.decisions: dict[str, deque[Record]] = {}
         """Each route's verdicts that said something new, the newest last."""
         self.type_lags: dict[str, int | None] = {}
         """Of each event type with a record of its own, as of the last one."""
         self._counts = {name: Counter(confirmed=0, nacked=0, resent=0) for name in settings.classes}
         self._letters = {(name, reason.value): 0 for name in settings.classes for reason in Reason}
-        self._errors = {(name, outcome): 0 for name in settings.routes for outcome in ("nacked", "unknown")}
-        self._publish_counts = {name: [0] * (len(BOUNDS) + 1) for name in settings.routes}
-        self._publish_seconds = dict.fromkeys(settings.routes, 0.0)
+        self._errors: dict[tuple[str, str], int] = {}
+        self._publish_counts: dict[str, list[int]] = {}
+        self._publish_seconds: dict[str, float] = {}
         self._truncated = 0
         self._discarded = Counter[str]()
         """By event type."""
+        self.go_by(settings)
+
+    def go_by(self, settings: Settings) -> None:
+        """Sum up what happens on these settings' routes, too, from now on; what was counted is not taken back."""
+        for name in settings.routes.keys() - self.decisions.keys():
+            self.decisions[name] = deque(maxlen=DECISIONS)
+            self._errors |= {(name, outcome): 0 for outcome in ("nacked", "unknown")}
+            self._publish_counts[name] = [0] * (len(BOUNDS) + 1)
+            self._publish_seconds[name] = 0.0
+        for name in self.decisions.keys() - settings.routes.keys():
+            self.verdicts.pop(name, None)
+            self.of_routes.pop(name, None)
 
     def write(self, record: Record) -> None:
         """Count a record and hand it on."""

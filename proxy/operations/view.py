@@ -82,12 +82,11 @@ class View:
         self._totals = totals
         self._held = held
         self._wall = wall
-        self._late_after = {
-            name: LATE_SECONDS if one.slo is None else one.slo.within for name, one in settings.classes.items()
-        }
         self._routes, self._decisions, self._classes, self._types = _Part(), _Part(), _Part(), _Part()
         self._points: deque[str] = deque(maxlen=POINTS)
         """Each as JSON, in the order of classes and routes."""
+        self._named: list[str] = []
+        self.go_by(settings)
         self._lags: deque[tuple[float, int]] = deque(maxlen=questions.TREND_SECONDS)
         """Instants in seconds since 1970, and events of all classes."""
         self._chosen: list[Listener] = []
@@ -95,6 +94,15 @@ class View:
         self._head = json.dumps({"version": __version__, "instance": instance, "columns": COLUMNS})[1:-1]
         self._rest = ""
         """What is told every second, changed or not."""
+
+    def go_by(self, settings: Settings) -> None:
+        """Go by what these settings promise of each class, and by their routes, from now on."""
+        if list(settings.routes) != self._named:
+            self._named = list(settings.routes)
+            self._points.clear()  # a point has a figure for each route
+        self._late_after = {
+            name: LATE_SECONDS if one.slo is None else one.slo.within for name, one in settings.classes.items()
+        }
 
     async def look(self, steps: Steps, *, is_told: bool) -> str:
         """Look at everything, at event types only if somebody `is_told`; return what has changed as JSON."""

@@ -91,6 +91,12 @@ class PublishLane:
         """Events that may be in flight now."""
         return self._window.max_events
 
+    def resize(self, events: int, size: int, *, adapts: bool) -> None:
+        """Bound what is in flight otherwise from now on; nothing that is out is recalled."""
+        self._window.resize(events, size, adapts=adapts)
+        if self._session is not None:
+            self._stir()
+
     def oldest(self, now: float) -> float:
         """Return for how many seconds the oldest open event has been out; 0 if none is."""
         oldest = self._session.oldest if self._session is not None else None

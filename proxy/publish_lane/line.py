@@ -65,6 +65,11 @@ class Window:
         """Begin as wide as it may ever be."""
         self.most = self.max_events
 
+    def resize(self, events: int, size: int, *, adapts: bool) -> None:
+        """Be as wide as that from now on; what is in flight beyond it gets its outcome, none is admitted."""
+        self.most, self.max_bytes, self.adapts = events, size, adapts
+        self.max_events = min(self.max_events, events) if adapts else events
+
     @property
     def free(self) -> int:
         """Slots for events."""

@@ -111,7 +111,8 @@ class WindowLaw:
             window.was_full = False
         if self._is_over:
             self._begin(now)
-        window.max_events = self._empty or self._width
+        self._width = min(self._width, window.most)  # it may have been resized
+        window.max_events = min(self._empty or self._width, window.most)
 
     def _judge(self, latency: float, now: float) -> None:
         if self._way is None or now - self._measured >= EVERY:

@@ -52,26 +52,50 @@ class RabbitBroker:
         self.access = access or broker_access(settings)
         self._logins = Logins(settings, self.access, chance)
         self._lanes: dict[str, PublishLane] = {}
-        names = list(routes)
-        for start in range(min(len(names), MOST_CONNECTIONS)):
-            shared = names[start::MOST_CONNECTIONS]
-            lane = self._lane(shared, routes)
-            self._lanes.update(dict.fromkeys(shared, lane))
-        if len(names) > MOST_CONNECTIONS:
+        self._routes: Mapping[str, Route] = {}
+        self.lanes(routes)
+
+    def lanes(self, routes: Mapping[str, Route]) -> Mapping[str, PublishLane]:
+        """Return the lane of each route; beyond 16 routes some of them have the same. See `Lanes`."""
+        kept = {name: lane for name, lane in self._lanes.items() if self._stays(name, routes)}
+        groups: list[list[str]] = [
+            [name for name in kept if kept[name] is lane] for lane in dict.fromkeys(kept.values())
+        ]
+        for name in routes:
+            if name in kept:
+                continue
+            if len(groups) < MOST_CONNECTIONS or (routes[name].declare and self._lanes):
+                groups.append([name])
+            else:
+                min(groups, key=len).append(name)
+        if len(routes) > MOST_CONNECTIONS >= len(self._routes):
             _say.warning(
                 "routes_share_connections",
-                routes=len(names),
+                routes=len(routes),
                 connections=MOST_CONNECTIONS,
                 effect="routes on one connection share the smallest in-flight window and are blocked together",
             )
+        self._routes, self._lanes = routes, {}
+        for group in groups:
+            lane = kept.get(group[0]) or self._lane(group, routes)
+            self._lanes.update(dict.fromkeys(group, lane))
+            lane.resize(*_window(group, routes), adapts=any(routes[name].adapts for name in group))
+        return {name: self._lanes[name] for name in routes}
+
+    def _stays(self, name: str, routes: Mapping[str, Route]) -> bool:
+        """Return whether a route's lane leads to what the route says now: what is declared is so as it is opened."""
+        before, now = self._routes[name], routes.get(name)
+        if now is None or not now.declare:
+            return now is not None
+        return before.declare and (before.exchange, before.queues) == (now.exchange, now.queues)
+
+    def lane(self, route: str) -> PublishLane:
+        """Return the lane of a route."""
+        return self._lanes[route]
 
     async def keep_access(self) -> None:
         """Follow secrets that change, until cancelled; see `Logins.run`."""
         await self._logins.run()
-
-    def lane(self, route: str) -> PublishLane:
-        """Return the lane of a route; beyond 16 routes some of them have the same."""
-        return self._lanes[route]
 
     def dead_letter_lane(self) -> PublishLane:
         """Return a new lane for dead letters."""
@@ -108,9 +132,6 @@ class RabbitBroker:
         return self._made(
             name,
             RabbitConnector(self._logins, name, topology.declare),
-            events=min(routes[route].most_in_flight for route in shared),
-            size=min(routes[route].in_flight_bytes for route in shared),
-            adapts=any(routes[route].adapts for route in shared),
         )
 
     def _made(
@@ -120,18 +141,22 @@ class RabbitBroker:
         *,
         events: int = DEAD_LETTER_EVENTS,
         size: int = DEAD_LETTER_BYTES,
-        adapts: bool = False,
     ) -> PublishLane:
         return PublishLane(
             name,
             connector,
             window_events=events,
             window_bytes=size,
-            adapts=adapts,
             limits=self._limits,
             backoff=self._settings.backoff,
             backoff_limit=self._settings.backoff_limit,
         )
+
+
+def _window(group: Sequence[str], routes: Mapping[str, Route]) -> tuple[int, int]:
+    """Return how many events, and how many bytes of them, a lane may have in flight."""
+    own = [routes[name] for name in group]
+    return min(route.most_in_flight for route in own), min(route.in_flight_bytes for route in own)
 
 
 class Topology:

@@ -11,7 +11,7 @@ from typing import Any
 
 from proxy import records
 from proxy.bridge.assignment import Assignment
-from proxy.bridge.broker import Lane, QueueState
+from proxy.bridge.broker import Lane, LaneState, QueueState
 from proxy.bridge.event_log import EventLog
 from proxy.bridge.listener import Listener
 from proxy.congestion.buckets import DIGITS, HIGHEST_US, LOWEST_US
@@ -66,6 +66,13 @@ class Recorder:
         self._recorded_at = 0.0
         self._types_recorded_at = 0.0
         """On the loop's clock; what was counted since then is in no record yet."""
+
+    def go_by(self, settings: Settings) -> None:
+        """Record the routes of these settings from now on."""
+        self._settings = settings
+        self.verdicts.go_by(settings)
+        for name in settings.routes:
+            self._of_routes.setdefault(name, Tally())
 
     def counts(self, event_type: EventType) -> Tallies:
         """Return what an event type is to count into."""
@@ -178,16 +185,19 @@ class Recorder:
             self._record_class(name, interval, waiting[name], sizes[name])
 
     def _record_routes(self, interval: float, lanes: Mapping[str, Lane], depth_of: DepthOf) -> None:
-        for name, route in self._settings.routes.items():
-            tally = self._of_routes[name].take()
-            states = {queue: depth_of(queue) for queue in route.queue_names}
+        for name, counted in self._of_routes.items():
+            route = self._settings.routes.get(name)
+            if route is None and counted.is_empty:
+                continue  # it is gone, and nothing came after its last record
+            tally, lane = counted.take(), lanes.get(name)
+            states = {queue: depth_of(queue) for queue in (() if route is None else route.queue_names)}
             known = [state for state in states.values() if state is not None]
             self._writer.write(
                 RouteInterval(
                     interval_s=round(interval, 6),
                     route=name,
-                    state=lanes[name].state.value,
-                    in_flight=lanes[name].in_flight,
+                    state=(LaneState.LOST if lane is None else lane.state).value,
+                    in_flight=0 if lane is None else lane.in_flight,
                     confirmed=tally.confirmed,
                     nacked=tally.nacked,
                     unknown=tally.unknown,

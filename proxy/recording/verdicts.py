@@ -4,7 +4,7 @@ from collections.abc import Callable
 from math import isinf
 
 from proxy import records
-from proxy.congestion.class_budget import BudgetVerdict
+from proxy.congestion.budget_verdict import BudgetVerdict
 from proxy.congestion.detector import Verdict
 from proxy.congestion.group import Tether
 from proxy.settings import Settings
@@ -24,6 +24,17 @@ class Verdicts:
         """Publish latency in seconds that the collector reported last of each route under `class_budget`."""
         self._settings = settings
         self._record = record
+
+    def go_by(self, settings: Settings) -> None:
+        """Record what these settings say beside the verdicts from now on."""
+        self._settings = settings
+
+    def forget(self, route: str) -> None:
+        """Keep no verdict on a route that is judged otherwise from now on, or is gone."""
+        self.last.pop(route, None)
+        self.last_of_budgets.pop(route, None)
+        self._recorded.pop(route, None)
+        self._p50.pop(route, None)
 
     def on_verdict(self, verdict: Verdict) -> None:
         """Record a verdict with what it was seen in, so that it can be replayed."""

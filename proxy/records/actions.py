@@ -33,7 +33,7 @@ class Intervention(Record):
     KIND: ClassVar[str] = "intervention"
 
     id: Annotated[str, "the same in all replicas"]
-    mode: Annotated[str, "`pause`, `discard`, `cap`, or `run`, which ends others"]
+    mode: Annotated[str, "`pause`, `discard`, `cap`, `policy`, or `run`, which ends others"]
     types: Annotated[list[str], "event types named"]
     classes: Annotated[list[str], "classes named"]
     by: Annotated[str, "who asked for it"]
@@ -43,6 +43,10 @@ class Intervention(Record):
     ended_by: Annotated[str | None, "who ended it before its time; null: nobody has", ADDED] = None
     ended_why: Annotated[str | None, "in words", ADDED] = None
     rate: Annotated[float | None, "of a cap: events a second that all it names may send, in the group", ADDED] = None
+    routes: Annotated[list[str] | None, "routes named, of a policy or of a `run` that ends one; null: none", ADDED] = (
+        None
+    )
+    policy: Annotated[str | None, "of a policy: which the routes have meanwhile", ADDED] = None
 
 
 class Skip(Moved):

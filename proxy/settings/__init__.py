@@ -24,7 +24,7 @@ from proxy.settings.log import LogSecurity, LogSettings
 from proxy.settings.notices import NoticeSettings, Webhook
 from proxy.settings.parts import Name, Part
 from proxy.settings.queues import RoutingKey
-from proxy.settings.route import Cap, DeadLetter, Policy, Route, Scaling
+from proxy.settings.route import POLICIES, Cap, DeadLetter, Policy, Route, Scaling
 from proxy.settings.secrets import Secret, Token
 from proxy.settings.traces import TraceSettings
 
@@ -81,10 +81,16 @@ class Settings(Part):
 
     def costs(self, route: str) -> tuple[frozenset[float], ...]:
         """Return what events of each class cost on a route, the most important class first; {1} without any."""
-        kinds = [kind for kind in (*self.event_types.values(), *self.patterns) if kind.route == route]
-        return tuple(
-            frozenset(kind.cost for kind in kinds if kind.priority == name) or frozenset({1.0}) for name in self.classes
-        )
+        found = self._costs
+        return tuple(frozenset(found.get((route, name), {1.0})) for name in self.classes)
+
+    @cached_property
+    def _costs(self) -> dict[tuple[str, str], set[float]]:
+        """What events cost, by route and class."""
+        found: dict[tuple[str, str], set[float]] = {}
+        for kind in (*self.event_types.values(), *self.patterns):
+            found.setdefault((kind.route, kind.priority), set()).add(kind.cost)
+        return found
 
     @cached_property
     def by_topic(self) -> dict[str, EventType]:
@@ -94,6 +100,7 @@ class Settings(Part):
 
 __all__ = [
     "DEFAULT_CLASSES",
+    "POLICIES",
     "AdminSettings",
     "AdminTls",
     "BrokerSettings",

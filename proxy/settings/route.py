@@ -1,6 +1,6 @@
 """Routes into the broker: where events go, by which queues a route is judged, what holds them back."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
@@ -23,6 +23,8 @@ from proxy.settings.queues import JudgedQueue, QueueEntry, RoutingKey
 Policy = Literal["static", "per_type", "class_budget"]
 """Congestion control of a route: `class_budget` a rate per class, found from the queues' delay; `per_type` the seed's
 AIMD, a batch size per event type; `static` none (the windows remain)."""
+
+POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 Strategy = Literal["min", "max", "tagged", "sum"]
 """Which of several queues a route is judged by: the slowest, the quickest, the slowest with a tag, or all of them taken
@@ -178,6 +180,10 @@ class Route(Part):
         if self.group_min > len(self.queues):
             raise ValueError(f"group_min: {self.group_min} of {len(self.queues)} queues can never be there")
         return self
+
+    def steered_by(self, policy: Policy) -> Self:
+        """Return the route under another policy, with the law and the window that it has there."""
+        return self if policy == self.policy else self.model_copy(update={"policy": policy})
 
     @property
     def adapts(self) -> bool:

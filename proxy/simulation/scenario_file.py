@@ -100,7 +100,11 @@ def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hos
         routes[name] = {"exchange": name} | _controlled_by(route.policy or policy)
         if route.watched:
             routes[name] |= _judged(scenario, route)
-        if policy != SHADOW and routes[name]["policy"] == "class_budget" and any(_follows_wishes(scenario, queue) for queue in route.queues):
+        if (
+            policy != SHADOW
+            and routes[name]["policy"] == "class_budget"
+            and any(_follows_wishes(scenario, queue) for queue in route.queues)
+        ):
             routes[name]["scaling"] = {}
     types = {}
     for name, stream in scenario.streams.items():

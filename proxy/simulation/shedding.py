@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Protocol
 
-from proxy.congestion.class_budget import BudgetVerdict, RouteBudget
+from proxy.congestion.budget_verdict import BudgetVerdict
+from proxy.congestion.class_budget import RouteBudget
 from proxy.congestion.reading import Reading
 from proxy.congestion.signs import Sign
 from proxy.simulation import cohorts

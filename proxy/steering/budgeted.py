@@ -173,6 +173,11 @@ class HeldThrottle:
         self._admitted: Throttle = inner
         """Through which the last events were admitted."""
         self._gate: Gate | None = None
+        self._lifted: int | None = None
+        self._wait: asyncio.Timeout | None = None
+        """Of events that ask for the throttle now; they ask again when it ends ..."""
+        self._letters_wait: asyncio.Timeout | None = None
+        """... and of dead letters."""
 
     @property
     def batch_size(self) -> float | None:
@@ -187,10 +192,27 @@ class HeldThrottle:
                 self.inner if gate is None else CappedThrottle(self.inner, gate, self._tiers, counts_bytes=False)
             )
 
+    def replace(self, inner: Throttle) -> None:
+        """Admit what another throttle does from now on; who waits for the one before asks this one."""
+        inner.lift(self._lifted)
+        self.inner = inner
+        self._now = inner if self._gate is None else CappedThrottle(inner, self._gate, self._tiers, counts_bytes=False)
+        now = asyncio.get_running_loop().time()
+        for wait in (self._wait, self._letters_wait):
+            if wait is not None:
+                wait.reschedule(now)
+
     async def admit(self, want: int, *, size: float, again: bool) -> int:
         """See `Throttle.admit`."""
-        self._admitted = self._now
-        return await self._admitted.admit(want, size=size, again=again)
+        while True:
+            try:
+                async with asyncio.timeout(None) as self._wait:
+                    self._admitted = self._now
+                    return await self._admitted.admit(want, size=size, again=again)
+            except TimeoutError:
+                continue
+            finally:
+                self._wait = None
 
     def settle(self, events: int, size: int) -> None:
         """Tell whoever admitted them."""
@@ -198,10 +220,18 @@ class HeldThrottle:
 
     async def admit_letters(self, count: int, *, size: float) -> None:
         """See `Throttle.admit_letters`."""
-        await self._now.admit_letters(count, size=size)
+        while True:
+            try:
+                async with asyncio.timeout(None) as self._letters_wait:
+                    return await self._now.admit_letters(count, size=size)
+            except TimeoutError:
+                continue
+            finally:
+                self._letters_wait = None
 
     def lift(self, rank: int | None) -> None:
         """See `Throttle.lift`."""
+        self._lifted = rank
         self.inner.lift(rank)
         self._tiers.lift(rank)
 

@@ -59,8 +59,10 @@ class Depths:
         self._monitor = monitor
         self._queues = queues
         self._letter_queues = LetterQueues(letter_queues)
-        self._letters_changed = asyncio.Event()
+        self._queues_changed = asyncio.Event()
+        """Others are to be asked for, of events or of letters."""
         self._interval = interval
+        self._polls = polls
         self._rota = Rota(queues, interval, polls)
         self._seen: dict[str, tuple[QueueState | None, float]] = {}
         self._doubted: dict[str, float] = {}
@@ -84,10 +86,20 @@ class Depths:
         self._ease = 0.0
         self._hurried.set()
 
+    def watch(self, queues: Collection[str]) -> None:
+        """Ask for the depth of these queues from now on."""
+        self._queues = queues
+        self._rota.replace(queues)
+        self._seen = {queue: seen for queue, seen in self._seen.items() if queue in queues}
+        self._doubted = {queue: since for queue, since in self._doubted.items() if queue in queues}
+        self._may_ease = len(queues) <= self._polls * self._interval
+        self.hurry()
+        self._queues_changed.set()
+
     def look_for(self, letter_queues: Collection[str]) -> None:
         """Look from now on whether these queues of dead letters exist."""
         self._letter_queues.replace(letter_queues)
-        self._letters_changed.set()
+        self._queues_changed.set()
 
     def of(self, queue: str) -> QueueState | None:
         """Return the queue's last known state; None if it does not exist, is a stream, or the monitor is blind."""
@@ -115,8 +127,8 @@ class Depths:
     async def run(self) -> None:
         """Poll until cancelled."""
         while not self._queues and not self._letter_queues.are_any:
-            self._letters_changed.clear()
-            await self._letters_changed.wait()
+            self._queues_changed.clear()
+            await self._queues_changed.wait()
         now = asyncio.get_running_loop().time
         try:
             while True:
@@ -150,7 +162,7 @@ class Depths:
             return False
         now = asyncio.get_running_loop().time()
         for queue in asked:
-            if queue in states and not self._doubts(queue, states[queue], now):
+            if queue in states and queue in self._queues and not self._doubts(queue, states[queue], now):
                 self._see(queue, states[queue], now)
         for queue in for_letters:
             if queue in states:

@@ -4,11 +4,11 @@ A class is held back by a verdict that says that its level is over its threshold
 Steady control says so every few ticks: stretches less than `JOINED` seconds apart are one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from proxy.congestion.class_budget import BudgetVerdict
+from proxy.congestion.budget_verdict import BudgetVerdict
 
 JOINED = 3.0
 """Seconds between two verdicts that hold a class back, as in `reports.episodes`."""
@@ -74,6 +74,24 @@ class Episodes:
                 del self._held[place]
                 if held.number:
                     self._tell(verdict, rank, held, is_over=True)
+
+    def forget(self, routes: Collection[str]) -> None:
+        """End what lasts on routes that are judged otherwise from now on, or are gone."""
+        for (route, rank), held in list(self._held.items()):
+            if route in routes:
+                del self._held[route, rank]
+                if held.number:
+                    seconds = held.last - held.since
+                    end = Episode(
+                        route,
+                        self._classes[rank],
+                        held.number,
+                        is_over=True,
+                        cause=held.cause,
+                        seconds=seconds,
+                        passed=0.0,
+                    )
+                    self._observer(end)
 
     def _tell(self, verdict: BudgetVerdict, rank: int, held: _Held, *, is_over: bool) -> None:
         seconds = verdict.reading.at - held.since

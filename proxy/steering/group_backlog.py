@@ -71,7 +71,7 @@ class GroupBacklog:
         every queue is told by itself.
         """
         self._type_of = type_of
-        self._apart = apart or {}
+        self.apart = apart or {}
         self._by_class: defaultdict[tuple[str, str], ClassBacklog] = defaultdict(ClassBacklog)
         self._by_queue: dict[tuple[str, str], QueueBacklog] = {}
         self._last: Mapping[Partition, Extent] = {}
@@ -102,7 +102,7 @@ class GroupBacklog:
     def _sum_up(self, demands: Mapping[str, float]) -> None:
         self._by_class.clear()
         self._by_queue = {
-            (name, queue): QueueBacklog() for name, route in self._apart.items() for queue in route.queue_names
+            (name, queue): QueueBacklog() for name, route in self.apart.items() for queue in route.queue_names
         }
         lags: defaultdict[str, int] = defaultdict(int)
         for partition, extent in self._last.items():
@@ -118,7 +118,7 @@ class GroupBacklog:
 
     def _add_to_queues(self, kind: EventType, waits: float, came: float) -> None:
         """Count what waits of one topic for every queue that it is copied to."""
-        route = self._apart.get(kind.route)
+        route = self.apart.get(kind.route)
         for queue in route.judged if route is not None else ():
             takes = queue.takes(kind.name, kind.routing_key)
             of_queue = self._by_queue[kind.route, queue.name]
@@ -144,6 +144,10 @@ class Backlogs:
         self._group = GroupBacklog(type_of, apart)
         self._is_blind = False
 
+    def go_by(self, apart: Mapping[str, Route]) -> None:
+        """Tell every queue of these routes by itself, from the next answer on."""
+        self._group.apart = apart
+
     def of(self, route: str) -> dict[str, ClassBacklog] | None:
         """Return a route's backlogs by class; None if they are not known now."""
         classes = self._group.classes(asyncio.get_running_loop().time())
@@ -154,7 +158,7 @@ class Backlogs:
     def of_queue(self, route: str, queue: str) -> QueueBacklog | None:
         """Return what goes to one queue of a route `apart`; None if it is not known now."""
         queues = self._group.queues(asyncio.get_running_loop().time())
-        return None if queues is None else queues[route, queue]
+        return None if queues is None else queues.get((route, queue))
 
     async def run(self) -> None:
         """Ask until cancelled; a failure is said once until the next success."""

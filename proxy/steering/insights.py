@@ -34,11 +34,19 @@ class Insights:
         self._source = source
         self._queues = queues
         self._interval = interval
+        self._changed = asyncio.Event()
         self._pause = interval
         self._known: dict[str, _Known] = {}
         self._growths: dict[str, UnackedGrowth] = {}
         self.is_blind = False
         """Whether the last question failed."""
+
+    def watch(self, queues: Collection[str]) -> None:
+        """Ask for these queues from now on."""
+        self._queues = queues
+        for queue in self._known.keys() - set(queues):
+            del self._known[queue], self._growths[queue]
+        self._changed.set()
 
     def of(self, queue: str) -> QueueInsight | None:
         """Return the last answer; None if there is none, the queue does not exist, or it is older than 3 pauses."""
@@ -53,8 +61,9 @@ class Insights:
 
     async def run(self) -> None:
         """Ask until cancelled."""
-        if not self._queues:
-            return
+        while not self._queues:
+            self._changed.clear()
+            await self._changed.wait()
         now = asyncio.get_running_loop().time
         try:
             while True:
@@ -67,7 +76,8 @@ class Insights:
 
     async def _ask(self) -> None:
         try:
-            found = await self._source.ask(self._queues)
+            queues = self._queues
+            found = await self._source.ask(queues)
         except BrokerError as error:
             if not self.is_blind:
                 _say.warning(
@@ -81,7 +91,7 @@ class Insights:
             _say.info("insights_back")
         self.is_blind = False
         now = asyncio.get_running_loop().time()
-        for queue in self._queues:
+        for queue in self._queues if self._queues is queues else ():
             insight = found.get(queue)
             if insight is None:
                 self._known.pop(queue, None)

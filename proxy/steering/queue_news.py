@@ -8,7 +8,7 @@ from math import isfinite
 
 import structlog
 
-from proxy.congestion.class_budget import BudgetVerdict
+from proxy.congestion.budget_verdict import BudgetVerdict
 from proxy.congestion.group import Tether
 from proxy.congestion.receiver import View
 

@@ -91,6 +91,10 @@ class RetentionGuard:
         """Return how many partitions of an event type are near their end."""
         return self._said.get(name, _FAR)[0]
 
+    def go_by(self, settings: Settings) -> None:
+        """Go by what these settings say of alarms and of lifting from now on."""
+        self._settings = settings
+
     async def run(self) -> None:
         """Look until cancelled."""
         while True:

@@ -32,6 +32,14 @@ class Rota:
         self._hot: dict[str, float] = {}
         self._idle = dict.fromkeys(queues, float("-inf"))
 
+    def replace(self, queues: Collection[str]) -> None:
+        """Ask for others from now on; those that are new have their turn first, of those that stay it is known."""
+        wanted = dict.fromkeys(queues)
+        new = [queue for queue in wanted if queue not in self._hot and queue not in self._idle]
+        self._hot = {queue: at for queue, at in self._hot.items() if queue in wanted}
+        self._idle = dict.fromkeys(new, float("-inf")) | {q: at for q, at in self._idle.items() if q in wanted}
+        self._allowed += len(new)
+
     def due(self, now: float) -> list[str]:
         """Return whom to ask in this tick, each at most once; they count as asked."""
         if self._since is not None:
@@ -51,7 +59,9 @@ class Rota:
         return hot + idle
 
     def tell(self, queue: str, now: float, *, is_deep: bool) -> None:
-        """Note what the queue was seen like."""
+        """Note what the queue was seen like; one that was replaced while it was asked for is passed over."""
+        if queue not in self._hot and queue not in self._idle:
+            return
         was_hot = queue in self._hot
         source = self._hot if was_hot else self._idle
         deep_at = now if is_deep else source[queue]

@@ -8,7 +8,8 @@ from math import inf
 from typing import Protocol
 
 from proxy.bridge.broker import Lane, LaneState
-from proxy.congestion.class_budget import BudgetVerdict, RouteBudget
+from proxy.congestion.budget_verdict import BudgetVerdict
+from proxy.congestion.class_budget import RouteBudget
 from proxy.congestion.collector import RouteStatistics
 from proxy.congestion.reading import Inflow, QueueReading, Reading
 from proxy.congestion.signs import Sign
@@ -91,7 +92,14 @@ class ControlledRoute:
 
     def __post_init__(self) -> None:
         """Begin with the rates that the law begins with."""
-        self.statistics.trips.is_heard = self.budget.hears_trips
+        self.statistics.trips.hear(on=self.budget.hears_trips)
+        self._set_rates(self.budget.rates, None)
+
+    def go_by(self, queues: Collection[str], dearest: Sequence[float]) -> None:
+        """Read these queues from now on, and set what the budget, or the gate, has become."""
+        self.queues, self.dearest = queues, dearest
+        self._last = None
+        self.statistics.trips.hear(on=self.budget.hears_trips)
         self._set_rates(self.budget.rates, None)
 
     def turn(self, now: float, depths: Depths, insights: Insights | None) -> None:
@@ -214,15 +222,18 @@ class RouteControl:
         self._patience = 2 if any(route.queues for route in self._routes.values()) else 1
         self._turned = self._active_at = clock()
         self._due = self._turned + self._patience * self._tick
-        while True:
-            rested = self._rests
-            await self._until_due()
-            turned, self._turned = self._turned, clock()
-            for route in self._routes.values():
-                for at in self._left_out(turned) if rested else ():
-                    route.pass_over(at)
-                route.turn(clock(), self._depths, self._insights)
-            self._look()
+        try:
+            while True:
+                rested = self._rests
+                await self._until_due()
+                turned, self._turned = self._turned, clock()
+                for route in self._routes.values():
+                    for at in self._left_out(turned) if rested else ():
+                        route.pass_over(at)
+                    route.turn(clock(), self._depths, self._insights)
+                self._look()
+        finally:
+            self._wake()  # whoever controls them next finds them at full pace
 
     def _on_polled(self) -> None:
         self._is_polled = True

@@ -5,7 +5,7 @@ A connection that is blocked is said by its lane. Each stop is said once it has 
 
 import structlog
 
-from proxy.congestion.class_budget import BudgetVerdict
+from proxy.congestion.budget_verdict import BudgetVerdict
 from proxy.congestion.signs import Sign
 
 _say = structlog.get_logger("tidegate.queues")

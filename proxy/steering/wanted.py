@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from proxy.congestion.class_budget import BudgetVerdict
+from proxy.congestion.budget_verdict import BudgetVerdict
 from proxy.congestion.group import Tether
 from proxy.congestion.receiver import View
 from proxy.congestion.scaling import Scaling, Sight, Wanted
@@ -44,24 +44,33 @@ class WantedConsumers:
         observer: Observer,
     ) -> None:
         self._classes = list(settings.classes)
-        self._highest = settings.queue_delays[0]
         self._verdict_of = verdict_of
         self._backlogs = backlogs
         self._observer = observer
-        self._routes = {name: route for name, route in settings.routes.items() if route.scaling is not None}
-        self._scalings = {
-            (name, queue): Scaling(
-                route.scaling.consumers_per_process, route.scaling.work_off, is_one_of_several=route.scales_apart
-            )
-            for name, route in self._routes.items()
-            for queue in (route.queue_names if route.scales_apart else (None,))
-            if route.scaling is not None
-        }
+        self._routes: dict[str, Route] = {}
+        self._scalings: dict[tuple[str, str | None], Scaling] = {}
         """By route and queue; None: all its queues together."""
         self._told: dict[tuple[str, str | None], int] = {}
         """What was wanted last."""
         self.last: dict[str, Demand] = {}
         """By route, as of the last look."""
+        self.go_by(settings)
+
+    def go_by(self, settings: Settings) -> None:
+        """Go by other settings from now on; a route that says the same of its scaling goes on as it was."""
+        before, self._routes = self._routes, {n: one for n, one in settings.routes.items() if one.scaling is not None}
+        self._highest = settings.queue_delays[0]
+        self._backlogs.go_by({name: route for name, route in self._routes.items() if route.scales_apart})
+        for name in before.keys() - self._routes.keys():
+            self.last.pop(name, None)
+        known, self._scalings = self._scalings, {}
+        for name, route in self._routes.items():
+            assert route.scaling is not None
+            own, is_apart = route.scaling, route.scales_apart
+            stays = name in before and (before[name].scaling, before[name].scales_apart) == (own, is_apart)
+            for queue in route.queue_names if is_apart else (None,):
+                made = Scaling(own.consumers_per_process, own.work_off, is_one_of_several=is_apart)
+                self._scalings[name, queue] = known.get((name, queue), made) if stays else made
 
     @property
     def is_asked_for(self) -> bool:

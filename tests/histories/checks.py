@@ -11,6 +11,7 @@ from proxy.model import Outcome, Partition
 from proxy.simulation.virtual_time import VirtualTimeLoop
 from proxy.steering.gate import Gate
 from tests.histories.facts import Fact
+from tests.histories.plan import ROUTE
 from tests.histories.replica import Replica
 from tests.histories.world import World
 
@@ -48,7 +49,8 @@ def _beyond(world: World, replica: Replica) -> Iterator[str]:
         inbox = listener.inbox
         # What failed comes back to the inbox, so that what is in flight and what waits for it add to it.
         fetched = max(1, len(inbox.flows)) * plan.fetch_events if plan.wire is None else SLICE_EVENTS
-        bound = limits.inbox_events - 1 + fetched + 2 * routes[listener.event_type.route].most_in_flight
+        route = routes.get(listener.event_type.route, routes[ROUTE])
+        bound = limits.inbox_events - 1 + fetched + 2 * route.most_in_flight
         waiting = sum(flow.waiting for flow in inbox.flows.values())
         if waiting > bound:
             yield f"{waiting} events wait in the inbox of {listener.event_type.name}, at most {bound} may"
@@ -56,7 +58,7 @@ def _beyond(world: World, replica: Replica) -> Iterator[str]:
     if app.budget.used != held:
         yield f"the budget counts {app.budget.used} bytes, {held} are held"
     for name, lane in app.lanes.items():
-        if not 0 <= lane.in_flight <= world.witness.windows[plan.lanes[name]][0]:
+        if not 0 <= lane.in_flight <= world.witness.windows[plan.lanes.get(name, name)][0]:
             yield f"{lane.in_flight} events are in flight on {name}"
     for gate in _gates(replica):
         if gate.requests > 3 * len(listeners):  # of what is live, of what is old, of dead letters

@@ -3,11 +3,14 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any
 
 from proxy.bridge.move import Direction
 from proxy.model import Mode, Partition
+from proxy.settings import Route
 from proxy.simulation.virtual_time import StoppableLoop
-from tests.histories.plan import DEAD_QUEUE, TOPICS, Fault
+from tests.histories.plan import DEAD_QUEUE, LAWS, POLICIES, ROUTE, TOPICS, Fault
 from tests.histories.replica import Replica
 from tests.histories.world import World
 
@@ -294,6 +297,44 @@ class FaultActions:
             replica.go_by({topic: None})
             await asyncio.sleep(fault.seconds)
             replica.go_by({topic: {}})
+
+    async def _steer(self, fault: Fault) -> None:
+        """Have one replica hold the route's events back otherwise for a while; never more is in flight than before."""
+        replica = self._one(fault)
+        if replica is None:
+            return
+        plan, chance = self._world.plan.settings, Random(f"{fault}")
+        route = plan.routes[ROUTE]
+        narrow = max(1, round(route.most_in_flight * chance.choice((1.0, 1.0, 0.3))))
+        policy, law = chance.choice(POLICIES), chance.choice(LAWS)
+        change: dict[str, Any] = {
+            "policy": policy,
+            "in_flight_events": narrow,
+            "untether": chance.choice((True, False)),
+        }
+        change |= {"law": law} if policy == "class_budget" else {}
+        said = {key: getattr(route, key) for key in route.model_fields_set - {"law", "in_flight_bound"}}
+        delay = chance.choice((None, 0.05, 2.0))
+        classes = {name: one.model_copy(update={"queue_delay": delay}) for name, one in plan.classes.items()}
+        replica.steer({"routes": {ROUTE: Route.model_validate(said | change)}, "classes": classes})
+        await asyncio.sleep(fault.seconds)
+        replica.steer({"routes": {ROUTE: route}, "classes": plan.classes})
+
+    async def _reroute(self, fault: Fault) -> None:
+        """Have one replica send a type over a route of its own for a while, which leads where the other one does.
+
+        What a cap lets through is judged over all routes, so one that is capped is only steered.
+        """
+        replica, topic = self._one(fault), TOPICS[fault.who % len(TOPICS)]
+        route, own = self._world.plan.settings.routes[ROUTE], f"of-{topic}"
+        if route.cap is not None:
+            await self._steer(fault)
+        elif replica is not None:
+            self._world.witness.windows.setdefault(own, self._world.witness.windows[ROUTE])
+            replica.steer({"routes": {own: route}})
+            replica.go_by({topic: {"route": own}})
+            await asyncio.sleep(fault.seconds)
+            replica.go_by({topic: {"route": ROUTE}}, without=own)
 
     async def _jump_clock(self, fault: Fault) -> None:
         self._world.jump((fault.amount - 0.5) * 2 * _JUMP)

@@ -60,7 +60,9 @@ CURSORS = ("skip", "rewind")
 """What people do to the cursors of some partitions."""
 RELOADS = ("reload", "drop_type")
 """Other settings come into force in one replica: what a type says changes, or it goes and comes back."""
-KINDS = (*CONNECTIONS, *ANSWERS, *LOG, *RECORDS, REFILL, *PROCESSES, *HOST, *PEOPLE, *CURSORS, *RELOADS)
+STEERING = ("steer", "reroute")
+"""Likewise: what holds a route's events back changes for a while, or a type goes over a route that comes and goes."""
+KINDS = (*CONNECTIONS, *ANSWERS, *LOG, *RECORDS, REFILL, *PROCESSES, *HOST, *PEOPLE, *CURSORS, *RELOADS, *STEERING)
 
 SEAMS = ("", "", "fetch", "write", "store", "told", "commit", "joining", "joining", "assigned", "revoking", "revoked")
 """What a fault may wait for before it strikes; one in six takes the time alone."""
@@ -176,6 +178,7 @@ def draw(seed: int) -> Plan:
             *_interventions(str(seed)),
             *_moves(str(seed)),
             *_reloads(str(seed)),
+            *_steering(str(seed)),
         ),
     )
 
@@ -201,6 +204,12 @@ def _reloads(seed: str) -> list[Fault]:
     """Return where settings change; likewise."""
     chance = Random(f"reloads {seed}")
     return [draw_fault(chance, RELOADS) for _ in range(chance.choice((0, 0, 1, 3)))]
+
+
+def _steering(seed: str) -> list[Fault]:
+    """Return where routes change; likewise."""
+    chance = Random(f"steering {seed}")
+    return [draw_fault(chance, STEERING) for _ in range(chance.choice((0, 0, 1, 3)))]
 
 
 def draw_fault(chance: Random, kinds: Sequence[str]) -> Fault:

@@ -6,9 +6,10 @@ from contextvars import copy_context
 from typing import Any
 
 from proxy.app import App
-from proxy.bridge.broker import DepthMonitor, Lane
+from proxy.bridge.broker import DepthMonitor, Lane, Lanes
 from proxy.operations.board import Board
-from proxy.settings import Settings
+from proxy.publish_lane import PublishLane
+from proxy.settings import Route, Settings
 from proxy.simulation.virtual_time import PROCESS, StoppableLoop
 from tests.histories.disk import MemoryMetricLog
 from tests.histories.memory_broker import MemoryBroker
@@ -54,6 +55,10 @@ class Replica:
         self._context = context = copy_context()
         context.run(PROCESS.set, name)
         self._types = dict(plan.settings.event_types)
+        self._parts: dict[str, dict[str, Any]] = {
+            "routes": dict(plan.settings.routes),
+            "classes": dict(plan.settings.classes),
+        }
         self.task = asyncio.get_running_loop().create_task(self._live(), name=name, context=context)
 
     async def stop(self) -> None:
@@ -84,26 +89,36 @@ class Replica:
         await self.log.sever()
         await asyncio.wait([self.task])
 
-    def go_by(self, changes: Mapping[str, Mapping[str, Any] | None]) -> None:
-        """Put settings into force in which these types say something else, or are not there (None)."""
+    def steer(self, parts: Mapping[str, Mapping[str, Any]]) -> None:
+        """Put settings into force in which these members of routes and classes say something else."""
+        if self.app is not None and not self.is_stopping:
+            for key, members in parts.items():
+                self._parts[key] |= members
+            self.go_by({})
+
+    def go_by(self, changes: Mapping[str, Mapping[str, Any] | None], *, without: str = "") -> None:
+        """Put settings into force in which these types say something else, or are not there (None), and a route."""
         if self.app is None or self.is_stopping:
             return
+        self._parts["routes"].pop(without, None)
         for name, change in changes.items():
             known = self._types.pop(name, None) or self._plan.settings.event_types[name]
             if change is not None:
                 self._types[name] = known.model_copy(update=change)
         self._witness.note(f"{self.name} goes by other settings: {', '.join(changes)}")
         given = {key: getattr(self._plan.settings, key) for key in Settings.model_fields}  # a copy would know too much
-        settings = Settings(**given | {"event_types": dict(self._types)})
+        parts = {key: dict(members) for key, members in self._parts.items()}
+        settings = Settings(**given | parts | {"event_types": dict(self._types)})
+        self.observer.tokens.doubt(self.app.in_force.settings, settings)
         self._context.run(self.app.go_by, settings)
 
     async def _live(self) -> None:
         """Do what `proxy.process.serve` does."""
-        lanes, letters, monitor = self._reach_broker()
+        maker, letters, monitor = self._reach_broker()
         self.app = App(
             self._plan.settings,
             self.log,
-            lanes,
+            maker.lanes(self._plan.settings.routes),
             letters,
             monitor,
             write=self._write,
@@ -111,6 +126,7 @@ class Replica:
             instance=self.name,
             observer=self.observer,
             board=self._board,
+            maker=maker,
         )
         if self.is_stopping:
             return
@@ -125,12 +141,12 @@ class Replica:
         except Exception as error:  # noqa: BLE001 -- whatever it is, it ends the history as a violation
             self._ended(error)
 
-    def _reach_broker(self) -> tuple[Mapping[str, Lane], Lane, DepthMonitor]:
-        """Return the lanes of the routes, that of the dead letters, and the monitor."""
+    def _reach_broker(self) -> tuple[Lanes, Lane, DepthMonitor]:
+        """Return who makes the lanes of the routes, that of the dead letters, and the monitor."""
         settings, broker = self._plan.settings, self._broker
-        (route, kind), limits, backoff = next(iter(settings.routes.items())), settings.limits, settings.broker.backoff
-        lanes = {route: broker.lane(route, kind, limits, backoff=backoff)}
-        return lanes, broker.lane(LETTERS, kind, limits, backoff=backoff), broker.monitor()
+        kind, backoff = next(iter(settings.routes.values())), settings.broker.backoff
+        letters = broker.lane(LETTERS, kind, settings.limits, backoff=backoff)
+        return _MemoryLanes(broker, settings), letters, broker.monitor()
 
     def _ended(self, error: Exception) -> None:
         """Judge what it ended with."""
@@ -141,6 +157,25 @@ class Replica:
         self.metrics.write(record)
         if record["kind"] == "stop":
             self._witness.told[self.name].is_recorded = True
+
+
+class _MemoryLanes:
+    """See `Lanes`."""
+
+    def __init__(self, broker: MemoryBroker, settings: Settings) -> None:
+        self._broker = broker
+        self._settings = settings
+        self._made: dict[str, PublishLane] = {}
+
+    def lanes(self, routes: Mapping[str, Route]) -> Mapping[str, PublishLane]:
+        """See `Lanes`."""
+        limits, backoff = self._settings.limits, self._settings.broker.backoff
+        before, self._made = self._made, {}
+        for name, route in routes.items():
+            lane = before.get(name) or self._broker.lane(name, route, limits, backoff=backoff)
+            lane.resize(route.most_in_flight, route.in_flight_bytes, adapts=route.adapts)
+            self._made[name] = lane
+        return self._made
 
 
 def _causes(error: BaseException) -> str:

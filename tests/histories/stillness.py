@@ -84,7 +84,8 @@ class Stillness:
             return f"it is stuck by a fault of its own: {faults}"
         ready = app.status.ready()
         outcomes = self._outcomes.pop((replica.name, topic), now)
-        route = plan.settings.by_topic[topic].route
+        kind, routes = app.in_force.event_type(topic), app.in_force.settings.routes
+        route = plan.settings.by_topic[topic].route if kind is None else kind.route
         is_closed = topic in ready["stopped_types"] or ready["routes"][route] != LaneState.OPEN.value
         has_just_opened = self._has_said(replica, ("lane_state",), now - PATIENCE)
         if is_closed or has_just_opened or all(str(at) in ready["standing"] for at in held):
@@ -96,7 +97,7 @@ class Stillness:
         flight = sum(
             value for labels, value in _samples(metrics, "tidegate_in_flight_events") if labels["route"] == route
         )
-        settings = plan.settings.routes[route]
+        settings = routes[route]
         match word:
             case "":
                 is_so = now - since < LOG_PATIENCE or self._complains(replica, since)

@@ -1,12 +1,12 @@
 """The world of a wire history: to Kafka's half a scripted RabbitMQ, and the production `RabbitBroker` before it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from proxy.bridge.broker import DepthMonitor, Lane
+from proxy.bridge.broker import DepthMonitor, Lane, Lanes
 from proxy.errors import RefusedLoginError
 from proxy.publish_lane import PublishLane
 from proxy.publish_lane.wire import Connector, Sent, Wire, WireEvents
@@ -132,11 +132,10 @@ class WireReplica(Replica):
         broker: Any = world.broker
         super().__init__(name, world.plan, world.new_log(name), broker, world.witness, world.wall, world.board_of(name))
 
-    def _reach_broker(self) -> tuple[Mapping[str, Lane], Lane, DepthMonitor]:
-        settings = self._plan.settings
+    def _reach_broker(self) -> tuple[Lanes, Lane, DepthMonitor]:
         chance = Random(f"{self._plan.seed} {self.name} hosts")
         broker = WatchedRabbit(self._witness, self._plan, chance)
-        return {name: broker.lane(name) for name in settings.routes}, broker.dead_letter_lane(), broker.monitor()
+        return broker, broker.dead_letter_lane(), broker.monitor()
 
     def _ended(self, error: Exception) -> None:
         """Let it be started again if it ended as it must: the first login was refused."""

@@ -50,8 +50,7 @@ class Witness:
     """One history's; made inside its loop."""
 
     def __init__(self, plan: Plan, cluster: MemoryCluster, wall: Callable[[], float]) -> None:
-        self.facts = Facts()
-        self.ranges = Ranges()
+        self.facts, self.ranges = Facts(), Ranges()
         self.cursors = Cursors(self.facts, in_order=plan.wire is None)
         self._moved: dict[tuple[str, Partition], str] = {}
         """The topic's id of moves that replicas were told of, until they begin anew there."""
@@ -89,6 +88,8 @@ class Witness:
         self._settings = settings = plan.settings
         self._lanes = {topic: plan.lanes[kind.route] for topic, kind in settings.by_topic.items()}
         """By topic."""
+        self._written_on = dict[Batch, str]()
+        """Which lane each batch went over."""
         self.windows: dict[str, tuple[int, int]] = {}
         """Events and bytes that may be in flight, by lane: of routes that share one, the least."""
         for name, lane in plan.lanes.items():
@@ -257,6 +258,8 @@ class Witness:
         for one in sent:
             batch = one.events.batch
             is_letter = wire.lane == LETTERS
+            if not is_letter:
+                self._written_on[batch] = wire.lane
             if not is_letter and not batch.retry and batch.rank:
                 self._judge_cap(replica, batch.partition.topic, list(one.events.events))
             for index in range(one.events.start, one.events.end):
@@ -376,7 +379,8 @@ class Witness:
                 self.accuse(f"{replica}: {wrong}")
             if outcome is Outcome.CONFIRMED:
                 told.confirmed_bytes += fact.size
-        self._free(told, self._lanes[batch.partition.topic], batch.events[start:end], before - epoch.out)
+        lane = self._written_on.get(batch, self._lanes[batch.partition.topic])
+        self._free(told, lane, batch.events[start:end], before - epoch.out)
         self._sign(f"{replica} is told {outcome.value} {batch.partition} {batch.first + start} {end - start}")
         self._pass("told")
 

@@ -126,7 +126,7 @@ class World:
         states = {lane.state for lane in app.lanes.values()}
         flows = app.assignment.flows()
         windows = self.witness.windows
-        full = any(lane.in_flight >= windows[self.plan.lanes[name]][0] for name, lane in app.lanes.items())
+        full = any(lane.in_flight >= windows[self.plan.lanes.get(name, name)][0] for name, lane in app.lanes.items())
         doing = {
             **{state.value: state in states for state in _UNUSUAL},
             "joining": not flows,

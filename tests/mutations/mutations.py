@@ -151,6 +151,8 @@ IN_DOORS = "tests/unit/operations/test_doors.py"
 IN_LIVENESS = "tests/unit/operations/test_liveness.py"
 IN_RELOAD = "tests/unit/operations/test_reload.py"
 IN_RELOAD_TYPES = "tests/unit/test_reload_types.py"
+IN_RELOAD_STEERING = "tests/unit/test_reload_steering.py"
+IN_POLICIES = "tests/unit/test_policy_for_a_time.py"
 IN_CATALOG = "tests/unit/bridge/test_catalog.py"
 IN_INTERVENTIONS = "tests/unit/operations/test_interventions.py"
 IN_EPISODES = "tests/unit/steering/test_episodes.py"
@@ -1026,8 +1028,8 @@ MUTATIONS = (
     Mutation(
         "routes on one connection have the widest of their windows",
         RABBIT_BROKER,
-        "            events=min(routes",
-        "            events=max(routes",
+        "return min(route.most_in_flight",
+        "return max(route.most_in_flight",
         "wire",
     ),
     Mutation(
@@ -1788,9 +1790,86 @@ MUTATIONS = (
     Mutation(
         "every type begins anew when one changes",
         LISTENERS,
-        "if then == self._assignment.latest(topic).event_type and not is_other:",
+        "if not self._is_other(then, self._assignment.latest(topic)):",
         "if then is None:",
         tests=(IN_RELOAD_TYPES,),
+    ),
+    Mutation(
+        "a type goes on as it was when its route leads elsewhere",
+        LISTENERS,
+        "return address_of(then, rank, route, self._around) != now.address",
+        "return False",
+        tests=("tests/unit/test_reload_routes.py",),
+    ),
+    Mutation(
+        "a lane is left while events are out on it",
+        "proxy/route_lanes.py",
+        "kept = {*self.of.values(), *used}",
+        "kept = {*self.of.values()}",
+        tests=("tests/unit/test_reload_routes.py",),
+    ),
+    Mutation(
+        "a lane that nobody needs runs on",
+        LISTENERS,
+        "        self._tasks[after.event_type.topic] = [*ending, running]\n        self.leave_lanes()\n",
+        "        self._tasks[after.event_type.topic] = [*ending, running]\n",
+        tests=("tests/unit/test_reload_routes.py",),
+    ),
+    Mutation(
+        "who waits for a throttle that is gone waits on",
+        BUDGETED,
+        "                wait.reschedule(now)",
+        "                pass",
+        tests=(IN_RELOAD_STEERING,),
+    ),
+    Mutation(
+        "a type is no longer lifted when its throttle is another",
+        BUDGETED,
+        "        inner.lift(self._lifted)\n",
+        "",
+        tests=(IN_RELOAD_STEERING,),
+    ),
+    Mutation(
+        "a batch size is forgotten when another number of its class changes",
+        POLICY,
+        "followed = None if before is None else _innermost(before).batch_size",
+        "followed = None",
+        tests=(IN_RELOAD_STEERING,),
+    ),
+    Mutation(
+        "a new law begins at the start rate",
+        "proxy/congestion/rate_law.py",
+        "self._law = make(self._found)",
+        "self._law = make(50.0)",
+        tests=(IN_RELOAD_STEERING,),
+    ),
+    Mutation(
+        "the queues that a route had are asked for, whatever it names now",
+        "proxy/steering/steering.py",
+        "            self.depths.watch(queues)\n",
+        "",
+        tests=(IN_RELOAD_STEERING,),
+    ),
+    Mutation(
+        "a policy lasts beyond its end",
+        INTERVENTIONS,
+        "if one.policy}\n        if policies != self._policies:",
+        "if one.policy}\n        if policies:",
+        tests=(IN_POLICIES,),
+    ),
+    Mutation(
+        "other files take back the policy that a person asked for",
+        "proxy/config/in_force.py",
+        "        self.said = settings\n        self._look()",
+        "        self.said = self._settings = settings\n        self._known.clear()",
+        tests=(IN_POLICIES,),
+    ),
+    Mutation(
+        "a resume of types takes back the policy of a route",
+        PINNED,
+        "            and set(one.routes) <= set(later.routes)\n",
+        "",
+        tests=("tests/unit/operations/test_pinned.py",),
     ),
     Mutation(
         "a change that comes while one is under way is overlooked",
@@ -1816,8 +1895,8 @@ MUTATIONS = (
     Mutation(
         "settings come into force while the process stops",
         APP,
-        "        if self._stop.is_set():\n            return\n        self.in_force.put(settings)",
-        "        self.in_force.put(settings)",
+        "        if self._stop.is_set():\n            return\n        before",
+        "        before",
         tests=(IN_RELOAD_TYPES,),
     ),
     Mutation(
@@ -1837,8 +1916,8 @@ MUTATIONS = (
     Mutation(
         "half of what the files say comes into force",
         RELOAD,
-        'found = [f"{path} can\'t change while events are moved; restart" for path in what.fixed]',
-        "found: list[str] = []",
+        'return [f"{path} can\'t change while events are moved; restart" for path in what.fixed]',
+        "return []",
         tests=(IN_RELOAD,),
     ),
     Mutation(

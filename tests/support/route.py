@@ -6,7 +6,8 @@ from math import inf
 from typing import Self
 
 from proxy.bridge.broker import LaneState, QueueKind, QueueState
-from proxy.congestion.class_budget import BudgetVerdict, RouteBudget
+from proxy.congestion.budget_verdict import BudgetVerdict
+from proxy.congestion.class_budget import RouteBudget
 from proxy.congestion.collector import RouteStatistics
 from proxy.congestion.divider import Divider
 from proxy.settings import ClassBudget

@@ -44,14 +44,23 @@ def test_all_else_is_named_by_its_key_and_never_by_its_value_when_it_differs(tmp
     )
     after = before.replace("first-secret", "other-secret").replace("queues: [push]", "queues: [push, text]")
     found = compared(tmp_path, before + ONE_TYPE, after + ONE_TYPE)
-    assert set(found.fixed) == {"broker.password", "routes.pushes.queues"}
+    assert found.fixed == ("broker.password",)
+    assert found.parts == ("routes.pushes.queues: push -> push, text",)
     assert "secret" not in str(found) + str(found.told())
+
+
+def test_only_what_bounds_the_bridge_itself_changes_of_the_limits_without_a_restart() -> None:
+    now = settings()
+    limits = now.limits.model_copy(update={"inbox_events": 7, "confirm_deadline": 9.0})
+    found = difference(now, settings(limits=limits))
+    assert found.parts == ("limits.inbox_events: 2000 -> 7",)
+    assert found.fixed == ("limits.confirm_deadline",)
 
 
 def test_a_route_is_named_when_it_is_new_or_gone(tmp_path: Path) -> None:
     more = HEAD.replace("defaults:", "  texts: {exchange: events, queues: [text]}\ndefaults:")
-    assert compared(tmp_path, HEAD + ONE_TYPE, more + ONE_TYPE).fixed == ("routes.texts",)
-    assert compared(tmp_path, more + ONE_TYPE, HEAD + ONE_TYPE).fixed == ("routes.texts",)
+    assert compared(tmp_path, HEAD + ONE_TYPE, more + ONE_TYPE).parts == ("routes.texts: none -> new",)
+    assert compared(tmp_path, more + ONE_TYPE, HEAD + ONE_TYPE).parts == ("routes.texts: there -> gone",)
 
 
 def test_the_order_of_classes_is_a_difference_when_their_words_are_the_same() -> None:

@@ -1,80 +1,14 @@
 """An event type that says something else begins anew by itself: in order, once, and nothing else stops."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from random import Random
 from typing import Any
 
 from structlog.testing import capture_logs
 
-from proxy.app import App
-from proxy.model import Outcome, Partition, Reason
-from proxy.settings import DeadLetter, EventType, Limits, Route, Settings
-from proxy.simulation import virtual_time
-from proxy.simulation.memory_cluster import MemoryCluster
-from proxy.simulation.memory_log import MemoryLog
+from proxy.model import Outcome, Reason
+from proxy.settings import DeadLetter, Settings
 from proxy.steering.budgeted import BudgetedThrottle, HeldThrottle
-from tests.support.bridge_fakes import ScriptedLane, ScriptedMonitor
-from tests.support.process import TRAITS, settings
-
-ORDERS, MAILS = Partition("orders", 0), Partition("mails", 0)
-
-
-def of(policy: str = "static", **types: Mapping[str, Any]) -> Settings:
-    kinds = {name: EventType(name=name, topic=name, **TRAITS | traits) for name, traits in types.items()}
-    route = Route(exchange="x", policy=policy, queues=("q1",))
-    limits = Limits(drain_deadline=2.0, uncommitted_events=1_000)
-    return settings(event_types=kinds, patterns=(), routes={"r": route}, limits=limits)
-
-
-class Running:
-    """A process that reads `orders` and `mails`, two partitions each, from a log in memory."""
-
-    def __init__(self, now: Settings) -> None:
-        self.cluster = MemoryCluster(Random(1))
-        for topic in ("orders", "mails"):
-            self.cluster.create_topic(topic, 2)
-        self.lane, self.now = ScriptedLane(), now
-        self.records: list[Mapping[str, Any]] = []
-        log = MemoryLog(self.cluster, self.now.log, self.now.limits, name="one")
-        self.app = App(
-            self.now,
-            log,
-            {"r": self.lane},
-            ScriptedLane(),
-            ScriptedMonitor({}),
-            write=self.records.append,
-            wall=asyncio.get_running_loop().time,
-            instance="i",
-        )
-        self.task = asyncio.create_task(self.app.run())
-
-    def produce(self, topic: str, count: int, number: int = 0) -> None:
-        for _ in range(count):
-            self.cluster.produce(topic, number, value=topic.encode())
-
-    def written(self, topic: str) -> list[str]:
-        return [event.position.replace("#", "p") for event in self.lane.written if event.value == topic.encode()]
-
-    def content_types(self, topic: str) -> list[str]:
-        """Return with which one each batch of a topic was written."""
-        return [batch.address.content_type for batch in self.lane.batches if batch.partition.topic == topic]
-
-    def committed(self, partition: Partition) -> int | None:
-        told = self.cluster.group("g").committed.get(partition)
-        return None if told is None else told.offset
-
-
-def lived(story: Callable[[Running], Awaitable[None]], now: Settings | None = None) -> None:
-    async def live() -> None:
-        it = Running(now or of(orders={}, mails={}))
-        await asyncio.sleep(6)
-        await story(it)
-        it.lane.finish()
-        it.app.stop()
-        await it.task
-
-    virtual_time.run(live())
+from tests.support.reloaded import MAILS, ORDERS, Running, lived, of
 
 
 def test_a_changed_type_goes_on_where_it_was_when_all_that_is_out_is_confirmed() -> None:

@@ -114,7 +114,7 @@ class Actions {
 
 /** What one applies to, in words. */
 function of(one) {
-  return [...one.classes, ...one.types].join(', ') || 'Everything';
+  return [...one.classes, ...one.types, ...(one.routes ?? [])].join(', ') || 'Everything';
 }
 
 /** Which replicas have answered, in words. */

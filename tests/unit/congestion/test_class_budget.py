@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from proxy.congestion.class_budget import BudgetVerdict, RouteBudget
+from proxy.congestion.aimd import Aimd
+from proxy.congestion.budget_verdict import BudgetVerdict
+from proxy.congestion.class_budget import RouteBudget
 from proxy.congestion.group import Rules
+from proxy.congestion.rate_law import RateLaw
 from proxy.congestion.reading import Inflow, QueueReading, Reading
 from proxy.congestion.receiver import FEWEST
 from proxy.congestion.signs import OLDEST, PATIENCE, Sign
@@ -432,3 +435,36 @@ def test_an_event_of_the_top_class_may_always_go_when_it_is_dear() -> None:
     queue = QueueReading(50, 4, 1.0, 3 * TICK)
     verdict = budget.judge(Reading(at=1.0, queues=(queue,), confirmed=(0, 0, 0), waited=(True, False, False)))
     assert verdict.allowance == 40.0
+
+
+def test_what_the_consumers_take_is_known_at_once_when_other_thresholds_come_into_force() -> None:
+    route = at_work()
+    before = route.see(1.5, 30)
+    assert before.hot == (False, False, True)
+    route.budget.go_by((0.5, 0.2, 0.19), ClassBudget(), Rules(), 1.0, None, None)
+    after = route.see(TICK, 30)
+    assert after.drain.rate == pytest.approx(before.drain.rate, rel=0.05)
+    assert after.hot == (False, False, False)
+    assert after.rates[2] == pytest.approx(before.rates[2], rel=0.1)
+
+
+def test_what_all_queues_together_took_is_forgotten_when_there_are_others() -> None:
+    route = at_work()
+    route.budget.go_by(THRESHOLDS, ClassBudget(), Rules(), 1.0, ("other",), None)
+    verdict = route.see(TICK, 30)
+    assert verdict.delay is None
+    assert not any(verdict.hot)
+
+
+def test_a_law_begins_at_the_rate_of_the_one_before_when_a_route_is_given_another() -> None:
+    route = at_work()
+    rates = route.budget.rates
+    begun: list[float] = []
+
+    def law(start: float) -> RateLaw:
+        begun.append(start)
+        return Aimd(ClassBudget(), start=start)
+
+    route.budget.go_by(THRESHOLDS, ClassBudget(), Rules(), 1.0, None, law)
+    assert route.budget.rates == rates
+    assert begun[2] == rates[2]

@@ -139,6 +139,27 @@ async def test_what_is_paused_runs_again_for_as_long_as_that_would_have_lasted_w
         assert (status, told["mode"], told["until_ms"]) == (201, "run", paused["until_ms"])
 
 
+async def test_a_policy_is_pinned_for_a_route_and_taken_back() -> None:
+    policy = {"mode": "policy", "route": "r", "policy": "static", "for": "30m", "why": "too slow"}
+    async with group() as one:
+        status, told = await one.ask(policy)
+        assert (status, told["routes"], told["policy"], told["types"]) == (201, ["r"], "static", [])
+        assert (one.pinned[0].routes, one.pinned[0].policy) == (("r",), "static")
+        for wrong, why in (
+            ({"route": "s"}, 'route "s" does not exist'),
+            ({"route": []}, "say which routes are meant, by route"),
+            ({"policy": "fast"}, "the policy is none of static, per_type, class_budget"),
+            ({"type": "orders"}, "a policy is set for routes"),
+            ({"mode": "pause"}, "what sets a policy names one"),
+        ):
+            status, told = await one.ask(policy | wrong)
+            assert status == 400
+            assert why in told["error"]
+        status, told = await one.ask({"mode": "run", "route": "r"})
+        assert (status, told["routes"]) == (201, ["r"])
+        assert (await one.ask({"mode": "run", "route": "r"}))[0] == 409
+
+
 async def test_a_cap_is_pinned_with_its_rate() -> None:
     async with group() as one:
         status, told = await one.ask({**PAUSE, "mode": "cap", "rate": 50})

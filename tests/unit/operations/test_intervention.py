@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from proxy.model import Mode, Note
 from proxy.operations.intervention import LONGEST_MS, MOST_CHARACTERS, MOST_NAMES, Answer, Intervention, read
+from proxy.settings import POLICIES
 
 PAUSE = Intervention(
     id="20261123-5f2a",
@@ -30,9 +31,20 @@ interventions = st.builds(
     lambda seconds, **fields: Intervention(until_ms=fields["at_ms"] + seconds, **fields),
     seconds=st.integers(1, LONGEST_MS),
     id=ids,
-    mode=st.sampled_from([mode for mode in Mode if mode is not Mode.CAP]),
+    mode=st.sampled_from([mode for mode in Mode if mode not in {Mode.CAP, Mode.POLICY}]),
     types=st.lists(texts, min_size=1, max_size=5).map(tuple),
     classes=st.lists(texts, max_size=5).map(tuple),
+    by=texts,
+    why=st.none() | texts,
+    at_ms=times,
+)
+policies = st.builds(
+    lambda seconds, **fields: Intervention(until_ms=fields["at_ms"] + seconds, types=(), classes=(), **fields),
+    seconds=st.integers(1, LONGEST_MS),
+    id=ids,
+    mode=st.just(Mode.POLICY),
+    routes=st.lists(texts, min_size=1, max_size=5).map(tuple),
+    policy=st.sampled_from(POLICIES),
     by=texts,
     why=st.none() | texts,
     at_ms=times,
@@ -40,7 +52,7 @@ interventions = st.builds(
 answers = st.builds(Answer, id=ids, instance=texts, member=texts, types=st.integers(0, 10**6), at_ms=times)
 
 
-@given(interventions | answers)
+@given(interventions | policies | answers)
 def test_a_note_is_read_as_it_was_written_when_it_is_anything_within_bounds(said: Intervention | Answer) -> None:
     assert read(Note(said.key, said.as_json())) == said
 
@@ -151,7 +163,7 @@ def test_every_process_answers_each_intervention_under_a_key_of_its_own() -> Non
     [("brand-alert", "P1", True), ("order", "P3", True), ("order", "P1", False), ("P3", "brand-alert", False)],
 )
 def test_a_type_is_meant_when_its_name_or_its_class_is_named(event_type: str, priority: str, is_meant: bool) -> None:
-    assert PAUSE.names(event_type, priority) is is_meant
+    assert PAUSE.names(event_type, priority, "r") is is_meant
 
 
 def test_it_holds_until_its_end_and_no_longer_even_when_the_askers_clock_is_ahead() -> None:

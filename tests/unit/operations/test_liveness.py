@@ -61,7 +61,7 @@ def watched(story: Story, **traits: Any) -> None:
 
     async def live(world: World) -> None:
         world.lane.__class__ = CountedLane
-        made = Liveness(world.assignment, {"r": world.lane}, world.limits.confirm_deadline, list)
+        made = Liveness(world.assignment, world.limits.confirm_deadline, list)
         looking = asyncio.create_task(made.run())
         await story(world, made)
         looking.cancel()

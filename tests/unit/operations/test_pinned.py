@@ -23,6 +23,12 @@ def cap(id_: str, **scope: str) -> Intervention:
     return replace(one(id_, **scope), mode=Mode.CAP, rate=5.0)
 
 
+def policy(id_: str, routes: str, mode: Mode = Mode.POLICY) -> Intervention:
+    """Return one that sets the policy of some routes, or a run that takes it back."""
+    said = "static" if mode is Mode.POLICY else None
+    return replace(one(id_, types="x"), mode=mode, types=(), routes=tuple(routes.split()), policy=said)
+
+
 def pinned(*said: Intervention | Answer) -> Pinned:
     made = Pinned(CLASSES.get)
     made.take(Note(each.key, each.as_json()) for each in said)
@@ -51,6 +57,14 @@ def ids(made: Pinned, now_ms: int = NOW) -> list[str]:
         (one("1", types="alert"), cap("2", classes="P3"), ["1", "2"]),
         (cap("1", types="alert"), cap("2", classes="P3"), ["2"]),
         (cap("1", types="alert"), one("2", Mode.RUN, classes="P3"), []),
+        (policy("1", "mail"), policy("2", "mail text"), ["2"]),
+        (policy("1", "mail text"), policy("2", "mail"), ["1", "2"]),
+        (policy("1", "mail"), policy("2", "mail", Mode.RUN), []),
+        (policy("1", "mail"), policy("2", "text", Mode.RUN), ["1"]),
+        (policy("1", "mail"), one("2", Mode.RUN, classes="P1 P2 P3"), ["1"]),
+        (one("1", classes="P3"), policy("2", "mail"), ["1", "2"]),
+        (policy("1", "mail"), one("2", classes="P3"), ["1", "2"]),
+        (policy("1", "mail"), cap("2", classes="P3"), ["1", "2"]),
     ],
 )
 def test_what_has_an_effect_is_told_when_a_later_one_means_the_same_types(

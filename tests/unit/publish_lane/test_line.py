@@ -6,6 +6,7 @@ from proxy.bridge.broker import Address
 from proxy.model import Partition
 from proxy.publish_lane.line import GRACE, Line, Place, Request, Window
 from proxy.publish_lane.quarantine import PROBATION_EVENTS, Quarantine
+from proxy.publish_lane.window_law import WindowLaw
 from proxy.settings import RoutingKey
 from tests.support.events import events
 from tests.support.recipient import Recorder
@@ -30,6 +31,28 @@ def test_a_waiter_is_served_when_a_quarter_or_all_it_wants_is_free(taken: int, w
 @pytest.mark.parametrize(("taken", "size", "admitted"), [(0, 99_999, True), (1, 99, True), (1, 100, False)])
 def test_an_event_is_admitted_when_its_bytes_fit_or_it_is_alone(taken: int, size: int, admitted: bool) -> None:
     assert Window(200, 100, taken, taken).admits(size) is admitted
+
+
+def test_nothing_is_admitted_until_confirms_come_when_a_window_is_made_narrower() -> None:
+    window = Window(10, 1_000)
+    window.take(6, 600)
+    window.resize(4, 1_000, adapts=False)
+    assert not window.admits(1)
+    window.give(3, 300)
+    assert window.admits(1)
+    window.resize(100, 310, adapts=False)
+    assert (window.free, window.admits(10), window.admits(11)) == (97, True, False)
+
+
+def test_a_window_that_adapts_is_never_wider_than_its_bound_when_that_falls() -> None:
+    window = Window(100, 1_000, adapts=True)
+    law = WindowLaw(window, 0.0)
+    window.resize(7, 1_000, adapts=True)
+    assert window.max_events == 7
+    law.look(0.05)
+    assert window.max_events <= 7
+    window.resize(50, 1_000, adapts=True)
+    assert window.max_events <= 7, "it finds its width by itself"
 
 
 def test_no_event_is_admitted_when_all_slots_are_taken() -> None:

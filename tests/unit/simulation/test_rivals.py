@@ -7,7 +7,8 @@ import pytest
 
 from load.control.__main__ import main as load_control
 from proxy import config
-from proxy.congestion.class_budget import BudgetVerdict, RouteBudget
+from proxy.congestion.budget_verdict import BudgetVerdict
+from proxy.congestion.class_budget import RouteBudget
 from proxy.congestion.reading import QueueReading, Reading
 from proxy.congestion.signs import Sign
 from proxy.errors import SettingsError

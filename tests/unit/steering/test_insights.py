@@ -97,9 +97,15 @@ def test_the_broker_is_asked_less_often_when_its_answers_take_long() -> None:
 
 
 def test_nobody_is_asked_when_no_queue_is_watched() -> None:
-    async def live() -> int:
+    async def live() -> list[int]:
         source = ScriptedInsights()
-        await Insights(source, [], 2.0).run()
-        return source.asked
+        insights = Insights(source, [], 2.0)
+        task = asyncio.create_task(insights.run())
+        await asyncio.sleep(10)
+        asked = [source.asked]
+        insights.watch(["q"])
+        await asyncio.sleep(1)
+        task.cancel()
+        return [*asked, source.asked]
 
-    assert virtual_time.run(live()) == 0
+    assert virtual_time.run(live()) == [0, 1]

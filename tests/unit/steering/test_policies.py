@@ -8,7 +8,7 @@ import pytest
 
 from proxy.bridge.catch_up import CatchUp
 from proxy.bridge.throttle import OpenThrottle, PacedThrottle, Throttle
-from proxy.congestion.class_budget import BudgetVerdict
+from proxy.congestion.budget_verdict import BudgetVerdict
 from proxy.congestion.loop import ControlLoop
 from proxy.settings import (
     DEFAULT_CLASSES,

@@ -6,7 +6,8 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from proxy.congestion.class_budget import BudgetVerdict, RouteBudget
+from proxy.congestion.budget_verdict import BudgetVerdict
+from proxy.congestion.class_budget import RouteBudget
 from proxy.congestion.drain_rate import Drain
 from proxy.congestion.group import Tether
 from proxy.congestion.reading import Reading

@@ -48,6 +48,7 @@ class World:
         self.noted: list[tuple[str | None, int | None, float | None]] = []
         backlogs: Any = SimpleNamespace(
             run=asyncio.Event().wait,
+            go_by=lambda _: None,
             of=lambda _: {"P1": self.p1, "P3": self.p3},
             of_queue=lambda _, queue: getattr(self, queue),
         )

@@ -223,9 +223,7 @@ async def test_a_queue_that_nobody_empties_is_bounded() -> None:
 
     collector = Collector(hangs=True)
     async with collector.open() as endpoint:
-        traces = made(
-            TraceSettings(endpoint=endpoint, spans_per_second=10_000), "i", wall=lambda: NOW
-        )
+        traces = made(TraceSettings(endpoint=endpoint, spans_per_second=10_000), "i", wall=lambda: NOW)
         for _ in range(spans.QUEUE + spans.AT_ONCE + 500):
             ends(traces, [event(TRACES[0])])
         assert isinstance(traces._spans, spans.SdkSpans)
