@@ -1851,6 +1851,20 @@ MUTATIONS = (
         tests=(IN_RELOAD_STEERING,),
     ),
     Mutation(
+        "a bound that changed holds only for types that come later",
+        LISTENERS,
+        "                listener.go_by(self._around)",
+        "                pass",
+        tests=(IN_RELOAD_STEERING,),
+    ),
+    Mutation(
+        "a deadline of connections is said to be in force",
+        "proxy/config/difference.py",
+        "key in _LIVE or one.path in live_limits",
+        "key in _LIVE or key == 'limits'",
+        tests=("tests/unit/test_config_difference.py",),
+    ),
+    Mutation(
         "a policy lasts beyond its end",
         INTERVENTIONS,
         "if one.policy}\n        if policies != self._policies:",

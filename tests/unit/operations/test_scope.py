@@ -23,7 +23,7 @@ def settings(tmp_path: Path) -> Settings:
 
 def test_each_name_is_taken_once_in_the_order_given_when_the_settings_know_it(settings: Settings) -> None:
     types = ["events.shoes.marketing", "order-confirmed", "events.shoes.marketing"]
-    assert checked(settings, types, ["P3", "P3"]) == (("events.shoes.marketing", "order-confirmed"), ("P3",))
+    assert checked(settings, types, ["P3", "P3"]) == (("events.shoes.marketing", "order-confirmed"), ("P3",), ())
 
 
 def test_every_unknown_name_is_told_with_the_nearest_and_what_there_is(settings: Settings) -> None:
