@@ -63,7 +63,9 @@ def sentences(rows: Sequence[Row], runs: Sequence[Row]) -> list[str]:
             most = sorted(of_class, key=lambda row: -row["held"])[:_TOLD]
             told += [prefix + _sentence(row, start) for row in sorted(most, key=lambda row: row["from_s"])]
             if len(of_class) > _TOLD:
-                told.append(f"{prefix}in shadow: {place[1]} on {place[0]}: {len(of_class) - _TOLD} more stretches, shorter")
+                told.append(
+                    f"{prefix}in shadow: {place[1]} on {place[0]}: {len(of_class) - _TOLD} more stretches, shorter"
+                )
     return told
 
 

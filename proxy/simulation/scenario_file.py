@@ -34,7 +34,7 @@ def policies() -> tuple[str, ...]:
 
 
 def simulated_policies() -> tuple[str, ...]:
-    """Return what a scenario can be simulated under: the same, the default in shadow, and rivals that only the simulator knows."""
+    """Return what a scenario can be simulated under: the same, the default in shadow, and the simulator's own rivals."""
     return (*policies(), SHADOW, *(name for name in RIVALS if name not in policies()))
 
 
@@ -100,7 +100,11 @@ def document(scenario: Scenario, policy: str, reads: tuple[str, ...] = (), **hos
         routes[name] = {"exchange": name} | _controlled_by(route.policy or policy)
         if route.watched:
             routes[name] |= _judged(scenario, route)
-        if policy != SHADOW and routes[name]["policy"] == "class_budget" and any(_follows_wishes(scenario, queue) for queue in route.queues):
+        if (
+            policy != SHADOW
+            and routes[name]["policy"] == "class_budget"
+            and any(_follows_wishes(scenario, queue) for queue in route.queues)
+        ):
             routes[name]["scaling"] = {}
     types = {}
     for name, stream in scenario.streams.items():

@@ -70,7 +70,13 @@ class Traces:
         self._spans = spans(self._on_exported)
 
     def on_outcome(
-        self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome, seconds: float | None
+        self,
+        flow: PartitionFlow,  # noqa: ARG002 -- see `Observer`
+        batch: Batch,
+        start: int,
+        end: int,
+        outcome: Outcome,
+        seconds: float | None,
     ) -> None:
         """See `Observer`."""
         now = self._clock()
@@ -142,7 +148,7 @@ class Traces:
             family.add_metric([outcome], count)
         yield family
 
-    def _on_exported(self, count: int, is_taken: bool) -> None:  # noqa: FBT001 -- see `Exported`
+    def _on_exported(self, count: int, is_taken: bool) -> None:
         """Count, and say when the collector begins or ceases to take spans; called by the thread that exports."""
         self.counts["exported" if is_taken else "lost"] += count
         if is_taken is self._is_lost:

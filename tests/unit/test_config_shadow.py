@@ -46,5 +46,11 @@ def test_every_mistake_of_traces_is_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         loaded(tmp_path, more="traces: {endpoint: 'collector:4318', sample: 2, links: 0, spans_per_second: 0}")
     told = str(caught.value)
-    for part in ("traces.endpoint", "http://host:port/path", "traces.sample", "traces.links", "traces.spans_per_second"):
+    for part in (
+        "traces.endpoint",
+        "http://host:port/path",
+        "traces.sample",
+        "traces.links",
+        "traces.spans_per_second",
+    ):
         assert part in told

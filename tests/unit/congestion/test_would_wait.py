@@ -44,11 +44,7 @@ def test_a_backlog_of_hours_takes_no_more_memory_than_one_of_seconds() -> None:
     assert waiting.take_longest(20_000.0) == pytest.approx(10_000, rel=0.03)
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(1, 50), st.integers(0, 60), st.floats(0, 3)), min_size=1, max_size=300
-    )
-)
+@given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 60), st.floats(0, 3)), min_size=1, max_size=300))
 def test_no_event_is_lost_or_counted_twice_whatever_comes_and_goes(
     steps: list[tuple[int, int, float]],
 ) -> None:

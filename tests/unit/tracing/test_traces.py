@@ -197,15 +197,17 @@ async def test_a_collector_has_every_span_when_it_is_closed() -> None:
     assert traces.counts["exported"] == 2
 
 
+def nowhere() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}/v1/traces"
+
+
 @pytest.mark.parametrize("how", ["nobody there", "hangs", "refuses"])
 async def test_data_and_stop_go_on_when_the_collector_takes_nothing(how: str) -> None:
     collector = Collector(status=400, hangs=how == "hangs")
     async with collector.open() as endpoint:
-        if how == "nobody there":
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                endpoint = f"http://127.0.0.1:{free.getsockname()[1]}/v1/traces"
-        traces = sdk(endpoint)
+        traces = sdk(nowhere() if how == "nobody there" else endpoint)
         for _ in range(40):
             ends(traces, [event(TRACES[0])])
         async with asyncio.timeout(WITHIN):
@@ -223,9 +225,7 @@ async def test_a_queue_that_nobody_empties_is_bounded() -> None:
 
     collector = Collector(hangs=True)
     async with collector.open() as endpoint:
-        traces = made(
-            TraceSettings(endpoint=endpoint, spans_per_second=10_000), "i", wall=lambda: NOW
-        )
+        traces = made(TraceSettings(endpoint=endpoint, spans_per_second=10_000), "i", wall=lambda: NOW)
         for _ in range(spans.QUEUE + spans.AT_ONCE + 500):
             ends(traces, [event(TRACES[0])])
         assert isinstance(traces._spans, spans.SdkSpans)
