@@ -93,29 +93,26 @@ class Traces:
         try:
             told = [one for event in found[: self._settings.links + 1] if (one := context(event.headers)) is not None]
             ended = self._wall()
-            self._spans.add(
-                destination := _destination(batch.address),
-                int((ended - (seconds or 0.0)) * 1e9),
-                int(ended * 1e9),
-                told[0] if told else None,
-                told[1:],
-                {
-                    words.SYSTEM: "rabbitmq",
-                    words.OPERATION_NAME: words.OPERATION,
-                    words.OPERATION_TYPE: "send",
-                    words.DESTINATION: destination,
-                    words.COUNT: end - start,
-                    words.TOPIC: batch.partition.topic,
-                    words.PARTITION: batch.partition.number,
-                    words.CONTEXTS: len(found),
-                }
-                | ({} if outcome is Outcome.CONFIRMED else {words.ERROR: outcome.value}),
-                None if outcome is Outcome.CONFIRMED else outcome.value,
-            )
-        except Exception as error:  # noqa: BLE001 -- whatever is wrong with spans is no matter of the data's
+            destination = _destination(batch.address)
+            attributes: dict[str, str | int] = {
+                words.SYSTEM: "rabbitmq",
+                words.OPERATION_NAME: words.OPERATION,
+                words.OPERATION_TYPE: "send",
+                words.DESTINATION: destination,
+                words.COUNT: end - start,
+                words.TOPIC: batch.partition.topic,
+                words.PARTITION: batch.partition.number,
+                words.CONTEXTS: len(found),
+            }
+            error = None if outcome is Outcome.CONFIRMED else outcome.value
+            if error is not None:
+                attributes[words.ERROR] = error
+            times = int((ended - (seconds or 0.0)) * 1e9), int(ended * 1e9)
+            self._spans.add(destination, *times, told[0] if told else None, told[1:], attributes, error)
+        except Exception as fault:  # noqa: BLE001 -- whatever is wrong with spans is no matter of the data's
             self.counts["failed"] += 1
             if self.counts["failed"] == 1:
-                _say.warning("span_failed", why=repr(error), effect="no span of it; data goes on")
+                _say.warning("span_failed", why=repr(fault), effect="no span of it; data goes on")
 
     def on_letter_outcome(
         self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome, reason: Reason
