@@ -4,7 +4,8 @@ import asyncio
 import builtins
 import socket
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -21,6 +22,16 @@ from tests.support.collector import Collector
 TRACES = [f"{number:032x}" for number in range(1, 100)]
 NOW = 1_700_000_000.0
 WITHIN = 20.0
+
+
+@pytest.fixture(autouse=True)
+def nobody_exports_on() -> Iterator[None]:
+    """Wait for threads that are left: what they try again they try by chance, which properties take for their own."""
+    yield
+    for thread in threading.enumerate():
+        if thread.name.startswith(("OtelBatch", "traces end")):
+            thread.join(WITHIN)
+            assert not thread.is_alive()
 
 
 class Recorded:
@@ -231,6 +242,7 @@ async def test_a_queue_that_nobody_empties_is_bounded() -> None:
         assert isinstance(traces._spans, spans.SdkSpans)
         (processor,) = traces._spans._provider._active_span_processor._span_processors
         assert len(processor._batch_processor._queue) <= spans.QUEUE  # type: ignore[attr-defined]
+        processor._batch_processor._exporter.shutdown()  # type: ignore[attr-defined]  # or it tries for a minute
         async with asyncio.timeout(WITHIN):
             await traces.close()
 
