@@ -67,7 +67,7 @@ class _Lane(IdleLane):
 
 def _headers(share: float) -> list[list[tuple[str, bytes | None]]]:
     """Return the headers of some thousand events, of which a share is sampled."""
-    chance = Random(2)  # noqa: S311
+    chance = Random(2)
     flags = ["01" if chance.random() < share else "00" for _ in range(10_000)]
     parents = [f"00-{chance.getrandbits(128) | 1:032x}-{chance.getrandbits(64) | 1:016x}-{flag}" for flag in flags]
     return [[("content-type", b"application/json"), ("traceparent", parent.encode())] for parent in parents]
@@ -100,7 +100,7 @@ async def _run(events: int, rate: float, share: float, traces: TraceSettings | N
         routes={"main": Route(exchange="x", policy="static")},
         event_types={kind.name: kind for kind in kinds},
     )
-    cluster = MemoryCluster(Random(1))  # noqa: S311
+    cluster = MemoryCluster(Random(1))
     for kind in kinds:
         cluster.create_topic(kind.topic, PARTITIONS)
     log = MemoryLog(cluster, settings.log, settings.limits, name="replica")

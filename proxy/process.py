@@ -40,7 +40,7 @@ async def serve(
     Its second one has the settings read from the `files` again; `further` adds to /metrics.
     """
     instance = f"{socket.gethostname()}-{os.getpid()}-{int(time.time())}"
-    traces = None if settings.traces is None else made(settings.traces, instance, wall=time.time)
+    traces = None if settings.traces.endpoint is None else made(settings.traces, instance, wall=time.time)
     metric_log = MetricLog(settings.metric_log, wall=time.time, instance=instance)
     log_login, admin_login = log_access(settings.log.security), admin_access(settings.admin)
     board, desk_board = (KafkaBoard(settings.log, access=log_login) for _ in range(2))

@@ -84,7 +84,7 @@ class Redrive(Moved):
 
 
 class Shadow(Action):
-    """Each event type of a route with `shadow: true` of which something was sent or would wait, every `type_interval`."""
+    """Each event type of a route with `shadow: true` that sent something or would wait, every `type_interval`."""
 
     KIND: ClassVar[str] = "shadow"
 

@@ -36,7 +36,8 @@ SOMETIMES = (
     "slo",
     "shadow",
 )
-"""Tables that a report has where there are records of positions, of producers and consumers, targets, or policies in shadow."""
+"""Tables that a report has where there are records of positions, of producers and consumers, targets, or of policies
+in shadow."""
 _SCRATCH = "_layers"
 """Beside the tables; what begins so is no table for Spark."""
 

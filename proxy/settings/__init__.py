@@ -48,8 +48,7 @@ class Settings(Part):
     metric_log: MetricLogSettings = MetricLogSettings()
     admin: AdminSettings = AdminSettings()
     notices: NoticeSettings = NoticeSettings()
-    traces: TraceSettings | None = None
-    """None: nothing is traced, and nothing of OpenTelemetry is loaded."""
+    traces: TraceSettings = TraceSettings()
     event_types: dict[str, EventType] = Field(default_factory=dict)
     patterns: tuple[TypePattern, ...] = ()
 

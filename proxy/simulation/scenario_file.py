@@ -34,7 +34,7 @@ def policies() -> tuple[str, ...]:
 
 
 def simulated_policies() -> tuple[str, ...]:
-    """Return what a scenario can be simulated under: the same, the default in shadow, and rivals that only the simulator knows."""
+    """Return what a scenario can be simulated under: the same, the default in shadow, and rivals of its own."""
     return (*policies(), SHADOW, *(name for name in RIVALS if name not in policies()))
 
 

@@ -43,7 +43,10 @@ class ShadowThrottle:
 
     batch_size = None
 
-    def __init__(self, inner: Throttle, waiting: WouldWait, came: asyncio.Event, on_passed: Callable[[int, int], None]):
+    def __init__(
+        self, inner: Throttle, waiting: WouldWait, came: asyncio.Event, on_passed: Callable[[int, int], None]
+    ) -> None:
+        """Make one; `on_passed` is told of which class how many events would have gone."""
         self.inner = inner
         """What would hold back."""
         self.rank = 0

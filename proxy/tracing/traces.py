@@ -70,7 +70,13 @@ class Traces:
         self._spans = spans(self._on_exported)
 
     def on_outcome(
-        self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome, seconds: float | None
+        self,
+        flow: PartitionFlow,  # noqa: ARG002 -- see `Observer`
+        batch: Batch,
+        start: int,
+        end: int,
+        outcome: Outcome,
+        seconds: float | None,
     ) -> None:
         """See `Observer`."""
         now = self._clock()
@@ -87,29 +93,26 @@ class Traces:
         try:
             told = [one for event in found[: self._settings.links + 1] if (one := context(event.headers)) is not None]
             ended = self._wall()
-            self._spans.add(
-                destination := _destination(batch.address),
-                int((ended - (seconds or 0.0)) * 1e9),
-                int(ended * 1e9),
-                told[0] if told else None,
-                told[1:],
-                {
-                    words.SYSTEM: "rabbitmq",
-                    words.OPERATION_NAME: words.OPERATION,
-                    words.OPERATION_TYPE: "send",
-                    words.DESTINATION: destination,
-                    words.COUNT: end - start,
-                    words.TOPIC: batch.partition.topic,
-                    words.PARTITION: batch.partition.number,
-                    words.CONTEXTS: len(found),
-                }
-                | ({} if outcome is Outcome.CONFIRMED else {words.ERROR: outcome.value}),
-                None if outcome is Outcome.CONFIRMED else outcome.value,
-            )
-        except Exception as error:  # noqa: BLE001 -- whatever is wrong with spans is no matter of the data's
+            destination = _destination(batch.address)
+            attributes: dict[str, str | int] = {
+                words.SYSTEM: "rabbitmq",
+                words.OPERATION_NAME: words.OPERATION,
+                words.OPERATION_TYPE: "send",
+                words.DESTINATION: destination,
+                words.COUNT: end - start,
+                words.TOPIC: batch.partition.topic,
+                words.PARTITION: batch.partition.number,
+                words.CONTEXTS: len(found),
+            }
+            error = None if outcome is Outcome.CONFIRMED else outcome.value
+            if error is not None:
+                attributes[words.ERROR] = error
+            times = int((ended - (seconds or 0.0)) * 1e9), int(ended * 1e9)
+            self._spans.add(destination, *times, told[0] if told else None, told[1:], attributes, error)
+        except Exception as fault:  # noqa: BLE001 -- whatever is wrong with spans is no matter of the data's
             self.counts["failed"] += 1
             if self.counts["failed"] == 1:
-                _say.warning("span_failed", why=repr(error), effect="no span of it; data goes on")
+                _say.warning("span_failed", why=repr(fault), effect="no span of it; data goes on")
 
     def on_letter_outcome(
         self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome, reason: Reason
@@ -142,7 +145,7 @@ class Traces:
             family.add_metric([outcome], count)
         yield family
 
-    def _on_exported(self, count: int, is_taken: bool) -> None:  # noqa: FBT001 -- see `Exported`
+    def _on_exported(self, count: int, is_taken: bool) -> None:
         """Count, and say when the collector begins or ceases to take spans; called by the thread that exports."""
         self.counts["exported" if is_taken else "lost"] += count
         if is_taken is self._is_lost:

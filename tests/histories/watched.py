@@ -166,7 +166,7 @@ class WatchedBridge:
         self._witness = witness
 
     def on_outcome(
-        self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome, seconds: float | None
+        self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome, _seconds: float | None
     ) -> None:
         """See `Observer`."""
         self._witness.on_outcome(self._name, self._witness.epoch_of[flow], batch, start, end, outcome)

@@ -17,6 +17,11 @@ pytestmark = pytest.mark.timeout(120)
 FLOOD = 3_000
 
 
+def asked(address: str) -> Any:
+    with urllib.request.urlopen(address, timeout=5) as answer:
+        return json.loads(answer.read())
+
+
 def recorded(folder: Path, kind: str) -> list[dict[str, Any]]:
     lines: list[str] = []
     for path in sorted(folder.iterdir()):
@@ -56,8 +61,8 @@ async def test_all_is_sent_at_once_and_what_would_have_waited_is_told_when_in_sh
             assert held > FLOOD / 3
             assert tidegate.metrics()[f"tidegate_shadow_waiting_events{labels}"] > FLOOD / 3
             port = tidegate.events("admin_listening")[0]["port"]
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/state", timeout=5) as answer:
-                assert json.loads(answer.read())["routes"]["main"]["shadow"] is True
+            state = await asyncio.to_thread(asked, f"http://127.0.0.1:{port}/state")
+            assert state["routes"]["main"]["shadow"] is True
             assert await tidegate.stop() == 0
         told = recorded(tmp_path / "records", "shadow")
         by_type = {name: [one for one in told if one["type"] == name] for name in (first, last)}

@@ -2184,8 +2184,8 @@ MUTATIONS = (
     Mutation(
         "a span that fails ends the bridge",
         TRACES,
-        "except Exception as error:",
-        "except KeyError as error:",
+        "except Exception as fault:",
+        "except KeyError as fault:",
         tests=(IN_TRACES,),
     ),
     Mutation(

@@ -30,10 +30,14 @@ def test_a_stretch_tells_rate_events_and_the_longest_wait_when_intervals_follow_
     assert (flood["passed_rate"], flood["longest_s"]) == (40.0, 12.5)
     assert (later["from_s"], later["to_s"], later["held"]) == (80.0, 90.0, 9)
     assert sentences(found, [RUN]) == [
-        "in shadow: P3 on main would have been held to 40 events/s from 14:00:10 to 14:00:30 UTC; 900 of 1,000 events "
-        "would have waited, for up to 12.5 s; at most 900 at a time",
-        "in shadow: P3 on main would have been held to 1 events/s from 14:01:20 to 14:01:30 UTC; 9 of 9 events would "
-        "have waited, for up to 0.2 s; at most 0 at a time",
+        (
+            "in shadow: P3 on main would have been held to 40 events/s from 14:00:10 to 14:00:30 UTC; 900 of 1,000 "
+            "events would have waited, for up to 12.5 s; at most 900 at a time"
+        ),
+        (
+            "in shadow: P3 on main would have been held to 1 events/s from 14:01:20 to 14:01:30 UTC; 9 of 9 events "
+            "would have waited, for up to 0.2 s; at most 0 at a time"
+        ),
     ]
 
 
