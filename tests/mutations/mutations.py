@@ -44,8 +44,6 @@ NOTICES = "proxy/operations/notices.py"
 SHADOW = "proxy/steering/shadow.py"
 SHADOW_QUEUE = "proxy/congestion/shadow_queue.py"
 WOULD_WAIT = "proxy/congestion/would_wait.py"
-TRACES = "proxy/tracing/traces.py"
-CONTEXTS = "proxy/tracing/contexts.py"
 WEBHOOK = "proxy/operations/webhook.py"
 AGE = "proxy/steering/partition_age.py"
 RETENTION = "proxy/congestion/retention.py"
@@ -160,8 +158,6 @@ IN_NOTICES = "tests/unit/operations/test_notices.py"
 IN_SHADOW = "tests/unit/steering/test_shadow.py"
 IN_SHADOW_QUEUE = "tests/unit/congestion/test_shadow_queue.py"
 IN_WOULD_WAIT = "tests/unit/congestion/test_would_wait.py"
-IN_TRACES = "tests/unit/tracing/test_traces.py"
-IN_CONTEXTS = "tests/unit/tracing/test_contexts.py"
 IN_GUARD = "tests/unit/steering/test_retention_guard.py"
 IN_AGE = "tests/unit/steering/test_partition_age.py"
 IN_RETENTION = "tests/unit/congestion/test_retention.py"
@@ -2180,26 +2176,5 @@ MUTATIONS = (
         "            self._join()\n",
         "            pass\n",
         tests=(IN_WOULD_WAIT,),
-    ),
-    Mutation(
-        "a span that fails ends the bridge",
-        TRACES,
-        "except Exception as fault:",
-        "except KeyError as fault:",
-        tests=(IN_TRACES,),
-    ),
-    Mutation(
-        "as many spans begin as batches are written",
-        TRACES,
-        "        self._left -= 1\n",
-        "",
-        tests=(IN_TRACES,),
-    ),
-    Mutation(
-        "any flag of a context samples",
-        CONTEXTS,
-        'frozenset(b"13579bdf")',
-        'frozenset(b"123456789abcdef")',
-        tests=(IN_CONTEXTS,),
     ),
 )

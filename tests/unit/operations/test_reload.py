@@ -167,7 +167,7 @@ def test_it_is_told_that_the_files_were_refused_until_they_can_be_used() -> None
         disk.write(b"first", of("orders"))
         await asyncio.sleep(LOOK_SECONDS + 2)
         assert (disk.is_refused(), disk.results()) == (0, {"refused": 1, "unchanged": 1})
-        disk.write(b"more", settings(routes={"r": Route(exchange="y", policy="static", queues=("q1",))}))
+        disk.write(b"more", settings(broker=BrokerSettings(hosts=["other:5672"]), event_types={}))
         await asyncio.sleep(LOOK_SECONDS + 2)
         assert disk.is_refused() == 1
 
