@@ -30,6 +30,9 @@ LONGEST_REST = 2.0
 LONGEST_REST_MOVED = 0.4
 """The same where the error says that another node leads it by now: the metadata are on their way."""
 
+TAKEN_AT_ONCE = 200
+"""Partitions of an answer that are taken in in one step; of 1,000 it would be a long one."""
+
 _RAISED = {errors.OffsetOutOfRangeError.errno, errors.TopicAuthorizationFailedError.errno}
 """Errors that are raised to the reader."""
 _MOVED = {errors.NotLeaderForPartitionError.errno, errors.UnknownTopicOrPartitionError.errno}
@@ -184,10 +187,18 @@ class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
             return False
         except asyncio.CancelledError:
             return False
-        if assignment.active:
-            is_new = [self._take_in(assignment, told, request) for told in answer.told]
+        for first in range(0, len(answer.told), TAKEN_AT_ONCE):
+            if first:
+                await asyncio.sleep(0)
+            if not assignment.active:
+                break
+            some = answer.told[first : first + TAKEN_AT_ONCE]
+            is_new = [self._take_in(assignment, told, request) for told in some]
             if any(is_new):
                 self._wake()
+            if first:
+                for told in some:  # a look at it may have come between
+                    self._plan.touch(told.at)
         return False
 
     def _take_in(self, assignment: Any, told: Told, fetch: Fetch) -> bool:

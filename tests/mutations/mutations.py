@@ -98,6 +98,7 @@ KAFKA_LOGIN = "proxy/kafka_log/login.py"
 RABBIT_LOGIN = "proxy/rabbitmq/login.py"
 RABBIT_CONNECTION = "proxy/rabbitmq/connection.py"
 MONITOR = "proxy/rabbitmq/monitor.py"
+QUESTIONS = "proxy/rabbitmq/questions.py"
 QUEUE_KIND = "proxy/rabbitmq/queue_kind.py"
 RABBIT_BROKER = "proxy/rabbitmq/broker.py"
 POLICY = "proxy/steering/policies.py"
@@ -899,10 +900,45 @@ MUTATIONS = (
         tests=(IN_CONNECTION,),
     ),
     Mutation(
+        "an answer for many partitions is handed out in one step",
+        SLICES,
+        "len(taken) < SLICE_PARTITIONS",
+        "len(taken) < 1 << 30",
+        tests=("tests/unit/test_kafka_slices.py",),
+    ),
+    Mutation(
+        "an answer for many partitions is taken in in one step",
+        "proxy/kafka_log/fetching.py",
+        "TAKEN_AT_ONCE = 200\n",
+        "TAKEN_AT_ONCE = 1 << 30\n",
+        tests=("tests/unit/test_kafka_slices.py",),
+    ),
+    Mutation(
+        "what one channel tells of queues is taken for another's",
+        "proxy/rabbitmq/intake.py",
+        "                channel in self._answered and self._is_answer",
+        "                self._answered and self._is_answer",
+        tests=("tests/properties/test_intake.py",),
+    ),
+    Mutation(
+        "an alarm that rang for one wait ends the next one, too",
+        "proxy/bridge/alarm.py",
+        "                timer.cancel()\n        self._has_rung = False\n",
+        "                timer.cancel()\n",
+        tests=("tests/unit/bridge/test_alarm.py",),
+    ),
+    Mutation(
+        "Python looks at a hundred thousand objects in one step",
+        "proxy/memory.py",
+        "GC_THRESHOLDS = (10_000, ",
+        "GC_THRESHOLDS = (100_000, ",
+        tests=("tests/unit/test_memory.py",),
+    ),
+    Mutation(
         "the monitor leaves an observer behind for every question",
-        MONITOR,
-        "channel, closing = self._channel, self._closing",
-        "channel, closing = self._channel, self._channel.closing",
+        QUESTIONS,
+        "if queues and not self._closing.done():",
+        "if queues and not self._channel.closing.done():",
         tests=(IN_MONITOR,),
     ),
     Mutation(
