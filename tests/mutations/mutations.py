@@ -921,6 +921,20 @@ MUTATIONS = (
         tests=("tests/properties/test_intake.py",),
     ),
     Mutation(
+        "every fetch takes a task",
+        "proxy/kafka_log/fetching.py",
+        "        if under_way is None:\n",
+        "        if under_way is not None or under_way is None:\n",
+        tests=("tests/wire/test_fetching.py",),
+    ),
+    Mutation(
+        "a fault of ours in what an answer brings is passed over",
+        "proxy/kafka_log/fetching.py",
+        "            further = _raise(error)\n",
+        "            further = None if error else _raise(error)\n",
+        tests=("tests/wire/test_fetching.py",),
+    ),
+    Mutation(
         "an alarm that rang for one wait ends the next one, too",
         "proxy/bridge/alarm.py",
         "                timer.cancel()\n        self._has_rung = False\n",
