@@ -67,8 +67,8 @@ def test_what_is_new_is_looked_at_in_time_when_as_much_is_freed_as_is_made() -> 
         gc.callbacks.remove(look)
         gc.enable()
         gc.unfreeze()
-    assert len(looked_at) >= 7
-    assert max(looked_at[1:]) <= 7_000
+    assert len(looked_at) >= 3
+    assert max(looked_at[1:]) <= 12_000
 
 
 def test_python_looks_at_few_objects_in_one_step_when_very_many_are_new() -> None:
