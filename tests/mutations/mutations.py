@@ -904,35 +904,39 @@ MUTATIONS = (
         SLICES,
         "len(taken) < SLICE_PARTITIONS",
         "len(taken) < 1 << 30",
-        tests=("tests/unit/test_kafka_slices.py",),
+        tests=("tests/unit/test_kafka_slices.py::test_a_slice_has_few_partitions_when_an_answer_has_many",),
     ),
     Mutation(
         "an answer for many partitions is taken in in one step",
         "proxy/kafka_log/fetching.py",
         "TAKEN_AT_ONCE = 200\n",
         "TAKEN_AT_ONCE = 1 << 30\n",
-        tests=("tests/unit/test_kafka_slices.py",),
+        tests=("tests/unit/test_kafka_slices.py::test_an_answer_is_taken_in_in_steps_when_it_has_many_partitions",),
     ),
     Mutation(
         "what one channel tells of queues is taken for another's",
         "proxy/rabbitmq/intake.py",
         "                channel in self._answered and self._is_answer",
         "                self._answered and self._is_answer",
-        tests=("tests/properties/test_intake.py",),
+        tests=(
+            "tests/properties/test_intake.py::test_what_a_channel_tells_of_queues_is_taken_in_order_and_the_rest_passed_on_however_bytes_come",
+        ),
     ),
     Mutation(
         "every fetch takes a task",
         "proxy/kafka_log/fetching.py",
         "        if under_way is None:\n",
         "        if under_way is not None or under_way is None:\n",
-        tests=("tests/wire/test_fetching.py",),
+        tests=("tests/wire/test_fetching.py::test_a_fetch_takes_no_task_when_its_node_is_connected",),
     ),
     Mutation(
         "a fault of ours in what an answer brings is passed over",
         "proxy/kafka_log/fetching.py",
         "            further = _raise(error)\n",
         "            further = None if error else _raise(error)\n",
-        tests=("tests/wire/test_fetching.py",),
+        tests=(
+            "tests/wire/test_fetching.py::test_reading_ends_with_the_reason_when_what_an_answer_brings_can_not_be_taken_in",
+        ),
     ),
     Mutation(
         "an alarm that rang for one wait ends the next one, too",
@@ -946,7 +950,7 @@ MUTATIONS = (
         "proxy/memory.py",
         "GC_THRESHOLDS = (10_000, ",
         "GC_THRESHOLDS = (100_000, ",
-        tests=("tests/unit/test_memory.py",),
+        tests=("tests/unit/test_memory.py::test_python_looks_at_few_objects_in_one_step_when_very_many_are_new",),
     ),
     Mutation(
         "the monitor leaves an observer behind for every question",
