@@ -22,7 +22,7 @@ from typing import Any
 from load.timed_steps import step_name
 from proxy.app import App
 from proxy.bridge.broker import Batch, LaneState, QueueState
-from proxy.command_line import GC_THRESHOLDS
+from proxy.memory import GC_THRESHOLDS
 from proxy.operations.admin import Admin
 from proxy.operations.stream import Stream
 from proxy.settings import AdminSettings, BrokerSettings, EventType, LogSettings, Route, RoutingKey, Settings

@@ -36,9 +36,6 @@ EXIT_UNEXPECTED = 1
 EXIT_MISTAKE = 2
 _SIGNALLED = 128
 
-GC_THRESHOLDS = (100_000, 50, 100)
-"""Events are tuples without cycles, by the thousand: collecting as often as shipped costs a third of reading them."""
-
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _EPILOG = """
@@ -201,7 +198,9 @@ def _run(options: argparse.Namespace) -> int:
     for warning in config.warnings(settings):
         say.warning("settings", note=warning)
     from proxy.event_loop import PreciseLoop
+    from proxy.memory import GC_THRESHOLDS, keep_large_blocks_apart
 
+    keep_large_blocks_apart()
     gc.set_threshold(*GC_THRESHOLDS)
     code = 0
     try:
@@ -224,6 +223,7 @@ def _load(path: Path) -> Settings:
 
 
 async def _serve(settings: Settings, source: config.Source, seen: bytes, lines: "LogLines") -> None:
+    from proxy import memory
     from proxy.operations.reload import Files
     from proxy.process import serve
 
@@ -248,7 +248,11 @@ async def _serve(settings: Settings, source: config.Source, seen: bytes, lines: 
             loop.add_signal_handler(signal.SIGHUP, reload)
 
     files = Files(lambda: asyncio.to_thread(_load, source.path), lambda: asyncio.to_thread(source.fingerprint), seen)
-    await serve(settings, files, register, lines.families)
+    collecting = asyncio.create_task(memory.collect(), name="memory")
+    try:
+        await serve(settings, files, register, lines.families)
+    finally:
+        collecting.cancel()
 
 
 def _end_at_once(number: int) -> None:

@@ -65,11 +65,13 @@ class Batches(PartitionRecords):  # type: ignore[misc]  # the library is untyped
         `most` bounds a batch, decompressed. Raises one of `UNREADABLE` once all before it are taken.
         """
         taken: list[Any] = []
-        while room.is_left and self._failure is None:
+        while room.events > 0 and room.bytes > 0 and self._failure is None:
             try:
                 if not self._advance(most, on_open):
                     return taken, self.is_opening
                 self._read(taken, room)
+                if self._batch is None and not self._records.has_next():
+                    return taken, False
             except UNREADABLE as error:
                 self._failure = error
         if self._failure is not None and not taken:
@@ -143,7 +145,8 @@ class Batches(PartitionRecords):  # type: ignore[misc]  # the library is untyped
                 raise errors.CorruptRecordException(f"Invalid CRC - {self._tp}")
             is_passed = batch.is_control_batch
             if self._isolation_level == READ_COMMITTED and batch.producer_id is not None:
-                self._consume_aborted_up_to(batch.base_offset)
+                if self._aborted_transactions:
+                    self._consume_aborted_up_to(batch.base_offset)
                 if batch.is_control_batch:
                     if self._contains_abort_marker(batch):
                         self._aborted_producers.discard(batch.producer_id)

@@ -78,6 +78,13 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
         self._look_at(due)
         return answer
 
+    def fetch(self, request: Fetch) -> "asyncio.Future[fetch_wire.FetchAnswer] | None":
+        """Send a fetch as `send` does, at once; None: it would have to wait, or for another form of answer."""
+        if not self._speaks or self.patience is None or self.muted_until > self._loop.time():
+            return None
+        answer: asyncio.Future[fetch_wire.FetchAnswer] = self.send(request)
+        return answer
+
     def close(self, reason: Any = None, exc: BaseException | None = None) -> Any:
         """Close; whoever waits for an answer is told."""
         if self._timer is not None:

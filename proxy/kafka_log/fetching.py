@@ -9,57 +9,28 @@ for again at once, thousands of times a second.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from aiokafka import TopicPartition, errors
 from aiokafka.consumer.fetcher import Fetcher
-from aiokafka.consumer.subscription_state import SubscriptionState
 from aiokafka.record.memory_records import MemoryRecords
 
 from proxy.kafka_log.answer import Answer, Batches
 from proxy.kafka_log.fetch_plan import FetchPlan, Place
 from proxy.kafka_log.fetch_sessions import Fetch, Wish
 from proxy.kafka_log.fetch_wire import FetchAnswer, Told
-from proxy.kafka_log.network import Network
+from proxy.kafka_log.network import Network, UnderWay
+from proxy.kafka_log.refusals import FIRST_REST, LONGEST_REST, LONGEST_REST_MOVED, Refusal
 
-FIRST_REST = 0.1
-LONGEST_REST = 2.0
-"""Seconds for which a partition that fails is left out: the first time, doubled up to the longest."""
-LONGEST_REST_MOVED = 0.4
-"""The same where the error says that another node leads it by now: the metadata are on their way."""
+TAKEN_AT_ONCE = 200
+"""Partitions of an answer that are taken in in one step; of 1,000 it would be a long one."""
 
 _RAISED = {errors.OffsetOutOfRangeError.errno, errors.TopicAuthorizationFailedError.errno}
 """Errors that are raised to the reader."""
 _MOVED = {errors.NotLeaderForPartitionError.errno, errors.UnknownTopicOrPartitionError.errno}
 """Errors after which the metadata are asked for at once."""
-
-
-class Refusal:
-    """A node's error for one partition."""
-
-    def __init__(self, node: Any) -> None:
-        self.node = node
-        self.error = 0
-        self.rest = 0.0
-        self.until = 0.0
-
-
-class Subscriptions(SubscriptionState):  # type: ignore[misc]  # the library is untyped
-    """What is read; tells whose fetching begins or ends. Made by the library's consumer, in place of its own class."""
-
-    on_changed: Callable[[TopicPartition], None] = staticmethod(lambda _: None)
-
-    def pause(self, tp: TopicPartition) -> None:
-        """See the library."""
-        super().pause(tp)
-        self.on_changed(tp)
-
-    def resume(self, tp: TopicPartition) -> None:
-        """See the library."""
-        super().resume(tp)
-        self.on_changed(tp)
 
 
 class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
@@ -82,6 +53,8 @@ class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
         self._unplaced: dict[TopicPartition, None] = {}
         """Those whose offset the library still has to find."""
         self._refusals: dict[TopicPartition, Refusal] = {}
+        self._answers: set[asyncio.Future[Any]] = set()
+        """Of fetches under way that no task waits for."""
         client.on_fetched = self._on_fetched
         self._behind: dict[TopicPartition, None] = {}
         """Those of which a node told last that the log has more than may be read."""
@@ -93,6 +66,12 @@ class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
         """See the library."""
         super().seek_to(tp, offset)
         self._on_changed(tp)
+
+    async def close(self) -> None:
+        """See the library."""
+        for answer in list(self._answers):
+            answer.cancel()
+        await super().close()
 
     def _on_changed(self, tp: TopicPartition) -> None:
         self._plan.touch(tp)
@@ -127,6 +106,8 @@ class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
 
     async def _next_assignment(self) -> Any:
         """Give up what is under way for the last one; return the next; None if it has to be looked for again."""
+        for answer in list(self._answers):
+            answer.cancel()
         for task in self._pending_tasks:
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -155,12 +136,45 @@ class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
         """Begin fetches and searches for offsets; return for how many seconds to wait for news."""
         fetches, sought, seconds = self._due(assignment)
         for node, fetch in fetches:
-            self._begin(node, self._proc_fetch_request(assignment, node, fetch))
+            self._fetch(assignment, node, fetch)
         for node, partitions in sought.items():
             self._begin(node, self._update_fetch_positions(assignment, node, partitions))
         if self._leaderless:
             self._client.force_metadata_update().add_done_callback(lambda _: self._notify(self._wait_consume_future))
         return seconds
+
+    def _fetch(self, assignment: Any, node: Any, request: Fetch) -> None:
+        """Fetch from a node; without a task, as long as nothing has to be waited for but the answer."""
+        try:
+            under_way = self._client.begin_fetch(node, request)
+        except errors.KafkaError:  # it is known by now that the connection is lost
+            under_way = None
+        if under_way is None:
+            self._begin(node, self._proc_fetch_request(assignment, node, request))
+            return
+        self._in_flight.add(node)
+        self._answers.add(under_way.answer)
+
+        under_way.answer.add_done_callback(lambda _: self._on_answer(assignment, node, request, under_way))
+
+    def _on_answer(self, assignment: Any, node: Any, request: Fetch, under_way: UnderWay) -> None:
+        self._answers.discard(under_way.answer)
+        further = None
+        try:
+            if not under_way.answer.cancelled():
+                told = self._client.end_fetch(node, request, under_way).told
+                if len(told) > TAKEN_AT_ONCE:
+                    further = self._take_all(assignment, request, told)
+                else:
+                    self._take_some(assignment, request, told)
+        except errors.KafkaError:
+            further = None if self._closed else self._after_failure(node, request)
+        except Exception as error:  # noqa: BLE001  # ends the routine, and so reading
+            further = _raise(error)
+        if further is None:
+            self._end(node)
+        else:
+            self._begin(node, further)
 
     def _begin(self, node: Any, doing: Any) -> None:
         task = self._loop.create_task(doing)
@@ -179,16 +193,31 @@ class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
         try:
             answer = await self._client.fetch(node_id, request)
         except errors.KafkaError:
-            self._invalidate_preferred_read_replica_for_node(node_id, request)
-            await asyncio.sleep(self._retry_backoff)
-            return False
+            await self._after_failure(node_id, request)
         except asyncio.CancelledError:
-            return False
+            pass
+        else:
+            await self._take_all(assignment, request, answer.told)
+        return False
+
+    async def _after_failure(self, node: Any, request: Fetch) -> None:
+        self._invalidate_preferred_read_replica_for_node(node, request)
+        await asyncio.sleep(self._retry_backoff)
+
+    async def _take_all(self, assignment: Any, request: Fetch, all_told: Sequence[Told]) -> None:
+        for first in range(0, len(all_told), TAKEN_AT_ONCE):
+            some = all_told[first : first + TAKEN_AT_ONCE]
+            if first:
+                await asyncio.sleep(0)
+                for told in some:  # a look at it may have come between
+                    self._plan.touch(told.at)
+            self._take_some(assignment, request, some)
+
+    def _take_some(self, assignment: Any, request: Fetch, some: Sequence[Told]) -> None:
         if assignment.active:
-            is_new = [self._take_in(assignment, told, request) for told in answer.told]
+            is_new = [self._take_in(assignment, told, request) for told in some]
             if any(is_new):
                 self._wake()
-        return False
 
     def _take_in(self, assignment: Any, told: Told, fetch: Fetch) -> bool:
         """Keep what a node tells of a partition until it is taken; return whether there is something to take."""
@@ -291,6 +320,10 @@ class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
             if refusal is not None and refusal.node == node and refusal.until > self._loop.time():
                 return None
         return Place(node, state.position)
+
+
+async def _raise(error: Exception) -> None:
+    raise error
 
 
 def _note(those: dict[TopicPartition, None], tp: TopicPartition, *, on: bool) -> None:

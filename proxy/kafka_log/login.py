@@ -18,6 +18,7 @@ from aiokafka.protocol.admin import SaslAuthenticateRequest, SaslHandShakeReques
 from proxy.access import Access
 from proxy.errors import SecretError
 from proxy.kafka_log.connection import Connection
+from proxy.kafka_log.fetch_sessions import Fetch
 from proxy.settings.secrets import MASK
 
 SESSION_USED = 0.8
@@ -146,6 +147,10 @@ class SecuredConnection(Connection):
     def _credentials(self) -> Credentials | None:
         given = self._sasl_oauth_token_provider
         return given if isinstance(given, Credentials) else None
+
+    def fetch(self, request: Fetch) -> asyncio.Future[Any] | None:
+        """See `Connection`."""
+        return super().fetch(request) if self._exchange is None else None
 
     async def _send_later(self, request: Any, expect_response: bool) -> Any:
         while self._exchange is not None:

@@ -18,7 +18,7 @@ connects to one node at a time; and it asks a node chosen by chance. Here
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiokafka import errors
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
@@ -46,6 +46,13 @@ _FETCH = "Fetch"
 _SILENCE = (errors.RequestTimedOutError, errors.KafkaConnectionError)
 _METADATA_PAUSE = 0.1
 """Seconds between two requests for metadata: partitions without a leader would have it asked for without end."""
+
+
+class UnderWay(NamedTuple):
+    """A fetch under way."""
+
+    connection: Any
+    answer: asyncio.Future[Any]
 
 
 class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
@@ -108,14 +115,41 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         try:
             answer = adopted(await self._ask(node_id, request))
         except _SILENCE as error:
-            if isinstance(error, errors.RequestTimedOutError):
-                self._stretch[node_id] = min(self._stretch.get(node_id, 0) + 1, _STRETCHES)
-            self._failed(node_id, _FETCH, f"{_FETCH}: {failure(error)}")
+            self._fetch_failed(node_id, error)
             raise
+        self._fetch_answered(node_id, request, answer)
+        return answer
+
+    def begin_fetch(self, node_id: Any, request: Fetch) -> "UnderWay | None":
+        """Send a fetch at once, without a task; None: something has to be waited for first, see `fetch`."""
+        connection = self._conns.get((node_id, ConnectionGroup.DEFAULT))
+        if connection is None or not connection.connected() or (answer := connection.fetch(request)) is None:
+            return None
+        return UnderWay(connection, answer)
+
+    def end_fetch(self, node_id: Any, request: Fetch, under_way: "UnderWay") -> FetchAnswer:
+        """Return what came of a fetch that was begun so and is done. Raises as `fetch`."""
+        try:
+            answer = adopted(under_way.answer.result())
+        except TimeoutError as error:
+            under_way.connection.close(reason=CloseReason.CONNECTION_TIMEOUT)  # renewed by the next request
+            self._fetch_failed(node_id, timed_out := errors.RequestTimedOutError())
+            raise timed_out from error
+        except _SILENCE as error:
+            self._fetch_failed(node_id, error)
+            raise
+        self._fetch_answered(node_id, request, answer)
+        return answer
+
+    def _fetch_answered(self, node_id: Any, request: Fetch, answer: FetchAnswer) -> None:
         self._stretch.pop(node_id, None)
         self.on_fetched(node_id, request, answer)
         self._answered(node_id, _FETCH, answer.throttle_time_ms)
-        return answer
+
+    def _fetch_failed(self, node_id: Any, error: errors.KafkaError) -> None:
+        if isinstance(error, errors.RequestTimedOutError):
+            self._stretch[node_id] = min(self._stretch.get(node_id, 0) + 1, _STRETCHES)
+        self._failed(node_id, _FETCH, f"{_FETCH}: {failure(error)}")
 
     async def _ask(self, node_id: Any, request: Any, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> Any:
         connection = self._conns.get((node_id, group))

@@ -20,7 +20,9 @@ from proxy.kafka_log.nodes import CONNECT
 
 SLICE_EVENTS = 1_000
 SLICE_BYTES = 1024**2
-"""A slice holds at most so many events, and ends with the one that exceeds so many bytes: some milliseconds of work."""
+SLICE_PARTITIONS = 100
+"""A slice holds at most so many events, of so many partitions, and ends with the one that exceeds so many bytes: some
+milliseconds of work."""
 
 _NAMES = {
     56: "KAFKA_STORAGE_ERROR",
@@ -128,12 +130,16 @@ class Slices(Fetching):
                 if not taken:
                     self._drop(tp)
                     self._sort_out(tp, held)
-            elif not held.is_wanted:
-                self._drop(tp)
             elif held.is_paused:
-                kept += held.size
-            elif room.is_left:
-                self._take_of(tp, held, room, taken)
+                if held.is_wanted:
+                    kept += held.size
+                else:
+                    self._drop(tp)
+            elif room.is_left and len(taken) < SLICE_PARTITIONS:
+                if held.is_wanted:
+                    self._take_of(tp, held, room, taken)
+                else:
+                    self._drop(tp)
         if kept > self.batch_bytes:
             self._make_room(kept)
         return taken

@@ -8,6 +8,7 @@ ever open on both, and order stays what it is.
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from proxy.bridge.alarm import Alarm
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.publish_lane.session import Session
 from proxy.publish_lane.wire import Wire
@@ -42,7 +43,7 @@ class Home:
         opened, self._opened = self._opened, None
         return opened
 
-    async def seek(self, session: Session, wake: asyncio.Event) -> None:
+    async def seek(self, session: Session, wake: Alarm) -> None:
         """Wake the lane once it can be taken home from this session; until then try again and again."""
         while self._opened is None:
             await asyncio.sleep(INTERVAL)
@@ -55,7 +56,7 @@ class Home:
                     await self._hold(session)
                 if not opened[0].over:
                     self._opened = opened
-                    wake.set()
+                    wake.ring()
             except TimeoutError:
                 pass
             finally:

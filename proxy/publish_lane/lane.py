@@ -7,11 +7,11 @@ Knows no client: it is handed a `Connector`, RabbitMQ's or the simulation's. See
 """
 
 import asyncio
-import contextlib
 from collections.abc import Collection, Sequence
 
 import structlog
 
+from proxy.bridge.alarm import Alarm
 from proxy.bridge.broker import Batch, LaneState
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.publish_lane.home import Home, Opened
@@ -73,7 +73,7 @@ class PublishLane:
         self._silence = Silence(0.0)
         self._turn_due = False
         self._failure: Exception | None = None
-        self._wake = asyncio.Event()
+        self._wake = Alarm()
         self._causes: set[str] = set()
 
     @property
@@ -231,10 +231,7 @@ class PublishLane:
             while not session.over and self._failure is None and not self._home.calls:
                 self._check(session, wire)
                 self._stir()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(WATCH_INTERVAL):
-                        await self._wake.wait()
-                self._wake.clear()
+                await self._wake.until(asyncio.get_running_loop().time() + WATCH_INTERVAL)
             for task in others:
                 task.cancel()
 
@@ -292,11 +289,11 @@ class PublishLane:
                         self._stir()
         except Exception as error:  # noqa: BLE001 -- a recipient's fault must end `run`, not the client's reader
             self._failure = error
-            self._wake.set()
+            self._wake.ring()
 
     def _on_lost(self, session: Session, why: str) -> None:
         if self._session is None or self._session is session:
-            self._wake.set()
+            self._wake.ring()
             self._enter(LaneState.LOST, why=why)
 
     def _on_unreachable(self, why: str) -> None:

@@ -6,6 +6,7 @@ The client reads each frame by two waits, makes objects of it and hands it from 
 
 import asyncio
 import struct
+from collections.abc import Callable
 from typing import Any
 
 from pamqp import frame
@@ -31,6 +32,9 @@ _METHOD, _HEADER, _BODY, _HEARTBEAT = 1, 2, 3, 8
 _KINDS = {_METHOD, _HEADER, _BODY, _HEARTBEAT}
 _END = 0xCE
 _ACK, _NACK, _RETURN = b"\x00\x3c\x00\x50", b"\x00\x3c\x00\x78", b"\x00\x3c\x00\x32"
+_DECLARED = b"\x00\x32\x00\x0b"
+_COUNTS = struct.Struct(">II")
+"""Messages and consumers, behind a queue's name."""
 _CLOSE, _CLOSE_OK = b"\x00\x14\x00\x28", b"\x00\x14\x00\x29"
 _BEAT = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 _BEAT_SECONDS = 1.0
@@ -82,6 +86,8 @@ class Intake:
         self._events: WireEvents | None = None
         self._channels: dict[int, Returned | None] = {}
         """Those whose frames are taken, and what comes back on them."""
+        self._answered: dict[int, Callable[[int, int], None]] = {}
+        """Those on which queues are asked for, and who is told."""
         self._beaten = 0.0
         reader.feed_data, reader.feed_eof = self._feed, self._feed_eof
 
@@ -93,9 +99,14 @@ class Intake:
         """Take the confirms and returns of a channel, until it is closed."""
         self._channels[channel] = None
 
+    def answer(self, channel: int, told: Callable[[int, int], None]) -> None:
+        """Take what a channel tells of queues that are declared: messages and consumers."""
+        self._answered[channel] = told
+
     def end(self, channel: int) -> None:
         """Take nothing of it any more."""
         self._channels.pop(channel, None)
+        self._answered.pop(channel, None)
 
     def _feed(self, data: bytes) -> None:
         self.heard = self._now()
@@ -136,7 +147,9 @@ class Intake:
             end = at + length + _OVERHEAD
             if end > size:
                 break
-            if channel in self._channels and self._is_taken(kind, channel, data, at, end):
+            if (channel in self._channels and self._is_taken(kind, channel, data, at, end)) or (
+                channel in self._answered and self._is_answer(kind, channel, data, at, end)
+            ):
                 if begin < at:
                     self._pass_on(data[begin:at])
                 begin = end
@@ -172,6 +185,17 @@ class Intake:
         elif returned.is_whole_with(value, channel):
             self._channels[channel] = None
             self._events.on_return(channel, returned.message_id, returned.why)
+        return True
+
+    def _is_answer(self, kind: int, channel: int, data: bytes, at: int, end: int) -> bool:
+        """Tell whether the frame that is `data[at:end]` tells of a queue; one that is not whole is the client's."""
+        name = at + _START.size
+        if kind != _METHOD or data[name : name + _NAME] != _DECLARED or data[end - 1] != _END:
+            return False
+        counts = name + _NAME + 1 + data[name + _NAME]
+        if counts + _COUNTS.size != end - 1:
+            return False
+        self._answered[channel](*_COUNTS.unpack_from(data, counts))
         return True
 
 

@@ -4,21 +4,19 @@ The broker blocks and slows only connections that publish, so this one answers w
 """
 
 import asyncio
-import struct
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
 from aiormq import Channel
-from aiormq.abc import ChannelFrame
 from aiormq.exceptions import AMQPChannelError
 from pamqp import commands
-from pamqp.constants import FRAME_END_CHAR, FRAME_METHOD
 
 from proxy.bridge.broker import QueueKind, QueueState
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.rabbitmq.login import Login, Logins
+from proxy.rabbitmq.questions import Questions
 from proxy.rabbitmq.queue_kind import ask_kind, kind_in
 from proxy.rabbitmq.words import cause, silent, speaking
 
@@ -34,9 +32,6 @@ KIND_DEADLINE = 0.3
 """Seconds for such an answer; the depths are not lost for it."""
 KIND_INTERVAL = 60.0
 """Seconds before a queue is asked again whose kind was not told."""
-_QUEUE_DECLARE = (50, 10)
-_PASSIVE = b"\x01"
-_NO_ARGUMENTS = bytes(4)
 
 
 class RabbitMonitor:
@@ -47,17 +42,13 @@ class RabbitMonitor:
         self._hosts = logins.hosts()
         self._login: Login | None = None
         self._asked = self._hosts.home
-        self._channel: Channel | None = None
-        self._closing: asyncio.Future[Any] | None = None
-        """Done when the channel is closed. Asked for once: the client makes a new observer for every question."""
+        self._questions: Questions | None = None
         self._missing: dict[str, float] = {}
         self._whys: dict[str, str] = {}
         """Of those missing that are not just absent."""
         self._kinds: dict[str, QueueKind] = {}
         self._kind_due: dict[str, float] = {}
         """When a queue of unknown kind may be asked for it again."""
-        self._questions: dict[str, bytes] = {}
-        """On the wire, for this channel."""
 
     async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
         """Ask for every queue; see `DepthMonitor.poll`."""
@@ -130,7 +121,7 @@ class RabbitMonitor:
         await self._end(gracefully=True)
 
     async def _end(self, *, gracefully: bool) -> None:
-        login, self._login, self._channel, self._closing = self._login, None, None, None
+        login, self._login, self._questions = self._login, None, None
         if login is not None:
             await login.close(gracefully=gracefully)
 
@@ -146,38 +137,18 @@ class RabbitMonitor:
 
     async def _ask(self, login: Login, queues: Sequence[str]) -> dict[str, QueueState]:
         """Return the states of the queues before the first that does not exist, which closes the channel."""
-        if self._channel is None or self._closing is None or self._channel.is_closed:
-            self._channel = await _opened(login)
-            self._closing = self._channel.closing
-            self._questions.clear()
-        channel, closing = self._channel, self._closing
-        questions = b"".join(self._question(channel.number, queue) for queue in queues)
-        await channel.write_queue.put(ChannelFrame(payload=questions, should_close=False))
-        states: dict[str, QueueState] = {}
-        for queue in queues:
-            answer = await _first(channel.rpc_frames, closing)
-            if answer is None:
-                self._channel, error = None, closing.exception()
-                if not isinstance(error, AMQPChannelError):
-                    raise BrokerError(f"{login.host}: the monitor's connection was lost")
-                said = cause(error)
-                self._whys[queue] = "" if " no queue " in said else said
-                break
-            states[queue] = QueueState(answer.message_count or 0, answer.consumer_count or 0, self._kinds.get(queue))
-        return states
-
-    def _question(self, channel: int, queue: str) -> bytes:
-        question = self._questions.get(queue)
-        if question is None:
-            question = self._questions[queue] = _passive_declare(channel, queue)
-        return question
-
-
-def _passive_declare(channel: int, queue: str) -> bytes:
-    """Return the frame; made here because the client refuses names that RabbitMQ takes, with a space for instance."""
-    name = queue.encode()
-    method = struct.pack(">HHHB", *_QUEUE_DECLARE, 0, len(name)) + name + _PASSIVE + _NO_ARGUMENTS
-    return struct.pack(">BHI", FRAME_METHOD, channel, len(method)) + method + FRAME_END_CHAR
+        questions = self._questions
+        if questions is None or questions.is_over:
+            questions = self._questions = Questions(login, await _opened(login))
+        told = await questions.ask(queues)
+        if len(told) < len(queues):
+            self._questions, error = None, questions.why
+            if not isinstance(error, AMQPChannelError):
+                raise BrokerError(f"{login.host}: the monitor's connection was lost")
+            said = cause(error)
+            self._whys[queues[len(told)]] = "" if " no queue " in said else said
+        kinds = self._kinds
+        return {queue: QueueState(*each, kinds.get(queue)) for queue, each in zip(queues, told, strict=False)}
 
 
 async def _opened(login: Login) -> Channel:

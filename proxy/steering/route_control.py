@@ -1,12 +1,12 @@
 """The control tick of every route under `policy: class_budget`: read, judge, set the rates, tell whoever listens."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Protocol
 
+from proxy.bridge.alarm import Alarm
 from proxy.bridge.broker import Lane, LaneState
 from proxy.congestion.budget_verdict import BudgetVerdict
 from proxy.congestion.class_budget import RouteBudget
@@ -212,7 +212,7 @@ class RouteControl:
         self._turned = 0.0
         self._due = 0.0
         """When the routes are turned even if no poll comes."""
-        self._news = asyncio.Event()
+        self._news = Alarm()
         self._is_polled = False
 
     async def run(self) -> None:
@@ -237,16 +237,13 @@ class RouteControl:
 
     def _on_polled(self) -> None:
         self._is_polled = True
-        self._news.set()
+        self._news.ring()
 
     async def _until_due(self) -> None:
         """Wait for a poll that ends a tick; the depth may be asked more often than routes are judged."""
         clock = asyncio.get_running_loop().time
         while True:
-            self._news.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(self._due):
-                    await self._news.wait()
+            await self._news.until(self._due)
             polled, self._is_polled = self._is_polled, False
             if clock() >= self._due or (polled and clock() >= self._turned + self._tick - EARLY):
                 return
@@ -278,7 +275,7 @@ class RouteControl:
                 route.gate.on_asked = None
             self._depths.hurry()
             self._due = asyncio.get_running_loop().time() + self._patience * self._tick
-            self._news.set()
+            self._news.ring()
 
 
 def _seen(queue: str, depths: Depths, insights: Insights | None) -> QueueReading | None:

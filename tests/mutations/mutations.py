@@ -104,6 +104,7 @@ KAFKA_LOGIN = "proxy/kafka_log/login.py"
 RABBIT_LOGIN = "proxy/rabbitmq/login.py"
 RABBIT_CONNECTION = "proxy/rabbitmq/connection.py"
 MONITOR = "proxy/rabbitmq/monitor.py"
+QUESTIONS = "proxy/rabbitmq/questions.py"
 QUEUE_KIND = "proxy/rabbitmq/queue_kind.py"
 RABBIT_BROKER = "proxy/rabbitmq/broker.py"
 POLICY = "proxy/steering/policies.py"
@@ -910,10 +911,63 @@ MUTATIONS = (
         tests=(IN_CONNECTION,),
     ),
     Mutation(
+        "an answer for many partitions is handed out in one step",
+        SLICES,
+        "len(taken) < SLICE_PARTITIONS",
+        "len(taken) < 1 << 30",
+        tests=("tests/unit/test_kafka_slices.py::test_a_slice_has_few_partitions_when_an_answer_has_many",),
+    ),
+    Mutation(
+        "an answer for many partitions is taken in in one step",
+        "proxy/kafka_log/fetching.py",
+        "TAKEN_AT_ONCE = 200\n",
+        "TAKEN_AT_ONCE = 1 << 30\n",
+        tests=("tests/unit/test_kafka_slices.py::test_an_answer_is_taken_in_in_steps_when_it_has_many_partitions",),
+    ),
+    Mutation(
+        "what one channel tells of queues is taken for another's",
+        "proxy/rabbitmq/intake.py",
+        "                channel in self._answered and self._is_answer",
+        "                self._answered and self._is_answer",
+        tests=(
+            "tests/properties/test_intake.py::test_what_a_channel_tells_of_queues_is_taken_in_order_and_the_rest_passed_on_however_bytes_come",
+        ),
+    ),
+    Mutation(
+        "every fetch takes a task",
+        "proxy/kafka_log/fetching.py",
+        "        if under_way is None:\n",
+        "        if under_way is not None or under_way is None:\n",
+        tests=("tests/wire/test_fetching.py::test_a_fetch_takes_no_task_when_its_node_is_connected",),
+    ),
+    Mutation(
+        "a fault of ours in what an answer brings is passed over",
+        "proxy/kafka_log/fetching.py",
+        "            further = _raise(error)\n",
+        "            further = None if error else _raise(error)\n",
+        tests=(
+            "tests/wire/test_fetching.py::test_reading_ends_with_the_reason_when_what_an_answer_brings_can_not_be_taken_in",
+        ),
+    ),
+    Mutation(
+        "an alarm that rang for one wait ends the next one, too",
+        "proxy/bridge/alarm.py",
+        "                timer.cancel()\n        self._has_rung = False\n",
+        "                timer.cancel()\n",
+        tests=("tests/unit/bridge/test_alarm.py",),
+    ),
+    Mutation(
+        "Python looks at a hundred thousand objects in one step",
+        "proxy/memory.py",
+        "GC_THRESHOLDS = (10_000, ",
+        "GC_THRESHOLDS = (100_000, ",
+        tests=("tests/unit/test_memory.py::test_python_looks_at_few_objects_in_one_step_when_very_many_are_new",),
+    ),
+    Mutation(
         "the monitor leaves an observer behind for every question",
-        MONITOR,
-        "channel, closing = self._channel, self._closing",
-        "channel, closing = self._channel, self._channel.closing",
+        QUESTIONS,
+        "if queues and not self._closing.done():",
+        "if queues and not self._channel.closing.done():",
         tests=(IN_MONITOR,),
     ),
     Mutation(

@@ -15,7 +15,7 @@ from pamqp.heartbeat import Heartbeat
 from proxy.rabbitmq.intake import FIRST_BYTES, Intake
 from proxy.simulation import virtual_time
 
-TAKEN, OTHER = 3, 4
+TAKEN, OTHER, ASKED = 3, 4, 5
 BEAT = frame.marshal(Heartbeat(), 0)
 
 
@@ -114,6 +114,46 @@ def test_what_tells_of_messages_is_taken_in_order_and_the_rest_passed_on_however
     assert (reader.fed.replace(BEAT, b""), found.all) == (passed.replace(BEAT, b""), told)
     reader, found, _ = virtual_time.run(fed(data, cuts, takes=False))
     assert (reader.fed, found.all) == (data, [])
+
+
+def declared(channel: int) -> st.SearchStrategy[tuple[int, commands.Queue.DeclareOk]]:
+    names, counts = st.text("ab.-_", max_size=20), st.integers(0, 2**32 - 1)
+    return st.tuples(st.just(channel), st.builds(commands.Queue.DeclareOk, names, counts, counts))
+
+
+@given(st.lists(declared(ASKED) | declared(OTHER) | others, max_size=20), st.lists(st.integers(0, 40), max_size=60))
+def test_what_a_channel_tells_of_queues_is_taken_in_order_and_the_rest_passed_on_however_bytes_come(
+    sent: list[tuple[int, Any]], cuts: list[int]
+) -> None:
+    async def story() -> None:
+        reader, told = Reader(), list[tuple[int, int]]()
+        intake: Any = Intake(reader)
+        intake.answer(ASKED, lambda messages, consumers: told.append((messages, consumers)))
+        for piece in pieces(b"".join(frame.marshal(one, channel) for channel, one in sent), cuts):
+            reader.feed_data(piece)
+        kept = b"".join(frame.marshal(one, channel) for channel, one in sent if channel != ASKED)
+        assert reader.fed.replace(BEAT, b"") == kept.replace(BEAT, b"")
+        assert told == [(one.message_count, one.consumer_count) for channel, one in sent if channel == ASKED]
+        intake.end(ASKED)
+        last = frame.marshal(commands.Queue.DeclareOk("q", 1, 1), ASKED)
+        reader.feed_data(last)
+        assert reader.fed.endswith(last), "nobody asks any more"
+
+    virtual_time.run(story())
+
+
+@pytest.mark.parametrize(("at", "byte"), [(-1, 0), (11, 200), (7, 9)], ids=["end", "length of the name", "class"])
+def test_the_client_sees_what_a_channel_tells_of_a_queue_when_it_is_not_whole(at: int, byte: int) -> None:
+    async def story() -> None:
+        reader, told = Reader(), list[tuple[int, int]]()
+        intake: Any = Intake(reader)
+        intake.answer(ASKED, lambda messages, consumers: told.append((messages, consumers)))
+        broken = bytearray(frame.marshal(commands.Queue.DeclareOk("q", 3, 1), ASKED))
+        broken[at] = byte
+        reader.feed_data(bytes(broken))
+        assert (reader.fed, told) == (bytes(broken), [])
+
+    virtual_time.run(story())
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 20), max_size=6))

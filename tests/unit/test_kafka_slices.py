@@ -26,7 +26,7 @@ from proxy.kafka_log.client import teach_manners
 from proxy.kafka_log.consumer import new_consumer
 from proxy.kafka_log.login import Credentials
 from proxy.kafka_log.nodes import Bounds, Nodes
-from proxy.kafka_log.slices import SLICE_BYTES, SLICE_EVENTS, Slices
+from proxy.kafka_log.slices import SLICE_BYTES, SLICE_EVENTS, SLICE_PARTITIONS, Slices
 from proxy.settings import Limits, LogSettings
 from tests.support.scripted_kafka import ScriptedKafka, scripted_kafka
 from tests.wire.kafka import records
@@ -210,6 +210,33 @@ async def test_every_partition_has_its_turn_when_the_answer_for_one_is_long() ->
         async with consumer(kafka, ONE, TWO) as made:
             slices = await read(made, 10 * SLICE_EVENTS)
             assert {len([one for one in slices if at in one]) for at in (ONE, TWO)} == {5}
+
+
+async def test_a_slice_has_few_partitions_when_an_answer_has_many() -> None:
+    count = 2 * SLICE_PARTITIONS + 50
+    places = [TopicPartition("orders", number) for number in range(count)]
+    async with scripted_kafka(1) as kafka:
+        log(kafka, {at.partition: batch(0, 2) for at in places})
+        async with consumer(kafka, *places) as made:
+            slices = await read(made, 2 * count)
+            assert max(map(len, slices)) == SLICE_PARTITIONS
+            assert sorted(at for one in slices for at in one) == places, "each once"
+
+
+async def test_an_answer_is_taken_in_in_steps_when_it_has_many_partitions() -> None:
+    count = 450
+    places = [TopicPartition("orders", number) for number in range(count)]
+    async with scripted_kafka(1) as kafka:
+        log(kafka, {at.partition: batch(0, 1) for at in places})
+        kafka.nodes[0].delays["FetchRequest"] = 0.1
+        async with consumer(kafka, *places) as made:
+            seen = {0}
+            while max(seen) < count:
+                await asyncio.sleep(0)
+                seen.add(len(made._fetcher._records))
+            assert seen >= {0, 200, 400, count}
+            assert kafka.nodes[0].asked["FetchRequest"] == 1
+            assert len({at for one in await read(made, count) for at in one}) == count
 
 
 async def test_a_slice_ends_in_bytes_when_events_are_large() -> None:

@@ -1,0 +1,69 @@
+"""Fetches that wait for nothing but their answer take no task; real client inside, scripted brokers, virtual time."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.wire.bridge import KAFKA, Bridge, lived, until
+
+
+def fetcher(bridge: Bridge) -> Any:
+    return bridge.log._consumer._fetcher
+
+
+def test_a_fetch_takes_no_task_when_its_node_is_connected() -> None:
+    async def story() -> None:
+        async with Bridge.running() as bridge:
+            bridge.produce()
+            await bridge.arrived()
+            await until(lambda: fetcher(bridge)._answers)
+            assert not fetcher(bridge)._pending_tasks
+            assert fetcher(bridge)._in_flight == {1}
+
+    lived(story)
+
+
+def test_fetching_goes_on_when_the_connection_is_lost_under_a_fetch() -> None:
+    async def story() -> None:
+        async with Bridge.running() as bridge:
+            for _ in range(20):
+                await until(lambda: fetcher(bridge)._answers)
+                bridge.loop.network.reset(f"{KAFKA}:9092")
+                bridge.produce()
+                await bridge.arrived()
+
+    lived(story)
+
+
+def test_nothing_is_under_way_when_reading_has_ended() -> None:
+    async def story() -> None:
+        async with Bridge.running() as bridge:
+            bridge.produce()
+            await bridge.arrived()
+            await until(lambda: fetcher(bridge)._answers)
+        assert not fetcher(bridge)._answers
+        assert not fetcher(bridge)._pending_tasks
+
+    lived(story)
+
+
+def test_reading_ends_with_the_reason_when_what_an_answer_brings_can_not_be_taken_in() -> None:
+    def fails(*_: Any) -> bool:
+        raise ZeroDivisionError("a fault of ours")
+
+    async def story() -> None:
+        async with Bridge.running() as bridge:
+            fetcher(bridge)._take_in = fails
+            bridge.produce()
+            await asyncio.sleep(5)
+
+    with pytest.raises(BaseException) as raised:  # noqa: PT011  # a group of groups
+        lived(story)
+    assert "a fault of ours" in "".join(map(str, _leaves(raised.value)))
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for one in error.exceptions for leaf in _leaves(one)]
+    return [error]
