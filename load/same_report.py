@@ -15,7 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from load.terminal import command_line
+from load.terminal import command_line, say
 
 EXAMPLES = """\
 example:
@@ -23,7 +23,7 @@ example:
   tidegate report LOGS --out out/after         by the code after
   python -m load.same_report out/before out/after
 
-exit codes: 0 the same; 1 they differ, and in what
+exit codes: 0 the same; 1 they differ, and in what; 2 one of them is no report
 """
 CLOSE = 1e-6
 SHOWN = 3
@@ -79,8 +79,12 @@ def _place(row: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Compare and print; return 0 if the reports say the same, else 1."""
+    """Compare and print; return 0 if the reports say the same, 1 if they differ, 2 if one is none."""
     options = _parser().parse_args(argv)
+    for folder in (options.before, options.after):
+        if not (folder / "report.json").is_file():
+            say(f"same_report: {folder}: no whole report is here; tidegate report writes one by --out {folder}")
+            return 2
     found = list(differences(options.before, options.after))
     print("\n".join(found) or "the same")
     return 1 if found else 0

@@ -17,6 +17,7 @@ ROWS = [{"run": "a", "t_s": 0.5, "rate": 1.0}, {"run": "a", "t_s": 1.5, "rate": 
 def report(folder: Path, tables: Mapping[str, Sequence[Mapping[str, Any]]], **figures: Any) -> Path:
     from pyarrow import parquet
 
+    (folder / "tables").mkdir(parents=True, exist_ok=True)
     for name, rows in tables.items():
         (folder / "tables" / name).mkdir(parents=True)
         parquet.write_table(pa.Table.from_pylist(list(rows)), folder / "tables" / name / "part-0.parquet")
@@ -47,7 +48,6 @@ def test_reports_are_the_same_when_rows_come_in_another_order_and_sums_in_their_
 def test_a_table_that_differs_is_named(
     after: Mapping[str, Sequence[Mapping[str, Any]]], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "after" / "tables").mkdir(parents=True)
     assert told(tmp_path, after) == 1
     assert words in capsys.readouterr().out
 
@@ -55,3 +55,11 @@ def test_a_table_that_differs_is_named(
 def test_a_figure_that_differs_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert told(tmp_path, {"rates": ROWS}, runs=[{"p": 0.3001}], lines=3) == 1
     assert capsys.readouterr().out.splitlines() == ["report.json: lines", "report.json: runs"]
+
+
+def test_a_folder_without_a_whole_report_is_a_mistake_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(report(tmp_path / "before", {})), str(tmp_path / "nowhere")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "nowhere: no whole report is here" in line
