@@ -2,7 +2,8 @@
 
     python -m load.report_scale FLEET [FLEET ...] --json FILE
 
-Each FLEET is a folder of metric logs, from small to large, as `python -m load.metric_fleet` makes them. The plain job
+Each FLEET is a folder of metric logs, from small to large, as `python -m load.metric_fleet` makes them, or a number of
+records: such a fleet of 1,000 event types is made under `--in` if it is not there. The plain job
 reads every column with the whole schema and adds up what is a number, by kind, minute, class and type. Each job has a
 process and a Spark of its own; times begin when Spark has started. What FILE has already is not measured again, so that
 a long series can be made in pieces.
@@ -15,6 +16,7 @@ import json
 import math
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -41,16 +43,18 @@ if TYPE_CHECKING:
 
 Figures = dict[str, float]
 """Of one job: records, seconds, cpu_seconds, java_mb (the most that Java had in memory), load_before."""
+FLEET = ("--replicas", "4", "--types", "1000", "--active", "1000")
+"""What a fleet is made with."""
 DEADLINE = 4 * 3600.0
 """Seconds for one job."""
 MOST_TIMES_PLAIN = 3.0
 MOST_STEEP = 1.15
 """Exponent of time by records: 1 is linear, less means that a start weighs more than the records."""
 EXAMPLES = """\
-example:
-  python -m load.metric_fleet out/3e6 --replicas 4 --types 1000 --active 1000 --records 3000000
-  python -m load.metric_fleet out/1e7 --replicas 4 --types 1000 --active 1000 --records 10000000
-  python -m load.report_scale out/3e6/logs out/1e7/logs --json out/report-scale.json
+examples:
+  python -m load.report_scale 3000000 --json out/report-scale.json             one size beside a plain job
+  python -m load.report_scale 3000000 30000000 --json out/report-scale.json    ... and how it grows, an hour or more
+  python -m load.report_scale my/logs --json out/report-scale.json
 
 exit codes: 0 both goals are met; 1 one is not, or a job failed
 """
@@ -135,6 +139,22 @@ def _measure(fleets: Sequence[str], file: Path) -> dict[str, dict[str, Figures]]
     return {fleet: found[fleet] for fleet in fleets}
 
 
+def _logs(fleet: str, folder: Path) -> str:
+    """Return the folder of a fleet's logs, which is made if only a number of records is given."""
+    if not fleet.isdecimal():
+        return fleet
+    out = folder / fleet
+    if not (out / "truth.json").exists():  # it is written last
+        shutil.rmtree(out, ignore_errors=True)
+        say(f"{out}: making {int(fleet):,} records")
+        subprocess.run(
+            [sys.executable, "-m", "load.metric_fleet", str(out), *FLEET, "--records", fleet],
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+    return str(out / "logs")
+
+
 def main() -> int:
     """Run the command line; return 0 if every report takes at most three plain jobs and none grows too fast, else 1."""
     options = _parser().parse_args()
@@ -143,7 +163,8 @@ def main() -> int:
         return 0
     if options.json is None:
         raise SystemExit("report_scale: --json FILE is needed")
-    found = list(_measure(options.fleets, options.json).values())
+    fleets = [_logs(fleet, options.folder) for fleet in options.fleets]
+    found = list(_measure(fleets, options.json).values())
     rows = [["records", *(f"{name} {what}" for name in JOBS for what in ("s", "CPU-s", "MB")), "of plain", "CPU"]]
     ratios = {of: [jobs["report"][of] / jobs["plain"][of] for jobs in found] for of in ("seconds", "cpu_seconds")}
     for at, jobs in enumerate(found):
@@ -170,7 +191,10 @@ def _each(less: Figures, more: Figures) -> float:
 
 def _parser() -> argparse.ArgumentParser:
     parser = command_line("load.report_scale", (__doc__ or "").splitlines()[0], EXAMPLES)
-    parser.add_argument("fleets", nargs="+", metavar="FLEET", help="a folder of metric logs")
+    parser.add_argument("fleets", nargs="+", metavar="FLEET", help="a folder of metric logs, or how many records")
+    parser.add_argument(
+        "--in", type=Path, default=Path("out", "fleets"), dest="folder", metavar="DIR", help="of fleets (out/fleets)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the figures go")
     parser.add_argument("--job", choices=sorted(JOBS), help=argparse.SUPPRESS)
     return parser

@@ -69,17 +69,17 @@ def analyse(
     """
     scratch = join(folder, _SCRATCH)
     try:
-        return tabled(layered.read(spark, runs, scratch, say), folder, say)
+        return tabled(spark, layered.read(spark, runs, scratch, say), folder, say)
     finally:
         Places(spark).delete(scratch)
 
 
-def tabled(layers: Layers, folder: str, say: Callable[[str], None]) -> Analysis:
+def tabled(spark: SparkSession, layers: Layers, folder: str, say: Callable[[str], None]) -> Analysis:
     """Make all tables of the layers under `folder`."""
-    spark, told = next(iter(layers.records.values())).sparkSession, layers.taken.kinds
+    told = layers.taken.kinds
     tables = Tables(spark, folder, say)
     start_ms = {run: span.start_ms for run, span in layers.spans.items()}
-    facts = Facts(spark, facts_of(layers.records) if layers.facts is None else layers.facts, start_ms)
+    facts = Facts(spark, facts_of(spark, layers.records) if layers.facts is None else layers.facts, start_ms)
     records = Records(layers.records, start_ms)
     rejected = dict.fromkeys(("run", "file", "reason"), "string") | {"lines": "int64", "sample": "string"}
     tables.put_rows("rejected_lines", layers.taken.rejected, rejected)
@@ -88,12 +88,13 @@ def tabled(layers: Layers, folder: str, say: Callable[[str], None]) -> Analysis:
     runs_of = {name: {row["run"] for row in told if row["kind"] == name} for name in ("produced", "consumed")}
     proven = sorted(set.intersection(*runs_of.values())) if kinds >= runs_of.keys() else []
     seen = _seen(records, proven)
-    latencies = merged(facts.of("latencies")).persist(StorageLevel.MEMORY_AND_DISK)
+    over_time = facts.of("latencies")
+    latencies = merged(over_time).persist(StorageLevel.MEMORY_AND_DISK)
     together(
         [
             *([lambda: _add_ledger(tables, records)] if kinds & {"assigned", "committed"} else []),
             *(_of_proof(tables, records, seen, proven, layers.width_s) if seen is not None else []),
-            *of_latencies(tables, latencies, facts.of("latencies"), layers),
+            *of_latencies(tables, latencies, over_time, layers),
             *_of_records(tables, layers, records, kinds, latencies, seen),
             *_of_facts(tables, facts, layers.width_s),
         ]
@@ -264,7 +265,10 @@ def _add_slo(
     if seen is not None:
         ends_ms = {run: span.end_ms for run, span in layers.spans.items()}
         measured = measured.unionByName(slo.consumed_times(seen, promised, ends_ms))
-    tables.add("slo", slo.slo(measured, promised, touched), [*BY_CLASS, "scope"])
+    # Two queries, as they are run apart: buckets are many, minutes are few.
+    judged = slo.by_minute(measured, promised).persist(StorageLevel.MEMORY_AND_DISK)
+    tables.add("slo", slo.slo(judged, promised, touched), [*BY_CLASS, "scope"])
+    judged.unpersist()
 
 
 def _add_ledger(tables: Tables, records: Records) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from proxy.reports import activity, episodes, incidents, latency, timeline, traffic
-from proxy.reports.records import no_records
+from proxy.reports.records import no_records, planned_by
 
 MINUTE_MS = 60_000
 BY_MINUTE = "latencies by minute"
@@ -106,7 +106,11 @@ class Facts:
         return frame.withColumns(seconds)
 
 
-def facts_of(records: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """Return the facts of records that were read, each record by itself."""
+def facts_of(spark: SparkSession, records: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """Return the facts of records that were read, each record by itself.
+
+    Distributions are for this session to take apart: of few records, too, their buckets are many.
+    """
     found = {name: rows_of(name, records) for name in FACTS}
-    return {name: frame for name, frame in found.items() if frame is not None}
+    told = {name: frame for name, frame in found.items() if frame is not None}
+    return told | {name: planned_by(spark, told[name]) for name in ("latencies",) if name in told}

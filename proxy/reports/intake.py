@@ -11,11 +11,14 @@ from proxy.reports.files import as_spark_path
 from proxy.reports.overview import rejected_lines
 from proxy.reports.places import Places, join, written_to
 from proxy.reports.records import LINES, OTHER, REJECTED, SAMPLE, others, parsed, schema_of_records, with_kind
+from proxy.reports.session import for_little
 from proxy.reports.together import together
 
 Row = dict[str, Any]
 TEXT = "lines"
 """The folder of the lines, cut up by kind; it is not needed any more when they are taken in."""
+_LITTLE_BYTES = 1024**2
+"""So much of Parquet, some 10,000 lines, is parsed sooner than code is made for it."""
 _TIMED = ("route", "class", "type")
 """Kinds that say how long an interval lasted."""
 
@@ -36,6 +39,7 @@ def take_in(lines: DataFrame, runs: Sequence[str], folder: str, say: Callable[[s
     Each line is parsed once, by the schema of its kind alone: of all kinds in one query Java would compile nothing.
     """
     spark, taken = lines.sparkSession, Taken()
+    little = for_little(spark)
     places, text = Places(spark), join(folder, TEXT)
     tasks = spark.sparkContext.defaultParallelism
     cut_up = with_kind(lines).coalesce(tasks).write.partitionBy("kind")
@@ -49,7 +53,8 @@ def take_in(lines: DataFrame, runs: Sequence[str], folder: str, say: Callable[[s
     kinds = sorted((kind for kind, size in sizes.items() if kind != TEXT), key=lambda kind: -sizes[kind])
 
     def take(kind: str) -> None:
-        own = spark.read.schema(LINES).parquet(as_spark_path(join(text, f"kind={kind}")))
+        session = little if sizes[kind] <= _LITTLE_BYTES else spark
+        own = session.read.schema(LINES).parquet(as_spark_path(join(text, f"kind={kind}")))
         if kind == OTHER:
             _take_others(own, taken)
         else:
@@ -84,12 +89,13 @@ def stored(spark: SparkSession, kind: str, folders: Sequence[str]) -> DataFrame:
 
 def _take_kind(lines: DataFrame, kind: str, runs: Sequence[str], folder: str, taken: Taken) -> None:
     seen = Observation()
-    of_runs = {f"{name}_{number}": what for number, run in enumerate(runs) for name, what in _counts(kind, run).items()}
-    judged = parsed(lines, kind).observe(seen, *[what.alias(name) for name, what in of_runs.items()])
+    of_runs = [_counts(kind, run) for run in runs]
+    counts = [what.alias(f"{name}_{number}") for number, some in enumerate(of_runs) for name, what in some.items()]
+    judged = parsed(lines, kind).observe(seen, *counts)
     judged.write.mode("overwrite").parquet(written_to(folder))
     counted = seen.get
     for number, run in enumerate(runs):
-        row = {name: counted[f"{name}_{number}"] for name in _counts(kind, run)}
+        row = {name: counted[f"{name}_{number}"] for name in of_runs[number]}
         if row["lines"]:
             told = {name: row[name] for name in ("lines", "first_ms", "last_ms")}
             taken.kinds.append({"run": run, "kind": kind, **told, "interval_s": row["interval_s"]})

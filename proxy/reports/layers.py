@@ -11,11 +11,13 @@ from proxy.reports.files import ReportError
 from proxy.reports.intake import Row, Taken, stored, take_in
 from proxy.reports.records import read_lines
 from proxy.reports.schema import KINDS
+from proxy.reports.session import for_little
 from proxy.reports.timeline import width_for
 
 PRODUCED = "produced"
 FEW = 20_000
-"""Records of a kind up to which one task reads them all: then nothing is shuffled, which takes longer than the work."""
+"""Records of a kind up to which one task reads them all: then nothing is shuffled, which takes longer than the work.
+Nor is code made for them (`session.for_little`)."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,21 @@ def read(spark: SparkSession, runs: Mapping[str, Sequence[str]], folder: str, sa
 
 def records_of(spark: SparkSession, taken: Taken, folder: str) -> dict[str, DataFrame]:
     """Return the records by kind that were taken into a folder."""
+    lines = lines_of(taken)
+    return {kind: read_as(spark, kind, [folder], lines[kind]) for kind in sorted(lines.keys() & KINDS.keys())}
+
+
+def lines_of(taken: Taken) -> Counter[str]:
+    """Return how many records there are of each kind, in all runs."""
     lines = Counter[str]()
     for row in taken.kinds:
         lines[row["kind"]] += row["lines"]
-    found = {kind: stored(spark, kind, [folder]) for kind in sorted(lines.keys() & KINDS.keys())}
-    return {kind: frame.coalesce(1) if lines[kind] <= FEW else frame for kind, frame in found.items()}
+    return lines
+
+
+def read_as(spark: SparkSession, kind: str, folders: Sequence[str], lines: int) -> DataFrame:
+    """Return the records of a kind as so many are best read."""
+    return stored(for_little(spark), kind, folders).coalesce(1) if lines <= FEW else stored(spark, kind, folders)
 
 
 def _span(taken: Taken, run: str, paths: Sequence[str]) -> Span:

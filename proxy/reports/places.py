@@ -68,8 +68,12 @@ class Places:
     def __init__(self, spark: "SparkSession") -> None:
         self._spark = spark
         context: Any = spark.sparkContext
-        self._hadoop = context._jvm.org.apache.hadoop.fs  # noqa: SLF001 - PySpark has no other way to it
+        hadoop = context._jvm.org.apache.hadoop.fs  # noqa: SLF001 - PySpark has no other way to it
         self._settings = context._jsc.hadoopConfiguration()  # noqa: SLF001 - likewise
+        # Once: each name of Java's is a question to it, and so is each call.
+        self._as_path = hadoop.Path
+        # Without the checksums that Hadoop hides beside each file of a disk: nobody else there keeps them.
+        self._disk = hadoop.FileSystem.getLocal(self._settings).getRaw()
 
     def exists(self, place: str) -> bool:
         """Return whether there is a file or a folder."""
@@ -148,7 +152,7 @@ class Places:
             if system.getUri().getScheme() != "file":  # appears when it is closed
                 _write(system, path, text.encode())
                 return
-            beside = self._hadoop.Path(path.getParent(), f".{path.getName()}{BESIDE}")
+            beside = self._as_path(path.getParent(), f".{path.getName()}{BESIDE}")
             _write(system, beside, text.encode())
             if not system.rename(beside, path):
                 raise ReportError(f"{place} can't be written")
@@ -184,7 +188,7 @@ class Places:
         self._ask(place, lambda system, path: system.copyFromLocalFile(False, True, self._path(str(file)), path))  # noqa: FBT003 - keep the source, replace the target
 
     def _path(self, place: str) -> Any:
-        return self._hadoop.Path(place if is_address(place) else os.path.abspath(place))  # noqa: PTH100 - Java runs elsewhere
+        return self._as_path(place if is_address(place) else os.path.abspath(place))  # noqa: PTH100 - Java runs elsewhere
 
     def _ask(self, place: str, question: Callable[[Any, Any], Answer]) -> Answer:
         """Ask the file system of a place; it and the place as a path of it are handed over."""
@@ -195,8 +199,7 @@ class Places:
             path = self._path(place)
             if path.toUri().getScheme() not in {None, "file"}:
                 return question(path.getFileSystem(self._settings), path)
-            # Without the checksums that Hadoop hides beside each file of a disk: nobody else there keeps them.
-            return question(self._hadoop.FileSystem.getLocal(self._settings).getRaw(), path)
+            return question(self._disk, path)
         except Py4JJavaError as error:
             raise ReportError(f"{place}: {_said(error.java_exception)}") from error
         except PySparkException as error:  # PySpark's own word for some of Java's

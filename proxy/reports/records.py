@@ -24,6 +24,20 @@ REJECTED, SAMPLE = "_reason", "_sample"
 _BEGINNING = r'^\{\s*"v"\s*:\s*[0-9]+\s*,\s*"kind"\s*:\s*"([a-z_]+)"'
 """How every writer of ours begins a line; of others the whole envelope is parsed."""
 _BLANK = " \t\n\r\f\v"
+_READABLE, _DECLARED = (f"({', '.join(map(repr, some))})" for some in (declared.READABLE, declared.KINDS))
+_HEAD = f"from_json(value, '{with_corrupt(ENVELOPE).simpleString()}', map('columnNameOfCorruptRecord', '{CORRUPT}'))"
+"""The envelope of a line, as SQL."""
+_CUT_OFF = r"^\\s*\\{.*[^}\\s]\\s*$"
+_REASON = f"""
+CASE
+    WHEN {_HEAD}.{CORRUPT} IS NOT NULL AND value RLIKE '{_CUT_OFF}' THEN 'cut off'
+    WHEN NOT ({is_sound(ENVELOPE, _HEAD)}) THEN 'malformed'
+    WHEN NOT {_HEAD}.v IN {_READABLE} THEN 'another version'
+    WHEN NOT {_HEAD}.kind IN {_DECLARED} THEN '{UNKNOWN}'
+END
+"""
+"""Why a line is no record of this version, by its envelope alone; null if that tells of nothing."""
+_SAMPLED = f"CASE WHEN {REJECTED} IS NOT NULL THEN substring(value, 1, {SAMPLE_CHARACTERS}) END AS {SAMPLE}"
 _REJECTED = [StructField(REJECTED, StringType()), StructField(SAMPLE, StringType())]
 
 
@@ -75,26 +89,33 @@ def with_kind(lines: DataFrame) -> DataFrame:
 def parsed(lines: DataFrame, kind: str) -> DataFrame:
     """Parse lines of one kind: run, file, at_ms, instance, the fields; of what is no record `REJECTED`, `SAMPLE`."""
     schema = StructType([*ENVELOPE.fields, *KINDS[kind].fields])
-    one, is_none = fn.col("one"), fn.col(REJECTED).isNotNull()
-    is_record = is_sound(schema, one) & one["v"].isin(list(declared.READABLE)) & (one["kind"] == kind)
-    judged = lines.select("run", "file", "value", _parsed(schema).alias("one")).withColumn(
-        REJECTED, fn.when(~is_record, fn.coalesce(_reason(), fn.lit("malformed")))
-    )
-    return judged.select(
+    is_record = f"{is_sound(schema, 'one')} AND one.v IN {_READABLE} AND one.kind = '{kind}'"
+    reason = f"CASE WHEN NOT ({is_record}) THEN coalesce({_REASON}, 'malformed') END AS {REJECTED}"
+    judged = lines.select("run", "file", "value", _parsed(schema).alias("one")).selectExpr("*", reason)
+    return judged.selectExpr(
         "run",
         "file",
-        one["at_ms"].alias("at_ms"),
-        fn.coalesce(one["instance"], fn.lit("")).alias("instance"),
-        *[one[field.name].alias(field.name) for field in KINDS[kind].fields],
+        "one.at_ms",
+        "coalesce(one.instance, '') AS instance",
+        *[f"one.`{field.name}`" for field in KINDS[kind].fields],
         REJECTED,
-        fn.when(is_none, fn.substring("value", 1, SAMPLE_CHARACTERS)).alias(SAMPLE),
+        _SAMPLED,
     )
 
 
 def no_records(spark: SparkSession, kind: str) -> DataFrame:
     """Return the records of a kind of which there are none; Spark knows that without a job."""
-    fields = [fn.lit(None).cast(field.dataType).alias(field.name) for field in schema_of_records(kind)]
-    return spark.range(1).where(fn.lit(col=False)).select(*fields).drop(REJECTED, SAMPLE)
+    return _nothing(spark, schema_of_records(kind)).drop(REJECTED, SAMPLE)
+
+
+def planned_by(spark: SparkSession, frame: DataFrame) -> DataFrame:
+    """Return a frame as one of this session, whichever has read it: its settings decide, not those of the other."""
+    return _nothing(spark, frame.schema).unionByName(frame)
+
+
+def _nothing(spark: SparkSession, schema: StructType) -> DataFrame:
+    fields = [fn.lit(None).cast(field.dataType).alias(field.name) for field in schema]
+    return spark.range(1).where(fn.lit(col=False)).select(*fields)
 
 
 def by_kind(lines: DataFrame) -> dict[str, DataFrame]:
@@ -115,28 +136,10 @@ def schema_of_records(kind: str) -> StructType:
 
 def others(lines: DataFrame) -> DataFrame:
     """Return what becomes of lines of no kind that is read: run, file, kind (null: no record), at_ms and why."""
-    one, reason = fn.col("one"), fn.col(REJECTED)
-    judged = lines.select("run", "file", "value", _parsed(ENVELOPE).alias("one")).withColumn(REJECTED, _reason())
-    return judged.select(
-        "run",
-        "file",
-        fn.when(reason.isNull(), one["kind"]).alias("kind"),
-        one["at_ms"].alias("at_ms"),
-        REJECTED,
-        fn.when(reason.isNotNull(), fn.substring("value", 1, SAMPLE_CHARACTERS)).alias(SAMPLE),
-    )
+    judged = lines.selectExpr("run", "file", "value", f"{_HEAD} AS one", f"{_REASON} AS {REJECTED}")
+    kind = f"CASE WHEN {REJECTED} IS NULL THEN one.kind END AS kind"
+    return judged.selectExpr("run", "file", kind, "one.at_ms", REJECTED, _SAMPLED)
 
 
 def _parsed(schema: StructType) -> Column:
     return fn.from_json("value", with_corrupt(schema), {"columnNameOfCorruptRecord": CORRUPT})
-
-
-def _reason() -> Column:
-    """Return why a line is no record of this version, by its envelope alone; null if that tells of nothing."""
-    head = _parsed(ENVELOPE)
-    return (
-        fn.when(head[CORRUPT].isNotNull() & fn.col("value").rlike(r"^\s*\{.*[^}\s]\s*$"), "cut off")
-        .when(~is_sound(ENVELOPE, head), "malformed")
-        .when(~head["v"].isin(list(declared.READABLE)), "another version")
-        .when(~head["kind"].isin(list(declared.KINDS)), UNKNOWN)
-    )

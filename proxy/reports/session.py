@@ -12,7 +12,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from proxy.reports.files import ReportError
 
@@ -28,9 +29,26 @@ _SMALL_BYTES = 128 * 1024**2
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Environment variable: `spark-submit` started this program, and Java before it."""
 _UTC = ("spark.sql.session.timeZone", "UTC")
-_SMALL_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xmn400m"
+_SMALL_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m -XX:+UseSerialGC -Xmn400m"
 """Room for compiled code: 48 MB, what Java gives by itself at this level, is full after thirty queries, and then Java
-ends or interprets. A collector without threads of its own, with most of the heap for what is soon garbage."""
+ends or interprets. And room for classes: all of the heap is gone through each time that it grows. A collector without
+threads of its own, with most of the heap for what is soon garbage."""
+_FOR_LITTLE = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # What is worked out once instead of twice goes through a cache, which takes longer where nothing is compiled.
+    "spark.sql.subexpressionElimination.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Of queries over a few thousand rows: code that is made for each takes longer to compile than to interpret."""
+_ASKED_FOR = (
+    *("functions", "PythonUtils", "PythonSQLUtils"),
+    *(f"org.apache.spark.sql.{name}" for name in ("functions", "expressions.Window")),
+)
+"""Names of Java's that PySpark asks for each time that it needs one: of a report's 35,000 questions to it a third. For
+one without a package Java looks through several, each time through all of Spark's 280 archives."""
+_FOR_FEW: "WeakKeyDictionary[SparkSession, SparkSession]" = WeakKeyDictionary()
 _REMEDY = f"a report needs JDK {JAVA} or newer (Debian: openjdk-17-jre-headless), by JAVA_HOME or on the PATH"
 
 
@@ -83,6 +101,7 @@ def spark_session(
                     conf.setIfMissing(name, value)
                 conf.set(*_UTC)
             context = SparkContext(conf=conf, gateway=gateway)
+            _remember(gateway.jvm)
         except (PySparkException, Py4JError) as error:
             raise ReportError(f"Spark does not start at {master}: see {noise}") from error
         if threading.current_thread() is threading.main_thread():
@@ -92,6 +111,38 @@ def spark_session(
         finally:
             with contextlib.suppress(Py4JError):  # Java has ended before us
                 context.stop()
+
+
+def for_little(spark: "SparkSession") -> "SparkSession":
+    """Return the session beside a session that interprets: what is read by it is meant to be little.
+
+    Of a query over frames of both, the one of the leftmost frame plans all.
+    """
+    little = _FOR_FEW.get(spark)
+    if little is None:
+        little = spark.newSession()
+        for name, value in _FOR_LITTLE.items():
+            little.conf.set(name, value)
+        _FOR_FEW[spark] = little
+    return little
+
+
+class _Remembered:
+    """A class of Java's whose members are asked for once."""
+
+    def __init__(self, of: Any) -> None:
+        self._of = of
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._of, name)
+        setattr(self, name, found)
+        return found
+
+
+def _remember(jvm: Any) -> None:
+    """Keep what PySpark asks Java for at every turn."""
+    for name in _ASKED_FOR:
+        setattr(jvm, name, _Remembered(getattr(jvm, name)))
 
 
 def raise_interrupt(error: BaseException) -> None:
@@ -140,6 +191,12 @@ def _settings(master: str, text_size: int) -> list[tuple[str, str]]:
         # Else every column asks where it was made, which is slow and, on Python 3.11, an import that can race with a
         # garbage collection.
         ("spark.python.sql.dataFrameDebugging.enabled", "false"),
+        # Checks of Spark's own planner after each of its steps, conditions that it derives, texts of each plan.
+        ("spark.sql.lightweightPlanChangeValidation", "false"),
+        ("spark.sql.constraintPropagation.enabled", "false"),
+        ("spark.sql.dataFrameQueryContext.enabled", "false"),
+        ("spark.sql.ui.explainMode", "simple"),
+        ("spark.ui.liveUpdate.period", "1s"),
         # Nobody looks at them, and a thousand plans of ours are a large part of Java's memory.
         *[(f"spark.{kept}", "20") for kept in ("sql.ui.retainedExecutions", "ui.retainedJobs", "ui.retainedStages")],
         # Lines are written by their kind, of which there are fewer: each its own file, unsorted.

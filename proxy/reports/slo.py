@@ -72,18 +72,17 @@ def inside(episodes: DataFrame, serving: DataFrame, starts_ms: Mapping[str, int]
     return episodes.join(serving, ["run", "route"]).select(*KEYS, fn.explode(minutes).alias("minute")).distinct()
 
 
-def slo(measured: DataFrame, promised: DataFrame, touched: DataFrame) -> DataFrame:
+def slo(judged: DataFrame, promised: DataFrame, touched: DataFrame) -> DataFrame:
     """Return run, class and scope (all, inside, outside of episodes) with what was promised and what held of it.
 
-    `measured` are run, class, judges, minute (since 1970), value_us (the highest of a bucket; null: it never came) and
-    count; `promised` is of `targets`. An event is inside if its minute is one of `touched`, which are run, class and
-    minute. Where nothing is measured there is one row of nothing judged.
+    `judged` is of `by_minute`, `promised` of `targets`. An event is inside if its minute is one of `touched`, which are
+    run, class and minute. Where nothing is measured there is one row of nothing judged.
 
     `allowed` misses are the error budget, `burn` is missed / allowed: 1 uses up the budget of just this time. A minute
     or hour is worst by its burn, then by its misses, then the first.
     """
-    by_minute = _with_burn(_in_scopes(_by_minute(measured, promised), touched))
-    by_hour = by_minute.groupBy(*_TARGET, "scope", fn.floor(fn.col("minute") / 60).alias("hour")).agg(
+    minutes = _with_burn(_in_scopes(judged, touched))
+    by_hour = minutes.groupBy(*_TARGET, "scope", fn.floor(fn.col("minute") / 60).alias("hour")).agg(
         *_sums(*_COUNTS),
         fn.count(fn.lit(1)).alias("minutes"),
         fn.count_if(~fn.col("holds")).alias("minutes_missed"),
@@ -118,7 +117,12 @@ def _judged_by(promised: DataFrame, judges: str) -> DataFrame:
     return promised.where(fn.col("judges") == judges).select(*KEYS, "within_s")
 
 
-def _by_minute(measured: DataFrame, promised: DataFrame) -> DataFrame:
+def by_minute(measured: DataFrame, promised: DataFrame) -> DataFrame:
+    """Return what was promised, minute, judged, missed and unsure: how many events, as few rows as minutes of classes.
+
+    `measured` are run, class, judges, minute (since 1970), value_us (the highest of a bucket; null: it never came) and
+    count.
+    """
     within_us = fn.round(fn.col("within_s") * 1e6)
     is_missed = ~fn.coalesce(fn.col("value_us") <= within_us, fn.lit(col=False))
     # The highest value of the bucket in which the target lies; consumed times are no buckets.
@@ -135,9 +139,9 @@ def _by_minute(measured: DataFrame, promised: DataFrame) -> DataFrame:
     )
 
 
-def _in_scopes(by_minute: DataFrame, touched: DataFrame) -> DataFrame:
+def _in_scopes(judged: DataFrame, touched: DataFrame) -> DataFrame:
     """Return each minute twice: as one of all, and as one inside or outside."""
-    known = by_minute.join(touched.withColumn("is_inside", fn.lit(col=True)), [*KEYS, "minute"], "left")
+    known = judged.join(touched.withColumn("is_inside", fn.lit(col=True)), [*KEYS, "minute"], "left")
     side = fn.when(fn.col("is_inside"), "inside").otherwise("outside")
     return known.withColumn("scope", fn.explode(fn.array(fn.lit("all"), side)))
 

@@ -56,7 +56,7 @@ class Stored:
         shelf, scratch = Shelf(spark, self.store), join(tables, _SCRATCH)
         with shelf.prepared(rebuild=self.rebuild):
             try:
-                return tabled(self.layers(shelf, runs, files, scratch, say), tables, say)
+                return tabled(spark, self.layers(shelf, runs, files, scratch, say), tables, say)
             finally:
                 shelf.places.delete(scratch)
 

@@ -13,6 +13,7 @@ from pyspark.storagelevel import StorageLevel
 
 from proxy.reports.files import as_spark_path
 from proxy.reports.places import Places, join, written_to
+from proxy.reports.session import for_little
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,6 +50,10 @@ class Tables:
     say: Callable[[str], None]
     rows: dict[str, list[Row]] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Ask for the file systems once."""
+        self._places = Places(self.spark)
 
     def add(self, name: str, frame: DataFrame, order: Sequence[str]) -> None:
         """Write the table and keep its first rows in the order of the columns given."""
@@ -88,7 +93,7 @@ class Tables:
         place = join(self.folder, name, "part-0.parquet")
         with TemporaryDirectory(prefix="tidegate-report-") as folder:
             parquet.write_table(table, Path(folder, "part"))
-            Places(self.spark).upload(Path(folder, "part"), place)
+            self._places.upload(Path(folder, "part"), place)
 
     def put_rows(self, name: str, rows: Sequence[Row], columns: Mapping[str, str]) -> None:
         """Write a table of rows that were made here; `columns` and their types as Arrow names them."""
@@ -104,7 +109,7 @@ class Tables:
         """
         struct = ", ".join(column.strip().replace(" ", ":", 1) for column in columns.split(","))
         query = f"SELECT inline(from_json(:rows, 'array<struct<{struct}>>'))"
-        return self.spark.sql(query, {"rows": json.dumps(self.rows[name])})
+        return for_little(self.spark).sql(query, {"rows": json.dumps(self.rows[name])})
 
     def taken(self, name: str) -> list[Row]:
         """Return the rows of a table and forget it."""
@@ -114,7 +119,7 @@ class Tables:
     def remove(self, *names: str) -> None:
         """Remove tables that an earlier report may have left where this one has none."""
         for name in names:
-            Places(self.spark).delete(join(self.folder, name))
+            self._places.delete(join(self.folder, name))
 
 
 def same(*names: str) -> dict[str, str]:

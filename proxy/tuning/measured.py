@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median_low
+from math import sqrt
+from statistics import median_low, stdev
 
 from proxy.congestion.buckets import quantile
 from proxy.tuning.recording import Recording
@@ -12,7 +13,9 @@ HELD = 2.0
 """Seconds that a verdict holds at most: one comes every second where nothing is new."""
 WITHIN_SHARE = 0.2
 WITHIN_SECONDS = 0.05
-"""A replay is near enough if it is within the greater of the two."""
+"""A replay is near enough if it is within the greater of the two, or within chance."""
+_STUDENT = ((1, 63.66), (2, 9.92), (3, 5.84), (4, 4.60), (5, 4.03), (6, 3.71), (8, 3.36), (10, 3.17), (20, 2.85))
+"""Student's t of 99 %, by degrees of freedom: one more run lies within so many standard deviations of those before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +28,17 @@ class Compared:
     """The median of all replays; of an even number the lower one in the middle."""
     least: float
     most: float
+    chance: float = 0.0
+    """How far one more run of the same model lies from them, of a hundred all but one."""
 
     @property
     def allowed(self) -> float:
-        """How far the replay may be off."""
-        return max(WITHIN_SHARE * self.recorded, WITHIN_SECONDS)
+        """How far the replay may be off.
+
+        A recording is one run of what happened, so it may lie as far from the replays as one more of them would; but
+        never by more than itself: what is off by that much is not reproduced, however much the model's runs differ.
+        """
+        return max(WITHIN_SHARE * self.recorded, WITHIN_SECONDS, min(self.chance, self.recorded))
 
     @property
     def is_near(self) -> bool:
@@ -60,10 +69,22 @@ def measured(recording: Recording, top: str, since: float) -> dict[str, float]:
 def compared(recorded: Mapping[str, float], replays: Sequence[Mapping[str, float]]) -> list[Compared]:
     """Return every figure that the recording and all replays have."""
     return [
-        Compared(name, value, median_low([one[name] for one in replays]), min(values), max(values))
+        Compared(name, value, median_low(values), min(values), max(values), chance(values))
         for name, value in recorded.items()
         if (values := [one[name] for one in replays if name in one]) and len(values) == len(replays)
     ]
+
+
+def chance(values: Sequence[float]) -> float:
+    """Return how far one more value like these lies from their mean at most, in 99 of 100 cases.
+
+    By Student's t; 0 of a single value, which tells nothing of that.
+    """
+    count = len(values)
+    if count == 1:
+        return 0.0
+    student = next(t for freedom, t in reversed(_STUDENT) if freedom < count)
+    return student * stdev(values) * sqrt(1 + 1 / count)
 
 
 def is_believed(found: Sequence[Compared]) -> bool:

@@ -172,7 +172,7 @@ def test_the_bridge_s_own_records_are_all_read_and_agree_with_each_other(tmp_pat
     assert layers.taken.rejected == []
     kinds = {(row["run"], row["kind"]) for row in layers.taken.kinds}
     assert kinds >= {(run, kind) for run in files for kind in ("start", "route", "class", "type", "verdict", "stop")}
-    tables = tabled(layers, str(tmp_path / "tables"), lambda _: None).tables.rows
+    tables = tabled(spark, layers, str(tmp_path / "tables"), lambda _: None).tables.rows
     assert len(tables["cross_checks"]) > 20
     assert [row for row in tables["cross_checks"] if row["difference"]] == []
     enough = {(row["run"], row["class"]) for row in tables["traffic_by_class"] if row["confirmed"] >= EVENTS}

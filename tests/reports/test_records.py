@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
 
 from proxy import records as declared
 from proxy.reports.files import ReportError, is_readable, log_files
 from proxy.reports.intake import take_in
 from proxy.reports.places import Places, looked_up
 from proxy.reports.records import Records, by_kind, read_lines, with_kind
-from proxy.reports.schema import KINDS, MOST
+from proxy.reports.schema import BUCKETS, CORRUPT, KINDS, MOST, is_sound
 from proxy.reports.traffic import traffic
 
 
@@ -286,3 +287,30 @@ def test_a_compressed_file_is_unreadable_when_it_is_cut_or_mixed_up(tmp_path: Pa
     assert [name for name in ("whole", "cut", "mixed", "not") if is_readable(str(tmp_path / f"{name}.gz"))] == ["whole"]
     addresses = {name: f"file://{tmp_path}/{name}.gz" for name in ("whole", "cut", "mixed", "not", "gone")}
     assert [name for name, address in addresses.items() if Places(spark).is_readable(address)] == ["whole"]
+
+
+def test_a_bucket_is_one_to_four_digits_up_to_the_last(spark: SparkSession) -> None:
+    good = ["0", "7", "0000", "0012", "999", "3286"]
+    bad = [
+        "",
+        "3287",
+        "9999",
+        "12345",
+        "00001",
+        "-1",
+        "+5",
+        " 5",
+        "5 ",
+        "5\n",
+        "\x7f5",
+        "5\x7f",
+        "1.5",
+        "1e2",
+        "9a",
+        "٣",
+    ]
+    frame = spark.sql("SELECT explode(from_json(:all, 'array<string>')) AS text", {"all": json.dumps(good + bad)})
+    one = frame.selectExpr("text", f"named_struct('b', map(text, 1L), '{CORRUPT}', string(null)) AS one")
+    schema = StructType([StructField("b", BUCKETS, nullable=False)])
+    found = {row.text: row.fits for row in one.selectExpr("text", f"{is_sound(schema, 'one')} AS fits").collect()}
+    assert found == dict.fromkeys(good, True) | dict.fromkeys(bad, False)

@@ -47,9 +47,10 @@ def found(read: Make, rows: Make) -> Make:
         measured = slo.bridge_times(measured_of({"class": records.of("class")}), promised).unionByName(
             slo.consumed_times(seen, promised, {run: end_ms})
         )
+        judged = slo.by_minute(measured, promised)
         minutes = [{"run": run, "class": name, "minute": minute} for name, minute in touched]
         frame = table(promised.sparkSession, "run string, class string, minute long", minutes)
-        return {(row["class"], row["scope"]): row for row in rows(slo.slo(measured, promised, frame))}
+        return {(row["class"], row["scope"]): row for row in rows(slo.slo(judged, promised, frame))}
 
     return make
 

@@ -130,7 +130,7 @@ class Home:
 
     def facts_anew(self) -> Rows:
         """What the logs tell of each hour when everything is read."""
-        return of_hours(facts_of(self.read().records))
+        return of_hours(facts_of(self.spark, self.read().records))
 
     def report_anew(self) -> Rows:
         """The tables of a report that reads everything."""
@@ -313,15 +313,18 @@ def test_a_window_has_what_lies_in_it_when_the_store_holds_more(whole: Whole, ho
         (home.logs / path.name).write_bytes(gzip.compress(b"".join(line + b"\n" for line in kept)))
     assert layers.facts is None, "a point of a graph is less than a minute"
     wanted = home.read()
-    found = of_hours(facts_of(layers.records))
-    assert found == of_hours(facts_of(wanted.records))
+    found = of_hours(facts_of(home.spark, layers.records))
+    assert found == of_hours(facts_of(home.spark, wanted.records))
     assert {"traffic", "latencies", "pieces", "letters"} <= {name for name, rows in found.items() if rows}
     assert {kind: rows.count() for kind, rows in layers.records.items()} == {
         row["kind"]: row["lines"] for row in wanted.taken.kinds
     }
     assert layers.spans == {"run": Span(since, until)}
     assert layers.going_on == {"run"}
-    checked = {row["check"] for row in tabled(layers, str(home.folder / "tables"), quiet).tables.rows["cross_checks"]}
+    checked = {
+        row["check"]
+        for row in tabled(home.spark, layers, str(home.folder / "tables"), quiet).tables.rows["cross_checks"]
+    }
     assert checked == {"confirmed = samples of publish latency", "route records = class records"}, "written together"
     assert "class records = sum of type records" in {json.loads(row)["check"] for row in whole.tables["cross_checks"]}
 

@@ -8,8 +8,8 @@ from pyspark.sql import functions as fn
 
 from proxy.reports.facts import BY_MINUTE, FACTS, rows_of
 from proxy.reports.files import ReportError
-from proxy.reports.intake import Row, Taken, stored, united
-from proxy.reports.layers import Layers, Span, spans, width_of
+from proxy.reports.intake import Row, Taken, united
+from proxy.reports.layers import Layers, Span, lines_of, read_as, spans, width_of
 from proxy.reports.retained import Window
 from proxy.reports.schema import KINDS
 from proxy.reports.store.shelf import GRAINS_MS, LASTING, MINUTE, Batch, Shelf, whole
@@ -40,7 +40,7 @@ def opened(
         width_s = max(1, -(-width_s // MINUTE_S)) * MINUTE_S
         window = window.in_minutes()
         found = {run: _floored(span, width_s) for run, span in found.items()}
-    records = _records(shelf, batches, window, unfinished)
+    records = _records(shelf, batches, window, unfinished, lines_of(taken))
     facts = _facts(shelf, batches, window, unfinished, width_s) if by_facts else None
     return Layers(taken, records, facts, found, width_s, is_cut, _going_on(batches, window))
 
@@ -80,14 +80,21 @@ def _floored(span: Span, width_s: int) -> Span:
 
 
 def _records(
-    shelf: Shelf, batches: Sequence[Batch], window: Window, unfinished: Mapping[str, DataFrame]
+    shelf: Shelf,
+    batches: Sequence[Batch],
+    window: Window,
+    unfinished: Mapping[str, DataFrame],
+    lines: Mapping[str, int],
 ) -> dict[str, DataFrame]:
-    """Return the records of each kind; of processes' starts those before the window, too."""
+    """Return the records of each kind; of processes' starts those before the window, too.
+
+    `lines`: about how many there are of each.
+    """
     found = {}
     for kind in KINDS:
         wanted = Window(None, window.until_ms) if kind in LASTING else window
         folders = [shelf.records(batch.name) for batch in batches if _has(batch, kind, wanted)]
-        parts = [stored(shelf.spark, kind, folders)] if folders else []
+        parts = [read_as(shelf.spark, kind, folders, lines.get(kind, 0))] if folders else []
         parts += [unfinished[kind]] if kind in unfinished else []
         if parts:
             found[kind] = _inside(reduce(DataFrame.unionByName, parts), wanted)

@@ -11,13 +11,13 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from proxy.reports.facts import FACTS, by_grain, rows_of
+from proxy.reports.facts import by_grain, facts_of
 from proxy.reports.files import as_spark_path
-from proxy.reports.intake import stored, take_in
+from proxy.reports.intake import take_in
+from proxy.reports.layers import records_of
 from proxy.reports.overview import CUT_SHORT
 from proxy.reports.places import is_address
 from proxy.reports.records import told_lines
-from proxy.reports.schema import KINDS
 from proxy.reports.store.shelf import MINUTE, Batch, Shelf
 from proxy.reports.together import together
 
@@ -99,8 +99,6 @@ def _take(
     folder = shelf.records(name)
     taken = take_in(lines.drop("path"), [run], folder, say)
     spark = lines.sparkSession
-    kinds = sorted({row["kind"] for row in taken.kinds} & set(KINDS))
-    records = {kind: stored(spark, kind, [folder]) for kind in kinds}
-    told = {fact: rows for fact in FACTS if (rows := rows_of(fact, records)) is not None}
+    told = facts_of(spark, records_of(spark, taken, folder))
     together(partial(shelf.write_fact, by_grain(fact, rows), name, MINUTE, fact) for fact, rows in told.items())
     shelf.put(Batch(name, run, files, taken.kinds, [*taken.rejected, *left_out], sorted(told)))
