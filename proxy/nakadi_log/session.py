@@ -1,6 +1,6 @@
 """What one stream has sent and what of it is committed: batches, borders, the window, how long each is held. Pure.
 
-Nakadi ends a stream that leaves a batch uncommitted for `COMMIT_SECONDS` after it was sent. When that was nobody tells;
+Nakadi ends a stream that leaves a batch uncommitted for a time after it was sent. When that was nobody tells;
 but it sends no more than `window` events ahead of what is committed, and nothing waits in the connection when a read
 has to wait for more. So a batch was not sent before the last such read, nor before the commit that made room for it.
 """
@@ -12,12 +12,6 @@ from typing import NamedTuple
 
 from proxy.model import Event, Partition
 from proxy.nakadi_log.lines import Batch, Cursor
-
-COMMIT_SECONDS = 60.0
-"""The longest that Nakadi bears a batch uncommitted."""
-HOLD_SECONDS = 40.0
-"""After so long it is let go: what is left of the minute is for a lease, a drain and a last commit."""
-
 
 class Sent(NamedTuple):
     """A batch that is not committed."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AwareDatetime, Field, model_validator
 
 from proxy.settings.nakadi import NakadiSettings
-from proxy.settings.parts import Bytes, FilePath, Host, Part, Seconds, Text, duration_text
+from proxy.settings.parts import Bytes, FilePath, Host, Part, Seconds, Text
 from proxy.settings.secrets import Secret, Token
 
 
@@ -58,8 +58,8 @@ _OF_BOTH = frozenset(
     {"nakadi", "group", "start", "session_timeout", "answer_deadline", "batch_bytes", "topic_check_interval"}
 )
 """What is said of Nakadi, too; `group` is its consumer group."""
-_NAKADI_LONGEST_SESSION = 10.0
-"""Within 60 s it takes back what isn't committed: a held-back batch, a lease, a drain and a commit must fit into that."""
+_SESSION_SHARE = 4
+"""How many sessions Nakadi's commit timeout must be: a lease, a drain and a last commit have the last third of it."""
 
 
 class LogSettings(Part):
@@ -115,8 +115,8 @@ class LogSettings(Part):
             raise ValueError("nakadi stands in place of Kafka, whose group must be left out")
         if self.start == "timestamp":
             raise ValueError("Nakadi can't begin at a time; allowed: start: earliest, start: latest")
-        if self.session_timeout > _NAKADI_LONGEST_SESSION:
-            longest = duration_text(_NAKADI_LONGEST_SESSION)
-            raise ValueError(f"session_timeout must be {longest} at most: Nakadi takes back what isn't committed in 60s")
+        longest = self.nakadi.commit_timeout / _SESSION_SHARE
+        if self.session_timeout > longest:
+            raise ValueError(f"session_timeout must be a quarter of nakadi.commit_timeout at most: {longest:g}s")
         object.__setattr__(self, "group", self.nakadi.consumer_group)
         return self

@@ -26,6 +26,9 @@ class NakadiSettings(Part):
     """With https: whom to trust and what to show; None: the system's authorities."""
     batch_events: Annotated[Count, Field(le=1_000)] = 50
     """Events in a batch at most: it is committed as a whole. Larger: less work; smaller: fewer duplicates, less wait."""
+    commit_timeout: Annotated[Seconds, Field(ge=10, le=60)] = 30.0
+    """What is not committed for so long goes to whoever comes. Whole seconds. Larger: what is held back is read again
+    less often; smaller: a replica that dies, or stops with a full inbox, is replaced sooner."""
     batch_wait: Annotated[Seconds, Field(ge=1, le=15)] = 1.0
     """How long Nakadi may wait for a batch to fill. Whole seconds. Larger: less work when idle; smaller: sooner."""
 
@@ -33,6 +36,7 @@ class NakadiSettings(Part):
     def _fits_together(self) -> Self:
         if self.tls is not None and not self.url.startswith("https:"):
             raise ValueError("tls goes with an https url only")
-        if self.batch_wait % 1:
-            raise ValueError("batch_wait must be whole seconds: Nakadi knows no others")
+        for key in ("commit_timeout", "batch_wait"):
+            if getattr(self, key) % 1:
+                raise ValueError(f"{key} must be whole seconds: Nakadi knows no others")
         return self

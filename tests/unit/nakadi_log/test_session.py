@@ -117,14 +117,14 @@ def test_nothing_is_held_of_a_partition_when_it_is_given_up() -> None:
 
 
 def test_a_window_grows_as_its_type_goes_when_all_is_committed() -> None:
-    assert following(5000, 5000, 7, 3600.0, is_overdue=False) == 5000
-    assert following(1, 5000, 1, 0.5, is_overdue=False) == 16
-    assert following(16, 5000, 16, 0.5, is_overdue=False) == 256
-    assert following(256, 5000, 256, 0.5, is_overdue=False) == 4096
-    assert following(20, 5000, 20, 20.0, is_overdue=False) == 20
+    assert following(5000, 5000, 7, 3600.0, timeout=60.0, is_overdue=False) == 5000
+    assert following(1, 5000, 1, 0.5, timeout=60.0, is_overdue=False) == 16
+    assert following(16, 5000, 16, 0.5, timeout=60.0, is_overdue=False) == 256
+    assert following(256, 5000, 256, 0.5, timeout=60.0, is_overdue=False) == 4096
+    assert following(20, 5000, 20, 20.0, timeout=60.0, is_overdue=False) == 20
 
 
 def test_a_window_shrinks_to_what_a_type_can_commit_when_a_batch_was_held_for_too_long() -> None:
-    assert following(5000, 5000, 400, 40.0, is_overdue=True) == 200
-    assert following(5000, 5000, 0, 40.0, is_overdue=True) == 1
-    assert following(3, 5000, 3, 0.0, is_overdue=True) == 3
+    assert following(5000, 5000, 400, 40.0, timeout=60.0, is_overdue=True) == 200
+    assert following(5000, 5000, 0, 40.0, timeout=60.0, is_overdue=True) == 1
+    assert following(3, 5000, 3, 0.0, timeout=60.0, is_overdue=True) == 3
