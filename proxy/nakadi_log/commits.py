@@ -22,14 +22,10 @@ class _Due(NamedTuple):
 class Commits:
     """Asks within `within` seconds each; `on_taken` is called with each stream of which a commit was taken."""
 
-    def __init__(
-        self, bus: Bus, subscription: Callable[[str], str | None], on_taken: Callable[[Session], None], *, within: float
-    ) -> None:
+    def __init__(self, bus: Bus, on_taken: Callable[[Session], None], *, within: float) -> None:
         self._bus = bus
-        self._subscription = subscription
         self._on_taken = on_taken
         self._within = within
-        self._turn = asyncio.Lock()
         self._left = float(PER_SECOND)
         self._counted_at: float | None = None
 
@@ -70,7 +66,6 @@ class Commits:
     async def _one(self, session: Session, due: list[_Due], taken: dict[Partition, int]) -> LogError | None:
         """Commit for one stream; return why it was not answered, if so."""
         now = asyncio.get_running_loop().time()
-        topic = due[0].share.partition.topic
         for share, sent in due:
             session.claim(share, sent, now)
         items = [
@@ -82,7 +77,7 @@ class Commits:
             }
             for _, sent in due
         ]
-        path = f"/subscriptions/{self._subscription(topic)}/cursors"
+        path = f"/subscriptions/{session.subscription}/cursors"
         try:
             await self._bus.ask("POST", path, {"items": items}, within=self._within, stream_id=session.stream_id)
         except RefusedError as error:

@@ -52,16 +52,14 @@ class NakadiLog:
         self._owned: dict[Partition, tuple[Session, Share]] = {}
         self._readers: dict[str, Reader] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._of_session: dict[Session, Reader] = {}
         self._new_topics = set[str]()
-        self._member = ""
         self._stopped = False
         self._failure: BaseException | None = None
         self._changes = asyncio.Lock()
         self._keeper: asyncio.Task[None] | None = None
         self._around: Around
         self._endings: Endings
-        self._commits = Commits(self._bus, self._id_of, self._on_taken, within=limits.commit_deadline)
+        self._commits = Commits(self._bus, self._on_taken, within=limits.commit_deadline)
         self._ids: dict[str, str] = {}
         self._counts = Counts(self._bus, self._ids, within=settings.answer_deadline)
 
@@ -195,9 +193,9 @@ class NakadiLog:
         if self._is_beyond_hope():
             return {}
         wanted = {at: (*self._owned[at], done) for at, done in positions.items() if at in self._owned}
+        sessions = {session for session, _ in self._owned.values()}
         taken = await self._commits.commit(wanted)
-        lost = {session for session, _, _ in wanted.values() if session.is_lost}
-        if lost and len(lost) == len({session for session, _ in self._owned.values()}):
+        if sessions and all(session.is_lost for session in sessions):
             raise AssignmentLostError("Nakadi takes no commit of any stream any more")
         return {at: place for at, place in taken.items() if at in self._owned}
 
@@ -237,12 +235,10 @@ class NakadiLog:
         if now - self._around.proven_at < _FRESH_SECONDS:
             return True
         session = next(iter(self._owned.values()))[0]
-        topic = next(iter(self._owned)).topic
-        if session.is_lost or topic not in self._ids_now():
+        if session.is_lost:
             return False
-        path = f"/subscriptions/{self._ids[topic]}/cursors"
         try:
-            await self._bus.ask("GET", path, within=self._limits.commit_deadline)
+            await self._bus.ask("GET", f"/subscriptions/{session.subscription}/cursors", within=self._limits.commit_deadline)
         except LogError:
             return False
         self._around.proven_at = now
@@ -324,10 +320,6 @@ class NakadiLog:
     def _raise_stopped(self) -> None:
         if self._stopped:
             raise LogError("the log has been left")
-
-    def _id_of(self, topic: str) -> str | None:
-        reader = self._readers.get(topic)
-        return self._ids.get(topic) if reader is None else reader.subscription
 
     def _ids_now(self) -> Mapping[str, str]:
         for topic, reader in self._readers.items():

@@ -45,8 +45,10 @@ KEPT_BYTES = 256 * 1024
 OPENINGS = 16
 """Streams that are being opened at a time."""
 _SILENCES = 4.0
-_LEAST_SILENCE = 5.0
+_LEAST_SILENCE = 4.0
 """A stream, or a partition of one, of which nothing was heard for so many batch waits, and seconds, is gone."""
+_WITHOUT_PARTITIONS = 120.0
+"""Seconds after which a stream that never got one is opened anew: nothing says that its connection still is one."""
 _TURNS = 3
 """Of the event loop, in which what waits in a connection shows."""
 
@@ -123,7 +125,7 @@ class Reader:
         if self._blocked_since is not None:
             if now - self._blocked_since >= PAUSED_SECONDS:
                 self._stop_reading()
-        elif now - self._heard_at >= self._silence:
+        elif now - self._heard_at >= (self._silence if session.shares else _WITHOUT_PARTITIONS):
             _say.info("stream_silent", event_type=self.event_type, effect="opened anew")
             self._stop_reading()
         if self._is_overdue(session, now):
@@ -198,17 +200,16 @@ class Reader:
         opened = contextlib.AsyncExitStack()
         async with opened:
             async with around.openings:
-                committed = await self._committed(subscription)
                 within = around.settings.answer_deadline
                 response = await opened.enter_async_context(around.bus.stream(self._path(subscription), within=within))
             stream_id = response.headers.get("X-Nakadi-StreamId", "")
-            session = self.session = Session(stream_id, self._window, clock())
+            session = self.session = Session(subscription, stream_id, self._window, clock())
             around.reach.found()
             self.refusal = None
             around.proven_at = self._heard_at = clock()
             self._blocked_since, self._is_renewed = None, False
             self._reading = asyncio.create_task(
-                self._read(response, session, committed), name=f"nakadi-stream {self.event_type}"
+                self._read(response, session), name=f"nakadi-stream {self.event_type}"
             )
             try:
                 await asyncio.wait({self._reading})
@@ -220,7 +221,6 @@ class Reader:
         if not reading.cancelled() and (error := reading.exception()) is not None:
             self._on_broken(error)
         is_overdue = await self._hold(session)
-        since = session.held_since()
         committed_events, seconds = session.committed, clock() - session.opened_at
         await around.endings.end(session, list(session.shares.values()))
         self.session = None
@@ -229,6 +229,7 @@ class Reader:
             self._window = following(
                 session.window, around.window, committed_events, seconds, timeout=timeout, is_overdue=is_overdue
             )
+        since = session.left_since
         return 0.0 if since is None else since + timeout - clock()
 
     def _path(self, subscription: str) -> str:
@@ -250,7 +251,7 @@ class Reader:
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    async def _read(self, response: aiohttp.ClientResponse, session: Session, committed: dict[int, int]) -> None:
+    async def _read(self, response: aiohttp.ClientResponse, session: Session) -> None:
         """Take in what comes until nothing more does, or nothing more should."""
         around, content, clock = self._around, response.content, asyncio.get_running_loop().time
         single = self._batch_events == 1 or self.event_type in around.compacted
@@ -277,8 +278,10 @@ class Reader:
             around.proven_at = self._heard_at = now
             for line in lines.feed(piece):
                 told = batch(line)
-                if told is not None:
-                    self._take(session, told, committed, now)
+                if told is None:
+                    continue
+                share = session.shares.get(Partition(self.event_type, told.number))
+                self._take(session, share or await self._begin(session, told), told, now)
             if session.is_full and session.window < around.window:
                 return  # nothing can be on its way, so nothing is sent in vain
 
@@ -296,30 +299,29 @@ class Reader:
                 all_paused = False
         return not all_paused and kept < KEPT_BYTES
 
-    def _take(self, session: Session, told: Batch, committed: dict[int, int], now: float) -> None:
+    def _take(self, session: Session, share: Share, told: Batch, now: float) -> None:
         around = self._around
-        partition = Partition(self.event_type, told.number)
-        share = session.shares.get(partition) or self._begin(session, partition, told, committed, now)
+        first = told.place + 1 - len(told.events)
+        if first > share.next and self.event_type not in around.compacted and same_timeline(first, share.next):
+            where = {"partition": str(share.partition), "wanted": share.next, "first": first}
+            _say.error("log_truncated", lost_at_most=first - share.next, **where)
+            around.owner.on_truncated(share.partition, first - share.next, first)
+        session.take(share, told, now)
         if told.events:
-            first = told.place + 1 - len(told.events)
-            if first > share.next and self.event_type not in around.compacted and same_timeline(first, share.next):
-                lost = {"partition": str(partition), "wanted": share.next, "first": first}
-                _say.error("log_truncated", lost_at_most=first - share.next, **lost)
-                around.owner.on_truncated(partition, first - share.next, first)
             around.fresh[share] = None
             around.stirred.set()
-        session.take(share, told, now)
 
-    def _begin(
-        self, session: Session, partition: Partition, told: Batch, committed: dict[int, int], now: float
-    ) -> Share:
-        """Begin an epoch of a partition of which the stream says something for the first time."""
-        around = self._around
-        done = committed.pop(partition.number, None)  # once: a partition that comes back begins where it is
+    async def _begin(self, session: Session, told: Batch) -> Share:
+        """Begin an epoch of a partition of which the stream says something for the first time.
+
+        What is committed is asked for only now: before this, somebody else may have gone on committing.
+        """
+        around, partition = self._around, Partition(self.event_type, told.number)
+        done = (await self._committed(session.subscription)).get(told.number)
         first = told.place + 1 - len(told.events)
         begins = first if done is None or not same_timeline(first, done) else min(first, done)
         is_paused = partition in around.owner.on_assigned([partition])
-        share = Share(partition, begins, is_paused, now, begins)
+        share = Share(partition, begins, is_paused, asyncio.get_running_loop().time(), begins)
         session.shares[partition] = share
         around.owned[partition] = session, share
         around.owner.on_begun(partition, Beginning("", begins, done, None))

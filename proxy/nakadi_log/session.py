@@ -56,7 +56,8 @@ class Share:
 class Session:
     """One stream, from its first line to the commit of its last; every `now` is the loop's clock, in seconds."""
 
-    def __init__(self, stream_id: str, window: int, now: float) -> None:
+    def __init__(self, subscription: str, stream_id: str, window: int, now: float) -> None:
+        self.subscription = subscription
         self.stream_id = stream_id
         self.window = window
         self.opened_at = now
@@ -67,6 +68,8 @@ class Session:
         """Events whose commit was taken, or that were given up."""
         self.is_lost = False
         """It takes no commit any more."""
+        self.left_since: float | None = None
+        """Once partitions were given up: since when what was not committed of them may have been held."""
         self._asked = 0
         """Events whose commit was asked for."""
         self._marks: deque[tuple[int, float]] = deque()
@@ -81,10 +84,10 @@ class Session:
         """Count a batch in, and what it says of its partition."""
         share.seen_at = now
         count = len(batch.events)
+        share.next = max(share.next, batch.place + 1)
         if not count:
             return
         share.batches.append(Sent(batch.cursor, batch.place, count, self._sent_after(self.read + 1)))
-        share.next = batch.place + 1
         share.ready += batch.events
         share.ready_bytes += batch.size
         self.read += count
@@ -128,6 +131,9 @@ class Session:
 
     def drop(self, share: Share) -> None:
         """Give up a partition and what is held of it."""
+        if share.batches:
+            after = share.batches[0].after
+            self.left_since = after if self.left_since is None else min(self.left_since, after)
         del self.shares[share.partition]
         self.committed += sum(sent.count for sent in share.batches)
 

@@ -55,7 +55,16 @@ class LogSecurity(Part):
 
 
 _OF_BOTH = frozenset(
-    {"nakadi", "group", "start", "session_timeout", "answer_deadline", "batch_bytes", "topic_check_interval"}
+    {
+        "nakadi",
+        "group",
+        "start",
+        "session_timeout",
+        "answer_deadline",
+        "fetch_bytes",
+        "batch_bytes",
+        "topic_check_interval",
+    }
 )
 """What is said of Nakadi, too; `group` is its consumer group."""
 _SESSION_SHARE = 4

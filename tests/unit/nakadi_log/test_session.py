@@ -21,7 +21,7 @@ def batch(first: int, count: int) -> Batch:
 
 
 def session(window: int = 100) -> tuple[Session, Share]:
-    made = Session("s", window, 0.0)
+    made = Session("id", "s", window, 0.0)
     share = made.shares[AT] = Share(AT, 0, is_paused=False, seen_at=0.0, done=0)
     return made, share
 
