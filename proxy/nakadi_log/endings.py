@@ -1,0 +1,67 @@
+"""Partitions given up: together, in turn, each with its last commit.
+
+The owner is told what the log took of all that has ended since it was last told. So endings wait for one another, and
+those that have come together meanwhile go together: a drain of one type holds up no other for longer than its own.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+
+from proxy.bridge.event_log import PartitionOwner
+from proxy.errors import LogError
+from proxy.model import Partition, Position
+from proxy.nakadi_log.session import Session, Share
+
+Commit = Callable[[Mapping[Partition, tuple[Session, Share, Position]]], Awaitable[Mapping[Partition, int]]]
+
+
+class Endings:
+    """Of all streams of this replica; `owned` is what they have, by partition."""
+
+    def __init__(
+        self, owner: PartitionOwner, owned: dict[Partition, tuple[Session, Share]], commit: Commit
+    ) -> None:
+        self._owner = owner
+        self._owned = owned
+        self._commit = commit
+        self._waiting: dict[Share, Session] = {}
+        self._turn = asyncio.Lock()
+        self._work: set[asyncio.Task[None]] = set()
+        self.ending = frozenset[Partition]()
+        """What is being given up now, until after its last commit."""
+
+    async def end(self, session: Session, shares: Collection[Share]) -> None:
+        """Give up partitions of a stream: nothing of them is owned from now on; return after the last commit.
+
+        Cancelled, it goes on all the same.
+        """
+        for share in shares:
+            if self._owned.get(share.partition) == (session, share):
+                del self._owned[share.partition]
+                self._waiting[share] = session
+        work = asyncio.create_task(self._next(), name="nakadi-ending")
+        self._work.add(work)
+        work.add_done_callback(self._work.discard)
+        await asyncio.shield(work)
+
+    async def _next(self) -> None:
+        async with self._turn:
+            ended, self._waiting = self._waiting, {}
+            if ended:
+                by_partition = {share.partition: (session, share) for share, session in ended.items()}
+                self.ending = frozenset(by_partition)
+                try:
+                    await self._finish(by_partition)
+                finally:
+                    self.ending = frozenset()
+
+    async def _finish(self, ended: Mapping[Partition, tuple[Session, Share]]) -> None:
+        positions = await self._owner.on_revoked(list(ended))
+        taken: Mapping[Partition, int] = {}
+        try:
+            taken = await self._commit({at: (*ended[at], done) for at, done in positions.items() if at in ended})
+        except LogError:
+            pass  # said where it is asked; what was done comes again
+        self._owner.on_ended(taken)
+        for session, share in ended.values():
+            session.drop(share)

@@ -1,0 +1,375 @@
+"""One event type: its subscription, and one stream after another.
+
+open ─► read ─┬─ the stream ended, or its window is full and small, or it was paused for seconds: the connection closes
+              ▼
+            hold ── until all that was read is committed, or a batch was held for too long: its partitions end, then
+              ▼     what still waits of them is dropped: the log has it
+             end ── last commit; the next stream, with a window that fits (`window`)
+
+There is no pause: who is held back reads nothing, then has no stream. Nobody else gets its partitions before all that
+it was sent is committed, or the commit timeout has passed; it doesn't ask again before either.
+"""
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+from urllib.parse import urlencode
+from zlib import crc32
+
+import aiohttp
+import structlog
+
+from proxy.bridge.event_log import Beginning, PartitionOwner
+from proxy.errors import LogError
+from proxy.model import Partition
+from proxy.nakadi_log.bus import CONFLICT, NOT_FOUND, Bus, RefusedError
+from proxy.nakadi_log.endings import Endings
+from proxy.nakadi_log.lines import BadLineError, Batch, Lines, LongLineError, batch
+from proxy.nakadi_log.offsets import place, same_timeline
+from proxy.nakadi_log.reach import Reach
+from proxy.nakadi_log.session import Session, Share
+from proxy.nakadi_log.window import HOLD_SHARE, following
+from proxy.settings import LogSettings, NakadiSettings
+
+_say = structlog.get_logger("tidegate.nakadi")
+
+FIRST_PAUSE = 0.2
+LONGEST_PAUSE = 5.0
+"""Seconds until what failed is tried again: the first pause, doubled up to the longest."""
+PAUSED_SECONDS = 3.0
+"""A stream of which nothing is wanted for so long is closed."""
+KEPT_BYTES = 256 * 1024
+"""Of paused partitions, read beside others of their stream: beyond that the stream is not read."""
+OPENINGS = 16
+"""Streams that are being opened at a time."""
+_SILENCES = 4.0
+_LEAST_SILENCE = 5.0
+"""A stream, or a partition of one, of which nothing was heard for so many batch waits, and seconds, is gone."""
+_TURNS = 3
+"""Of the event loop, in which what waits in a connection shows."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Around:
+    """What all readers share."""
+
+    bus: Bus
+    settings: LogSettings
+    nakadi: NakadiSettings
+    window: int
+    """A full one."""
+    line_bytes: int
+    """The longest line of several events ..."""
+    event_bytes: int
+    """... and of one."""
+    owner: PartitionOwner
+    owned: dict[Partition, tuple[Session, Share]]
+    endings: Endings
+    reach: Reach
+    fresh: dict[Share, None]
+    """Partitions that have something to hand out."""
+    stirred: asyncio.Event
+    """Set when there may be something to hand out."""
+    new_topics: set[str]
+    """Those that did not exist when they were first looked for: nothing of them is passed over."""
+    compacted: set[str]
+    """Event types that leave offsets out."""
+    openings: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(OPENINGS))
+    proven_at: float = -inf
+    """When Nakadi last said anything that proves that a stream is ours, by the loop's clock in seconds."""
+
+
+class Reader:
+    """Reads one event type until its task is cancelled; then whoever cancels it ends its partitions."""
+
+    def __init__(self, event_type: str, around: Around) -> None:
+        self.event_type = event_type
+        self.subscription: str | None = None
+        """Its id; None until it is known."""
+        self.session: Session | None = None
+        """From a stream's opening until its partitions have ended."""
+        self.refusal: RefusedError | None = None
+        """Why it is not read now."""
+        self._around = around
+        self._window = around.window
+        self._batch_events = around.nakadi.batch_events
+        self._reading: asyncio.Task[None] | None = None
+        self._room = asyncio.Event()
+        self._turn = asyncio.Event()
+        self._blocked_since: float | None = None
+        self._heard_at = 0.0
+        self._is_renewed = False
+        """The stream under way is the last one of its settings."""
+
+    def wake(self) -> None:
+        """Look again whether more is wanted, and whether all is committed."""
+        self._room.set()
+        self._turn.set()
+
+    def renew(self) -> None:
+        """Read nothing more, and begin the partitions anew once all that was read is committed, or dropped."""
+        if self.session is not None:
+            self._is_renewed = True
+            self._stop_reading()
+            self.wake()
+
+    def look(self, now: float) -> None:
+        """Close a stream that is held back, or silent, or of which a batch was held for long enough. Asks nobody."""
+        session, around = self.session, self._around
+        if session is None or self._reading is None:
+            return
+        if self._blocked_since is not None:
+            if now - self._blocked_since >= PAUSED_SECONDS:
+                self._stop_reading()
+        elif now - self._heard_at >= self._silence:
+            _say.info("stream_silent", event_type=self.event_type, effect="opened anew")
+            self._stop_reading()
+        if self._is_overdue(session, now):
+            self._stop_reading()
+        for share in list(session.shares.values()):
+            is_gone = now - share.seen_at >= self._silence and share.seen_at < self._heard_at
+            if is_gone and not share.batches and share.partition in around.owned:
+                task = asyncio.ensure_future(around.endings.end(session, [share]))
+                task.add_done_callback(lambda _: None)
+
+    @property
+    def _silence(self) -> float:
+        return max(_LEAST_SILENCE, _SILENCES * self._around.nakadi.batch_wait)
+
+    def _is_overdue(self, session: Session, now: float, share: float = HOLD_SHARE) -> bool:
+        since = session.held_since()
+        return since is not None and now - since >= share * self._around.nakadi.commit_timeout
+
+    def is_beyond_hope(self, now: float) -> bool:
+        """Return whether Nakadi may have given away what this one holds."""
+        return self.session is not None and self._is_overdue(self.session, now, 0.9)
+
+    async def run(self) -> None:
+        """Read until cancelled."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                if self.subscription is None:
+                    self.subscription = await self._subscribe()
+                wait = await self._stream(self.subscription)
+            except RefusedError as error:
+                self._on_refused(error)
+            except LogError as error:
+                self._around.reach.lost(str(error))
+            else:
+                pause = FIRST_PAUSE
+                if wait > 0:
+                    await asyncio.sleep(wait)
+                continue
+            await asyncio.sleep(pause * (0.75 + crc32(self.event_type.encode()) / 2**33))
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _on_refused(self, error: RefusedError) -> None:
+        if error.status == CONFLICT:
+            self.refusal = None  # others have all partitions, or cursors are being moved
+            return
+        if error.status == NOT_FOUND:
+            self.subscription = None
+        if self.refusal is None or self.refusal.status != error.status:
+            _say.warning("event_type_unread", event_type=self.event_type, why=str(error), effect="tried again")
+        self.refusal = error
+
+    async def _subscribe(self) -> str:
+        around, nakadi = self._around, self._around.nakadi
+        is_whole = around.settings.start == "earliest" or self.event_type in around.new_topics
+        asked = {
+            "owning_application": nakadi.owning_application,
+            "consumer_group": nakadi.consumer_group,
+            "event_types": [self.event_type],
+            "read_from": "begin" if is_whole else "end",
+        }
+        async with around.openings:
+            _, told = await around.bus.ask("POST", "/subscriptions", asked, within=around.settings.answer_deadline)
+        if not isinstance(told, dict) or not isinstance(told.get("id"), str):
+            raise LogError("the answer names no subscription; is log.nakadi.url right?")
+        return str(told["id"])
+
+    async def _stream(self, subscription: str) -> float:
+        """Read one stream to its end; return in how many seconds the next one may begin."""
+        around, loop = self._around, asyncio.get_running_loop()
+        clock = loop.time
+        opened = contextlib.AsyncExitStack()
+        async with opened:
+            async with around.openings:
+                committed = await self._committed(subscription)
+                within = around.settings.answer_deadline
+                response = await opened.enter_async_context(around.bus.stream(self._path(subscription), within=within))
+            stream_id = response.headers.get("X-Nakadi-StreamId", "")
+            session = self.session = Session(stream_id, self._window, clock())
+            around.reach.found()
+            self.refusal = None
+            around.proven_at = self._heard_at = clock()
+            self._blocked_since, self._is_renewed = None, False
+            self._reading = asyncio.create_task(
+                self._read(response, session, committed), name=f"nakadi-stream {self.event_type}"
+            )
+            try:
+                await asyncio.wait({self._reading})
+            finally:
+                reading, self._reading = self._reading, None
+                if not reading.done():
+                    reading.cancel()
+                    await asyncio.wait({reading})
+        if not reading.cancelled() and (error := reading.exception()) is not None:
+            self._on_broken(error)
+        is_overdue = await self._hold(session)
+        since = session.held_since()
+        committed_events, seconds = session.committed, clock() - session.opened_at
+        await around.endings.end(session, list(session.shares.values()))
+        self.session = None
+        timeout = around.nakadi.commit_timeout
+        if session.read:
+            self._window = following(
+                session.window, around.window, committed_events, seconds, timeout=timeout, is_overdue=is_overdue
+            )
+        return 0.0 if since is None else since + timeout - clock()
+
+    def _path(self, subscription: str) -> str:
+        nakadi = self._around.nakadi
+        limit = 1 if self.event_type in self._around.compacted else min(self._batch_events, self._window)
+        asked = {
+            "batch_limit": limit,
+            "batch_flush_timeout": int(nakadi.batch_wait),
+            "max_uncommitted_events": self._window,
+            "commit_timeout": int(nakadi.commit_timeout),
+        }
+        return f"/subscriptions/{subscription}/events?{urlencode(asked)}"
+
+    async def _committed(self, subscription: str) -> dict[int, int]:
+        """Return before which place all is done with, by partition; what is not told is left out."""
+        path = f"/subscriptions/{subscription}/cursors"
+        _, told = await self._around.bus.ask("GET", path, within=self._around.settings.answer_deadline)
+        return cursors_in(told)
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    async def _read(self, response: aiohttp.ClientResponse, session: Session, committed: dict[int, int]) -> None:
+        """Take in what comes until nothing more does, or nothing more should."""
+        around, content, clock = self._around, response.content, asyncio.get_running_loop().time
+        single = self._batch_events == 1 or self.event_type in around.compacted
+        lines = Lines(around.event_bytes if single else around.line_bytes)
+        while True:
+            while not self._wants_more(session):
+                if self._blocked_since is None:
+                    self._blocked_since = clock()
+                self._room.clear()
+                await self._room.wait()
+            self._blocked_since = None
+            piece = content.read_nowait()
+            if not piece:
+                since = clock()
+                for _ in range(_TURNS):
+                    await asyncio.sleep(0)
+                piece = content.read_nowait()
+                if not piece:
+                    session.on_empty(since)
+                    piece = await content.readany()
+                    if not piece and content.at_eof():
+                        return
+            now = clock()
+            around.proven_at = self._heard_at = now
+            for line in lines.feed(piece):
+                told = batch(line)
+                if told is not None:
+                    self._take(session, told, committed, now)
+            if session.is_full and session.window < around.window:
+                return  # nothing can be on its way, so nothing is sent in vain
+
+    def _wants_more(self, session: Session) -> bool:
+        shares = session.shares.values()
+        if not shares:
+            return True
+        kept, all_paused = 0, True
+        for share in shares:
+            if share.is_paused:
+                kept += share.ready_bytes
+            elif share.ready:
+                return False  # it is handed out first
+            else:
+                all_paused = False
+        return not all_paused and kept < KEPT_BYTES
+
+    def _take(self, session: Session, told: Batch, committed: dict[int, int], now: float) -> None:
+        around = self._around
+        partition = Partition(self.event_type, told.number)
+        share = session.shares.get(partition) or self._begin(session, partition, told, committed, now)
+        if told.events:
+            first = told.place + 1 - len(told.events)
+            if first > share.next and self.event_type not in around.compacted and same_timeline(first, share.next):
+                lost = {"partition": str(partition), "wanted": share.next, "first": first}
+                _say.error("log_truncated", lost_at_most=first - share.next, **lost)
+                around.owner.on_truncated(partition, first - share.next, first)
+            around.fresh[share] = None
+            around.stirred.set()
+        session.take(share, told, now)
+
+    def _begin(
+        self, session: Session, partition: Partition, told: Batch, committed: dict[int, int], now: float
+    ) -> Share:
+        """Begin an epoch of a partition of which the stream says something for the first time."""
+        around = self._around
+        done = committed.pop(partition.number, None)  # once: a partition that comes back begins where it is
+        first = told.place + 1 - len(told.events)
+        begins = first if done is None or not same_timeline(first, done) else min(first, done)
+        is_paused = partition in around.owner.on_assigned([partition])
+        share = Share(partition, begins, is_paused, now, begins)
+        session.shares[partition] = share
+        around.owned[partition] = session, share
+        around.owner.on_begun(partition, Beginning("", begins, done, None))
+        return share
+
+    def _on_broken(self, error: BaseException) -> None:
+        match error:
+            case LongLineError() if self._batch_events > 1 and self.event_type not in self._around.compacted:
+                self._batch_events = max(1, self._batch_events // 4)
+            case LongLineError():
+                _say.error("event_too_long", event_type=self.event_type, effect="it stands still", see="log.batch_bytes")
+            case BadLineError():
+                _say.error("stream_unreadable", event_type=self.event_type, why=str(error), effect="opened anew")
+            case aiohttp.ClientError() | OSError():
+                pass  # a connection that is lost: the next one tells
+            case _:
+                raise error
+
+    def _stop_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+
+    # -- holding ------------------------------------------------------------------------------------------------------
+
+    async def _hold(self, session: Session) -> bool:
+        """Wait until all that was read is committed and more is wanted; return whether it was held for too long."""
+        clock = asyncio.get_running_loop().time
+        limit = HOLD_SHARE * self._around.nakadi.commit_timeout
+        while not session.is_lost:
+            since = session.held_since()
+            is_paused = bool(session.shares) and all(share.is_paused for share in session.shares.values())
+            if since is None and (self._is_renewed or not is_paused):
+                return False
+            left = None if since is None else since + limit - clock()
+            if left is not None and left <= 0:
+                return True
+            self._turn.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._turn.wait()
+        return False
+
+
+def cursors_in(told: Any) -> dict[int, int]:
+    """Return before which place all is done with, by partition, as an answer with cursors says."""
+    items = told.get("items") if isinstance(told, dict) else None
+    found = dict[int, int]()
+    for item in items if isinstance(items, list) else []:
+        try:
+            found[int(item["partition"])] = place(item["offset"]) + 1
+        except (KeyError, TypeError, ValueError):
+            continue
+    return found
