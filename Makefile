@@ -25,7 +25,7 @@ export COVERAGE_FILE := $(CURDIR)/.build/coverage
 # Tests of the installation mean the environment above, no other.
 export TIDEGATE_TEST_WHEEL := 1
 
-QUICK := $(wildcard tests/unit tests/properties tests/simulation tests/histories tests/wire)
+QUICK := $(wildcard tests/unit tests/properties tests/simulation tests/histories tests/wire tests/nakadi)
 # Tests that share a stack, a Spark, a browser or a container engine go to one worker (tests/conftest.py), the others to any.
 PYTEST := $(BIN)/python -m pytest -q --numprocesses logical --dist loadgroup --cov --cov-report=
 
