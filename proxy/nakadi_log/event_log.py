@@ -231,6 +231,8 @@ class NakadiLog:
         """Tell whether all that is held is ours still, by what came over the streams, or by a question."""
         if not self._owned or self._is_beyond_hope():
             return False
+        if all(session.is_lost for session, _ in self._owned.values()):
+            raise AssignmentLostError("Nakadi takes no commit of any stream any more")
         now = asyncio.get_running_loop().time()
         if now - self._around.proven_at < _FRESH_SECONDS:
             return True
