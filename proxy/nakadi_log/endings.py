@@ -18,9 +18,7 @@ Commit = Callable[[Mapping[Partition, tuple[Session, Share, Position]]], Awaitab
 class Endings:
     """Of all streams of this replica; `owned` is what they have, by partition."""
 
-    def __init__(
-        self, owner: PartitionOwner, owned: dict[Partition, tuple[Session, Share]], commit: Commit
-    ) -> None:
+    def __init__(self, owner: PartitionOwner, owned: dict[Partition, tuple[Session, Share]], commit: Commit) -> None:
         self._owner = owner
         self._owned = owned
         self._commit = commit

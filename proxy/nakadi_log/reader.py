@@ -208,9 +208,7 @@ class Reader:
             self.refusal = None
             around.proven_at = self._heard_at = clock()
             self._blocked_since, self._is_renewed = None, False
-            self._reading = asyncio.create_task(
-                self._read(response, session), name=f"nakadi-stream {self.event_type}"
-            )
+            self._reading = asyncio.create_task(self._read(response, session), name=f"nakadi-stream {self.event_type}")
             try:
                 await asyncio.wait({self._reading})
             finally:
@@ -331,7 +329,9 @@ class Reader:
             case LongLineError() if self._batch_events > 1 and self.event_type not in self._around.compacted:
                 self._batch_events = max(1, self._batch_events // 4)
             case LongLineError():
-                _say.error("event_too_long", event_type=self.event_type, effect="it stands still", see="log.batch_bytes")
+                _say.error(
+                    "event_too_long", event_type=self.event_type, effect="it stands still", see="log.batch_bytes"
+                )
             case BadLineError():
                 _say.error("stream_unreadable", event_type=self.event_type, why=str(error), effect="opened anew")
             case aiohttp.ClientError() | OSError():

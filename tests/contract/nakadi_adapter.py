@@ -62,7 +62,13 @@ class NakadiWorld:
 
     def log(self, group: str, **settings: Any) -> EventLog:
         settings.pop("metadata_age", None)
-        nakadi = {"url": self.url, "owning_application": "tests", "consumer_group": group, "commit_timeout": 10, "batch_events": 1}
+        nakadi = {
+            "url": self.url,
+            "owning_application": "tests",
+            "consumer_group": group,
+            "commit_timeout": 10,
+            "batch_events": 1,
+        }
         nakadi |= settings.pop("nakadi", {})
         chosen = {"nakadi": nakadi, "session_timeout": 1.0, "answer_deadline": 5.0} | settings
         chosen["session_timeout"] = min(chosen["session_timeout"], 2.0)
