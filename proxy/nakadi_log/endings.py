@@ -27,8 +27,8 @@ class Endings:
         self._waiting: dict[Share, Session] = {}
         self._turn = asyncio.Lock()
         self._work: set[asyncio.Task[None]] = set()
-        self.ending = frozenset[Partition]()
-        """What is being given up now, until after its last commit."""
+        self.ending: Mapping[Partition, Session] = {}
+        """What is being given up now, until after its last commit, and of which stream."""
 
     async def end(self, session: Session, shares: Collection[Share]) -> None:
         """Give up partitions of a stream: nothing of them is owned from now on; return after the last commit.
@@ -39,6 +39,7 @@ class Endings:
             if self._owned.get(share.partition) == (session, share):
                 del self._owned[share.partition]
                 self._waiting[share] = session
+                self.ending = {**self.ending, share.partition: session}
         work = asyncio.create_task(self._next(), name="nakadi-ending")
         self._work.add(work)
         work.add_done_callback(self._work.discard)
@@ -48,12 +49,10 @@ class Endings:
         async with self._turn:
             ended, self._waiting = self._waiting, {}
             if ended:
-                by_partition = {share.partition: (session, share) for share, session in ended.items()}
-                self.ending = frozenset(by_partition)
                 try:
-                    await self._finish(by_partition)
+                    await self._finish({share.partition: (session, share) for share, session in ended.items()})
                 finally:
-                    self.ending = frozenset()
+                    self.ending = {share.partition: session for share, session in self._waiting.items()}
 
     async def _finish(self, ended: Mapping[Partition, tuple[Session, Share]]) -> None:
         positions = await self._owner.on_revoked(list(ended))

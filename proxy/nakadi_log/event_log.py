@@ -229,20 +229,21 @@ class NakadiLog:
 
     async def affirm(self) -> bool:
         """Tell whether all that is held is ours still, by what came over the streams, or by a question."""
-        if not self._owned or self._is_beyond_hope():
+        held = [*(session for session, _ in self._owned.values()), *self._endings.ending.values()]
+        if held and all(session.is_lost for session in held):
+            raise AssignmentLostError("Nakadi takes no commit of any stream any more")
+        if not held or self._is_beyond_hope():
             return False
         now = asyncio.get_running_loop().time()
         if now - self._around.proven_at < _FRESH_SECONDS:
             return True
-        session = next(iter(self._owned.values()))[0]
-        if session.is_lost:
-            return False
+        path = f"/subscriptions/{held[0].subscription}/cursors"
         try:
-            await self._bus.ask("GET", f"/subscriptions/{session.subscription}/cursors", within=self._limits.commit_deadline)
+            await self._bus.ask("GET", path, within=self._limits.commit_deadline)
         except LogError:
             return False
         self._around.proven_at = now
-        return bool(self._owned)
+        return bool(self._owned or self._endings.ending)
 
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """Ask some subscriptions for what is not committed; of the others tell what was said last."""
@@ -281,7 +282,7 @@ class NakadiLog:
                 counts = await self._counts.of(list(self._ids))
         except TimeoutError as error:
             raise LogError("no answer in time") from error
-        ours = self._owned.keys() | self._endings.ending
+        ours = self._owned.keys() | self._endings.ending.keys()
         return {at: count.committed for at, count in counts.items() if at not in ours}
 
     async def extents(self, topics: Collection[str]) -> Mapping[Partition, Extent]:

@@ -221,13 +221,12 @@ class Reader:
         if not reading.cancelled() and (error := reading.exception()) is not None:
             self._on_broken(error)
         is_overdue = await self._hold(session)
-        committed_events, seconds = session.committed, clock() - session.opened_at
+        seconds, timeout = clock() - session.opened_at, around.nakadi.commit_timeout
         await around.endings.end(session, list(session.shares.values()))
         self.session = None
-        timeout = around.nakadi.commit_timeout
         if session.read:
             self._window = following(
-                session.window, around.window, committed_events, seconds, timeout=timeout, is_overdue=is_overdue
+                session.window, around.window, session.committed, seconds, timeout=timeout, is_overdue=is_overdue
             )
         since = session.left_since
         return 0.0 if since is None else since + timeout - clock()

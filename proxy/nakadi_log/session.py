@@ -65,7 +65,8 @@ class Session:
         self.read = 0
         """Events in all."""
         self.committed = 0
-        """Events whose commit was taken, or that were given up."""
+        """Events whose commit was taken."""
+        self._given_up = 0
         self.is_lost = False
         """It takes no commit any more."""
         self.left_since: float | None = None
@@ -103,7 +104,7 @@ class Session:
     @property
     def outstanding(self) -> int:
         """Events read that are not committed."""
-        return self.read - self.committed
+        return self.read - self.committed - self._given_up
 
     @property
     def is_full(self) -> bool:
@@ -135,7 +136,7 @@ class Session:
             after = share.batches[0].after
             self.left_since = after if self.left_since is None else min(self.left_since, after)
         del self.shares[share.partition]
-        self.committed += sum(sent.count for sent in share.batches)
+        self._given_up += sum(sent.count for sent in share.batches)
 
     def ready(self) -> Iterator[Share]:
         """Yield the partitions of which something can be handed out now."""

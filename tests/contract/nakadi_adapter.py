@@ -55,6 +55,11 @@ class NakadiWorld:
         finally:
             await runner.cleanup()
 
+    @staticmethod
+    def now() -> float:
+        """The bus's clock."""
+        return time.time()
+
     def log(self, group: str, **settings: Any) -> EventLog:
         settings.pop("metadata_age", None)
         nakadi = {"url": self.url, "owning_application": "tests", "consumer_group": group, "commit_timeout": 10, "batch_events": 1}
