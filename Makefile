@@ -93,9 +93,11 @@ software: setup
 spark-cluster: setup
 	@$(STEP) spark-cluster 1800 "A Spark cluster and an S3 start" -- $(BIN)/python -m load.spark_cluster -- true
 
+# `LOG=nakadi`: from a scripted Nakadi instead of a real Kafka.
+LOG ?= kafka
 .PHONY: demo
 demo: setup ## order confirmations, brand alerts and a campaign through real brokers, control off and on (5 minutes)
-	@$(BIN)/python -m load.demo
+	@$(BIN)/python -m load.demo --log $(LOG)
 
 # Interrupted, it goes on where it was. `python -m load.control --json FILE` runs a dozen scenarios on real brokers (an hour).
 .PHONY: control

@@ -49,6 +49,8 @@ _LEAST_SILENCE = 4.0
 """A stream, or a partition of one, of which nothing was heard for so many batch waits, and seconds, is gone."""
 _WITHOUT_PARTITIONS = 120.0
 """Seconds after which a stream that never got one is opened anew: nothing says that its connection still is one."""
+_EMPTY_AGAIN = 5.0
+"""Seconds of silence after which it is noted anew that nothing waits."""
 _TURNS = 3
 """Of the event loop, in which what waits in a connection shows."""
 
@@ -268,7 +270,14 @@ class Reader:
                 piece = content.read_nowait()
                 if not piece:
                     session.on_empty(since)
-                    piece = await content.readany()
+                    deadline = asyncio.timeout(_EMPTY_AGAIN)
+                    try:
+                        async with deadline:
+                            piece = await content.readany()
+                    except TimeoutError:
+                        if deadline.expired():
+                            continue  # a stream without partitions says nothing; what comes late was not held as long
+                        raise
                     if not piece and content.at_eof():
                         return
             now = clock()

@@ -25,6 +25,8 @@ class Bus:
         self._readers: dict[str, list[Subscription]] = {}
         self.on_append: Callable[[EventType, int, Sequence[bytes]], None] = lambda *_: None
         """Called with what a partition was given."""
+        self.on_subscribed: Callable[[Subscription], None] = lambda _: None
+        """Called with each subscription that is made."""
 
     def allow(self, token: str | None, now: float) -> None:
         """Raise a Problem unless the token is good."""
@@ -104,6 +106,7 @@ class Bus:
         self.subscriptions[name] = self._known[identity] = made
         for each in event_types:
             self._readers.setdefault(each, []).append(made)
+        self.on_subscribed(made)
         return made, True
 
     def subscription(self, name: str) -> Subscription:

@@ -65,6 +65,9 @@ class Subscription:
         self.streams: dict[str, Stream] = {}
         """Those that are not gone, in order of opening."""
         self.reset: Reset | None = None
+        self.on_commit: Callable[[Key, int], None] = lambda *_: None
+        """Called with what is committed newly: the index of the next event that is not."""
+        self.on_open: Callable[[Subscription, Stream], None] = lambda *_: None
         self._initial = initial
         self._moving: dict[Key, None] = {}
         self._numbers = count()
@@ -89,6 +92,7 @@ class Subscription:
         name = f"{chance.getrandbits(64):016x}-{next(self._numbers)}"
         stream = self.streams[name] = Stream(name, parameters, chance, now)
         self._balance(now)
+        self.on_open(self, stream)
         return stream
 
     def close(self, stream: Stream, why: str, now: float) -> None:
@@ -124,6 +128,7 @@ class Subscription:
             if end > part.committed and stream is not None:
                 part.committed = end
                 stream.commit(key, end, now)
+                self.on_commit(key, end)
         self.advance(now)
         return results
 
