@@ -138,11 +138,12 @@ class Assignment:
     def on_ended(self, taken: Mapping[Partition, int]) -> None:
         """See `PartitionOwner.on_ended`."""
         ending, self._ending = self._ending, {}
-        for flow, resolved in ending.values():
+        for flow, offered in ending.values():
             if (end := taken.get(flow.partition)) is not None:
                 position = flow.watermark.position
-                if self._place is not None and position is not None and resolved == flow.watermark.resolved:
-                    resolved = counted(resolved, self._place(position) + 1, end)
+                resolved = offered
+                if self._place is not None and position is not None and offered == flow.watermark.resolved:
+                    resolved = counted(offered, self._place(position) + 1, end)
                 self._account.on_committed(flow, resolved, end)
         self._account.on_ended([flow for flow, _ in ending.values()])
 

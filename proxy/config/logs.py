@@ -32,9 +32,8 @@ def may_refuse(log: LogSettings) -> bool:
 def demand_board(settings: Settings, command: str) -> None:
     """Raise `SettingsError` if a command has no place to leave its wish for the replicas."""
     if settings.log.nakadi is not None:
-        raise SettingsError(
-            [
-                f"{command} leaves its wish in a topic on Kafka, and this log is Nakadi: stop what sends, or move cursors by "
-                "Nakadi's own PATCH /subscriptions/ID/cursors, after which every replica goes on where they stand"
-            ]
+        why = f"{command} leaves its wish in a topic on Kafka, and this log is Nakadi"
+        remedy = (
+            "stop what sends; or move cursors by PATCH /subscriptions/ID/cursors: every replica goes on where they are"
         )
+        raise SettingsError([f"{why}; {remedy}"])

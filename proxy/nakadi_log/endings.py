@@ -5,6 +5,7 @@ those that have come together meanwhile go together: a drain of one type holds u
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from proxy.bridge.event_log import PartitionOwner
@@ -55,10 +56,8 @@ class Endings:
     async def _finish(self, ended: Mapping[Partition, tuple[Session, Share]]) -> None:
         positions = await self._owner.on_revoked(list(ended))
         taken: Mapping[Partition, int] = {}
-        try:
+        with contextlib.suppress(LogError):  # said where it is asked; what was done comes again
             taken = await self._commit({at: (*ended[at], done) for at, done in positions.items() if at in ended})
-        except LogError:
-            pass  # said where it is asked; what was done comes again
         self._owner.on_ended(taken)
         for session, share in ended.values():
             session.drop(share)

@@ -84,7 +84,7 @@ class NakadiWorld:
         self.bus.delete(topic)
 
     async def recreate(self, topic: str) -> None:
-        raise AssertionError("an event type that is subscribed to can't be deleted")
+        raise AssertionError(f"{topic} is subscribed to and can't be deleted")
 
     async def produce(self, topic: str, values: Sequence[bytes], number: int = 0) -> None:
         events = [
