@@ -20,7 +20,7 @@ class Sent(NamedTuple):
     cursor: Cursor
     place: int
     """Of its last event."""
-    count: int
+    events: int
     after: float
     """It was not sent before."""
 
@@ -118,7 +118,7 @@ class Session:
 
     def claim(self, share: Share, sent: Sent, now: float) -> None:
         """Note that a commit up to a batch is asked for: from now on there may be room."""
-        fresh = sum(each.count for each in share.batches if share.claimed < each.place <= sent.place)
+        fresh = sum(each.events for each in share.batches if share.claimed < each.place <= sent.place)
         if fresh:
             share.claimed = sent.place
             self._asked += fresh
@@ -127,7 +127,7 @@ class Session:
     def settle(self, share: Share, sent: Sent) -> int:
         """Note that a commit up to a batch was taken; return before which place all is done with."""
         while share.batches and share.batches[0].place <= sent.place:
-            self.committed += share.batches.popleft().count
+            self.committed += share.batches.popleft().events
         share.done = max(share.done, sent.place + 1)
         return share.done
 
@@ -137,7 +137,7 @@ class Session:
             after = share.batches[0].after
             self.left_since = after if self.left_since is None else min(self.left_since, after)
         del self.shares[share.partition]
-        self._given_up += sum(sent.count for sent in share.batches)
+        self._given_up += sum(sent.events for sent in share.batches)
 
     def ready(self) -> Iterator[Share]:
         """Yield the partitions of which something can be handed out now."""
