@@ -1,7 +1,7 @@
 """What an event costs on its way out of the log: `python -m load.log_cost kafka|nakadi [events]`.
 
 The adapter alone, its events committed as they come: CPU seconds of this process for 100,000 events of some 330 bytes,
-in rounds of one event type with one partition. Kafka is a real one, Nakadi the scripted one, each in processes of its own.
+in rounds of one event type with one partition. Kafka is a real one, Nakadi the scripted one, each a process of its own.
 """
 
 import asyncio
@@ -114,7 +114,9 @@ async def of_kafka(host: str, events: int) -> None:
         await view.create(topic, 1)
     async with AIOKafkaProducer(bootstrap_servers=host, linger_ms=20) as producer:
         for start in range(0, events, 5_000):
-            await asyncio.gather(*[await producer.send(topic, body(n), partition=0) for n in range(start, start + 5_000)])
+            await asyncio.gather(
+                *[await producer.send(topic, body(n), partition=0) for n in range(start, start + 5_000)]
+            )
     for _ in range(ROUNDS):
         settings = LogSettings.model_validate({"hosts": [host], "group": uuid4().hex})
         _say("kafka", *await cost(KafkaLog(settings, Limits()), topic, events))
@@ -141,7 +143,7 @@ def _say(what: str, cpu: float, wall: float) -> None:
 
 def main() -> None:
     """Measure one of them."""
-    events = int(sys.argv[2]) if len(sys.argv) > 2 else EVENTS  # noqa: PLR2004
+    events = int(sys.argv[2]) if len(sys.argv) > 2 else EVENTS
     if sys.argv[1] == "kafka":
         with Stack.up() as stack:
             uvloop.run(of_kafka(stack.kafka, events))

@@ -1,7 +1,7 @@
 """What event types cost that are held back on Nakadi: `python -m load.log_held [seconds] [types]`.
 
 The adapter alone against the scripted Nakadi, a process of its own. Every type has five events waiting; nothing is
-committed until the end, when all that is held then is: told are the share of a core, the streams that have a connection,
+committed until the end, when all that is held then is: told are the share of a core, the streams with a connection,
 and how many of the commits Nakadi refuses, as it would where a stream was ended by time-out.
 """
 
@@ -9,11 +9,12 @@ import asyncio
 import subprocess
 import sys
 import time
+from collections.abc import Collection, Mapping
 
 import uvloop
 
 from load.log_cost import Owner
-from proxy.bridge.event_log import EventLog
+from proxy.model import Partition, Position
 from proxy.nakadi_log import NakadiLog
 from proxy.settings import Limits, LogSettings
 
@@ -24,11 +25,22 @@ SETTLE_SECONDS = 70.0
 SAMPLE_SECONDS = 5.0
 
 
+class Holding(Owner):
+    """Has nothing done with."""
+
+    async def on_revoked(self, partitions: Collection[Partition]) -> Mapping[Partition, Position]:
+        """Have nothing committed."""
+        del partitions
+        return {}
+
+    on_moving = on_revoked
+
+
 async def held(url: str, seconds: float, types: int) -> None:
     """Hold back all types for so many seconds, after those in which they settle."""
     settings = {"nakadi": {"url": url, "owning_application": "load", "consumer_group": "held"}}
-    log: EventLog = NakadiLog(LogSettings.model_validate(settings), Limits())
-    owner = Owner()
+    log = NakadiLog(LogSettings.model_validate(settings), Limits())
+    owner = Holding()
     await log.start(owner)
     await log.subscribe(frozenset(f"type-{number}" for number in range(types)))
     begun, cpu, counts = time.monotonic(), 0.0, list[int]()
@@ -61,8 +73,8 @@ async def held(url: str, seconds: float, types: int) -> None:
 def main() -> None:
     """Measure once."""
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS
-    types = int(sys.argv[2]) if len(sys.argv) > 2 else TYPES  # noqa: PLR2004
-    command = [sys.executable, "-m", "tests.nakadi", "--event-types", str(types), "--preload", "5"]
+    types = int(sys.argv[2]) if len(sys.argv) > 2 else TYPES
+    command = [sys.executable, "-m", "tests.nakadi", "--event-types", str(types), "--preload", str(5 * types)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:

@@ -13,7 +13,7 @@ from typing import Any
 from proxy.errors import LogError
 from proxy.model import Partition
 from proxy.nakadi_log.bus import Bus
-from proxy.nakadi_log.reader import cursors_in
+from proxy.nakadi_log.offsets import cursors_in
 
 PER_SECOND = 50
 """Questions at most; as many may be saved up for two seconds."""

@@ -10,15 +10,16 @@ import structlog
 from proxy.access import Access, nakadi_access
 from proxy.bridge.event_log import Extent, PartitionOwner, Standing, Survey
 from proxy.bridge.move import Move
-from proxy.errors import AssignmentLostError, LogError, RefusedLoginError
+from proxy.errors import AssignmentLostError, LogError
 from proxy.model import Event, Partition, Position, Retention
-from proxy.nakadi_log.bus import FORBIDDEN, NOT_FOUND, UNAUTHORIZED, Bus, RefusedError
+from proxy.nakadi_log.around import Around
+from proxy.nakadi_log.bus import FORBIDDEN, NOT_FOUND, Bus
 from proxy.nakadi_log.commits import Commits
-from proxy.nakadi_log.counts import Counts
+from proxy.nakadi_log.counts import Count, Counts
 from proxy.nakadi_log.endings import Endings
 from proxy.nakadi_log.event_types import EventTypes
 from proxy.nakadi_log.reach import Reach
-from proxy.nakadi_log.reader import FIRST_PAUSE, LONGEST_PAUSE, Around, Reader
+from proxy.nakadi_log.reader import Reader
 from proxy.nakadi_log.session import Session, Share
 from proxy.settings import Limits, LogSettings
 
@@ -68,26 +69,12 @@ class NakadiLog:
 
         Raises `RefusedLoginError` if it refuses the token, or asks for one.
         """
-        reach, pause = Reach(self._nakadi.url), FIRST_PAUSE
-        while True:
-            try:
-                await self._types.all()
-            except RefusedError as error:
-                if error.status in {UNAUTHORIZED, FORBIDDEN}:
-                    await self._bus.close()
-                    told = f"{self._nakadi.url} refuses the login; see log.nakadi.token: {error}"
-                    raise RefusedLoginError(told) from error
-                reach.lost(str(error))
-            except LogError as error:
-                reach.lost(str(error))
-            except BaseException:
-                await self._bus.close()
-                raise
-            else:
-                break
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
-        reach.found()
+        reach = Reach(self._nakadi.url)
+        try:
+            await reach.reached(self._types.all)
+        except BaseException:
+            await self._bus.close()
+            raise
         limits = self._limits
         self._endings = Endings(owner, self._owned, self._commit_last)
         self._around = Around(
@@ -254,14 +241,7 @@ class NakadiLog:
             counts = await self._counts.of({at.topic for at in done})
         except LogError:
             return {}
-        found: dict[Partition, int] = {}
-        for at, position in done.items():
-            share = self._owned.get(at, (None, None))[1]
-            if at in counts:
-                begun = counts[at].committed if share is None else share.done
-                head = position + 1 if isinstance(position, int) else begun
-                found[at] = max(0, counts[at].end - max(head, begun if share is not None else 0))
-        return found
+        return {at: _lag(counts[at], self._owned.get(at, (None, None))[1], done[at]) for at in done if at in counts}
 
     def doubts_topics(self) -> bool:
         """Return whether an event type that is read is gone or refused."""
@@ -350,3 +330,8 @@ class NakadiLog:
             now = clock()
             for reader in list(self._readers.values()):
                 reader.look(now)
+
+
+def _lag(count: Count, share: Share | None, position: Position | None) -> int:
+    begun = count.committed if share is None else share.done
+    return max(0, count.end - max(begun, position + 1 if isinstance(position, int) else begun))

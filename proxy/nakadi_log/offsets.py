@@ -6,6 +6,7 @@ one's numbers are the places themselves.
 """
 
 import re
+from typing import Any
 
 _FORM = re.compile(r"(?:(?P<version>[0-9]{3})-(?P<timeline>[0-9a-f]{4})-)?(?P<number>-?[0-9]{1,18})")
 _SPAN = 2**36
@@ -51,3 +52,15 @@ def offset_at(place: int, like: str) -> str:
         return str(number)
     first = 1 if timeline or int(match["timeline"], 16) else 0
     return f"{match['version']}-{timeline + first:04x}-{number:018d}"
+
+
+def cursors_in(told: Any) -> dict[int, int]:
+    """Return before which place all is done with, by partition, as an answer with cursors says."""
+    items = told.get("items") if isinstance(told, dict) else None
+    found = dict[int, int]()
+    for item in items if isinstance(items, list) else []:
+        try:
+            found[int(item["partition"])] = place(item["offset"]) + 1
+        except (KeyError, TypeError, ValueError):
+            continue
+    return found

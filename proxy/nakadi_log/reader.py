@@ -12,77 +12,35 @@ it was sent is committed, or the commit timeout has passed; it doesn't ask again
 
 import asyncio
 import contextlib
-from dataclasses import dataclass, field
-from math import inf
-from typing import Any
-from urllib.parse import urlencode
 from zlib import crc32
 
 import aiohttp
 import structlog
 
-from proxy.bridge.event_log import Beginning, PartitionOwner
+from proxy.bridge.event_log import Beginning
 from proxy.errors import LogError
 from proxy.model import Partition
-from proxy.nakadi_log.bus import CONFLICT, NOT_FOUND, Bus, RefusedError
-from proxy.nakadi_log.endings import Endings
+from proxy.nakadi_log.around import Around
+from proxy.nakadi_log.bus import CONFLICT, NOT_FOUND, RefusedError
 from proxy.nakadi_log.lines import BadLineError, Batch, Lines, LongLineError, batch
-from proxy.nakadi_log.offsets import place, same_timeline
-from proxy.nakadi_log.reach import Reach
+from proxy.nakadi_log.offsets import same_timeline
+from proxy.nakadi_log.pieces import next_piece
+from proxy.nakadi_log.reach import FIRST_PAUSE, LONGEST_PAUSE
 from proxy.nakadi_log.session import Session, Share
+from proxy.nakadi_log.subscription import committed, stream_path, subscribed
 from proxy.nakadi_log.window import HOLD_SHARE, following
-from proxy.settings import LogSettings, NakadiSettings
 
 _say = structlog.get_logger("tidegate.nakadi")
 
-FIRST_PAUSE = 0.2
-LONGEST_PAUSE = 5.0
-"""Seconds until what failed is tried again: the first pause, doubled up to the longest."""
 PAUSED_SECONDS = 3.0
 """A stream of which nothing is wanted for so long is closed."""
 KEPT_BYTES = 256 * 1024
 """Of paused partitions, read beside others of their stream: beyond that the stream is not read."""
-OPENINGS = 16
-"""Streams that are being opened at a time."""
 _SILENCES = 4.0
 _LEAST_SILENCE = 4.0
 """A stream, or a partition of one, of which nothing was heard for so many batch waits, and seconds, is gone."""
 _WITHOUT_PARTITIONS = 120.0
 """Seconds after which a stream that never got one is opened anew: nothing says that its connection still is one."""
-_EMPTY_AGAIN = 5.0
-"""Seconds of silence after which it is noted anew that nothing waits."""
-_TURNS = 3
-"""Of the event loop, in which what waits in a connection shows."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Around:
-    """What all readers share."""
-
-    bus: Bus
-    settings: LogSettings
-    nakadi: NakadiSettings
-    window: int
-    """A full one."""
-    line_bytes: int
-    """The longest line of several events ..."""
-    event_bytes: int
-    """... and of one."""
-    owner: PartitionOwner
-    owned: dict[Partition, tuple[Session, Share]]
-    endings: Endings
-    reach: Reach
-    fresh: dict[Share, None]
-    """Partitions that have something to hand out."""
-    stirred: asyncio.Event
-    """Set when there may be something to hand out."""
-    new_topics: set[str]
-    """Those that did not exist when they were first looked for: nothing of them is passed over."""
-    compacted: set[str]
-    """Event types that leave offsets out."""
-    openings: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(OPENINGS))
-    proven_at: float = -inf
-    """When Nakadi last said anything that proves that a stream is ours, by the loop's clock in seconds."""
 
 
 class Reader:
@@ -156,7 +114,7 @@ class Reader:
         while True:
             try:
                 if self.subscription is None:
-                    self.subscription = await self._subscribe()
+                    self.subscription = await subscribed(self.event_type, self._around)
                 wait = await self._stream(self.subscription)
             except RefusedError as error:
                 self._on_refused(error)
@@ -180,30 +138,17 @@ class Reader:
             _say.warning("event_type_unread", event_type=self.event_type, why=str(error), effect="tried again")
         self.refusal = error
 
-    async def _subscribe(self) -> str:
-        around, nakadi = self._around, self._around.nakadi
-        is_whole = around.settings.start == "earliest" or self.event_type in around.new_topics
-        asked = {
-            "owning_application": nakadi.owning_application,
-            "consumer_group": nakadi.consumer_group,
-            "event_types": [self.event_type],
-            "read_from": "begin" if is_whole else "end",
-        }
-        async with around.openings:
-            _, told = await around.bus.ask("POST", "/subscriptions", asked, within=around.settings.answer_deadline)
-        if not isinstance(told, dict) or not isinstance(told.get("id"), str):
-            raise LogError("the answer names no subscription; is log.nakadi.url right?")
-        return str(told["id"])
-
     async def _stream(self, subscription: str) -> float:
         """Read one stream to its end; return in how many seconds the next one may begin."""
         around, loop = self._around, asyncio.get_running_loop()
         clock = loop.time
+        limit = 1 if self.event_type in around.compacted else min(self._batch_events, self._window)
+        path = stream_path(subscription, around.nakadi, limit, self._window)
         opened = contextlib.AsyncExitStack()
         async with opened:
             async with around.openings:
                 within = around.settings.answer_deadline
-                response = await opened.enter_async_context(around.bus.stream(self._path(subscription), within=within))
+                response = await opened.enter_async_context(around.bus.stream(path, within=within))
             stream_id = response.headers.get("X-Nakadi-StreamId", "")
             session = self.session = Session(subscription, stream_id, self._window, clock())
             around.reach.found()
@@ -231,23 +176,6 @@ class Reader:
         since = session.left_since
         return 0.0 if since is None else since + timeout - clock()
 
-    def _path(self, subscription: str) -> str:
-        nakadi = self._around.nakadi
-        limit = 1 if self.event_type in self._around.compacted else min(self._batch_events, self._window)
-        asked = {
-            "batch_limit": limit,
-            "batch_flush_timeout": int(nakadi.batch_wait),
-            "max_uncommitted_events": self._window,
-            "commit_timeout": int(nakadi.commit_timeout),
-        }
-        return f"/subscriptions/{subscription}/events?{urlencode(asked)}"
-
-    async def _committed(self, subscription: str) -> dict[int, int]:
-        """Return before which place all is done with, by partition; what is not told is left out."""
-        path = f"/subscriptions/{subscription}/cursors"
-        _, told = await self._around.bus.ask("GET", path, within=self._around.settings.answer_deadline)
-        return cursors_in(told)
-
     # -- reading ------------------------------------------------------------------------------------------------------
 
     async def _read(self, response: aiohttp.ClientResponse, session: Session) -> None:
@@ -262,7 +190,7 @@ class Reader:
                 self._room.clear()
                 await self._room.wait()
             self._blocked_since = None
-            piece = await self._piece(response.content, session)
+            piece = await next_piece(response.content, session)
             if piece is None:
                 return
             if not piece:
@@ -277,27 +205,6 @@ class Reader:
                 self._take(session, share or await self._begin(session, told), told, now)
             if session.is_full and session.window < around.window:
                 return  # nothing can be on its way, so nothing is sent in vain
-
-    @staticmethod
-    async def _piece(content: aiohttp.StreamReader, session: Session) -> bytes | None:
-        """Return what came next, empty if nothing did for seconds; None: nothing more comes."""
-        if piece := content.read_nowait():
-            return piece
-        since = asyncio.get_running_loop().time()
-        for _ in range(_TURNS):
-            await asyncio.sleep(0)
-        if piece := content.read_nowait():
-            return piece
-        session.on_empty(since)
-        deadline = asyncio.timeout(_EMPTY_AGAIN)
-        try:
-            async with deadline:
-                piece = await content.readany()
-        except TimeoutError:
-            if deadline.expired():
-                return b""  # a stream without partitions says nothing; what comes late was not held as long
-            raise
-        return None if not piece and content.at_eof() else piece
 
     def _wants_more(self, session: Session) -> bool:
         shares = session.shares.values()
@@ -331,7 +238,7 @@ class Reader:
         What is committed is asked for only now: before this, somebody else may have gone on committing.
         """
         around, partition = self._around, Partition(self.event_type, told.number)
-        done = (await self._committed(session.subscription)).get(told.number)
+        done = (await committed(session.subscription, around)).get(told.number)
         first = told.place + 1 - len(told.events)
         begins = first if done is None or not same_timeline(first, done) else min(first, done)
         is_paused = partition in around.owner.on_assigned([partition])
@@ -351,6 +258,8 @@ class Reader:
                 )
             case BadLineError():
                 _say.error("stream_unreadable", event_type=self.event_type, why=str(error), effect="opened anew")
+            case LogError():
+                self._around.reach.lost(str(error))
             case aiohttp.ClientError() | OSError():
                 pass  # a connection that is lost: the next one tells
             case _:
@@ -379,15 +288,3 @@ class Reader:
                 async with asyncio.timeout(left):
                     await self._turn.wait()
         return False
-
-
-def cursors_in(told: Any) -> dict[int, int]:
-    """Return before which place all is done with, by partition, as an answer with cursors says."""
-    items = told.get("items") if isinstance(told, dict) else None
-    found = dict[int, int]()
-    for item in items if isinstance(items, list) else []:
-        try:
-            found[int(item["partition"])] = place(item["offset"]) + 1
-        except (KeyError, TypeError, ValueError):
-            continue
-    return found
