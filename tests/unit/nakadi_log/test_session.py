@@ -100,6 +100,15 @@ def test_a_batch_is_held_since_its_room_was_made_when_the_connection_is_never_em
     assert made.held_since() == 30.0
 
 
+def test_a_batch_is_held_since_the_opening_when_there_was_room_for_it_then() -> None:
+    made, share = session(window=6)
+    made.take(share, batch(0, 2), 5.0)
+    made.claim(share, share.batches[0], 30.0)
+    made.settle(share, share.batches[0])
+    made.take(share, batch(2, 2), 31.0)
+    assert made.held_since() == 0.0, "the commit made room for others"
+
+
 def test_a_stream_is_not_full_when_a_commit_is_on_its_way() -> None:
     made, share = session(window=2)
     made.take(share, batch(0, 2), 1.0)
