@@ -34,7 +34,7 @@ class Reach:
     """Whether the log answers; every change is said to `say` once, however many callers notice it."""
 
     def __init__(self, hosts: Sequence[str], say: Any = _say) -> None:
-        self._hosts = hosts
+        self._hosts = list(hosts)
         self._say = say
         self._failing: set[str] = set()
         self._since = 0.0

@@ -506,7 +506,7 @@ MUTATIONS = (
     Mutation(
         "the last commit of an epoch is not booked",
         ASSIGNMENT,
-        "                self._account.on_committed(flow, resolved, taken[flow.partition])\n",
+        "                self._account.on_committed(flow, resolved, end)\n",
         "                pass\n",
     ),
     Mutation(
