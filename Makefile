@@ -25,12 +25,12 @@ export COVERAGE_FILE := $(CURDIR)/.build/coverage
 # Tests of the installation mean the environment above, no other.
 export TIDEGATE_TEST_WHEEL := 1
 
-QUICK := $(wildcard tests/unit tests/properties tests/simulation tests/histories tests/wire)
+QUICK := $(wildcard tests/unit tests/properties tests/simulation tests/histories tests/wire tests/nakadi)
 # Tests that share a stack, a Spark, a browser or a container engine go to one worker (tests/conftest.py), the others to any.
 PYTEST := $(BIN)/python -m pytest -q --numprocesses logical --dist loadgroup --cov --cov-report=
 
 # What an event's safety and speed depend on; all tests together must run through so much of it, in percent of lines and branches.
-PROVEN := bridge congestion steering kafka_log rabbitmq publish_lane recording operations
+PROVEN := bridge congestion steering kafka_log nakadi_log rabbitmq publish_lane recording operations
 PROVEN_AT_LEAST := 95
 empty :=
 comma := ,
@@ -93,9 +93,11 @@ software: setup
 spark-cluster: setup
 	@$(STEP) spark-cluster 1800 "A Spark cluster and an S3 start" -- $(BIN)/python -m load.spark_cluster -- true
 
+# `LOG=nakadi`: from a scripted Nakadi instead of a real Kafka.
+LOG ?= kafka
 .PHONY: demo
 demo: setup ## order confirmations, brand alerts and a campaign through real brokers, control off and on (5 minutes)
-	@$(BIN)/python -m load.demo
+	@$(BIN)/python -m load.demo --log $(LOG)
 
 # Interrupted, it goes on where it was. `python -m load.control --json FILE` runs a dozen scenarios on real brokers (an hour).
 .PHONY: control

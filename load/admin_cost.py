@@ -116,7 +116,7 @@ def _settings(types: int) -> Settings:
         for number in range(types)
     ]
     return Settings(
-        log=LogSettings(hosts=["kafka:9092"], group="g"),
+        log=LogSettings(hosts=("kafka:9092",), group="g"),
         broker=BrokerSettings(hosts=["rabbit:5672"]),
         routes=routes,
         event_types={kind.name: kind for kind in kinds},

@@ -11,6 +11,7 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ from typing import Any
 from load import machine, shop
 from load.comparison import Seen, sentence, shortcomings, whereabouts_rows
 from load.consumer import PREFETCHED
+from load.demo_log import DemoLog, NakadiOfDemo
 from load.demo_run import DemoRun, RunResult
 from load.kafka import KafkaError
 from load.metric_tail import records
+from load.nakadi import NakadiError
 from load.stack import SetupError, Stack, StackError
 from load.tables import aligned
 from load.terminal import command_line, interrupted_by_signals, run, say
@@ -53,6 +56,7 @@ how to read it:
 
 examples:
   python -m load.demo                  about five minutes; results in a new folder below out/
+  python -m load.demo --log nakadi     with a scripted Nakadi as the log; no Kafka is started
   python -m load.demo --out DIR        results in DIR, which must be new or empty
 
 exit codes: 0 done and nothing lost; 1 an event was lost, or something failed; 2 the machine lacks something
@@ -68,14 +72,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"{out} is not empty; --out takes a new or an empty folder")
         return 2
     try:
-        with Stack.up(rabbitmq_sbin=options.rabbitmq_sbin) as stack:
-            about = machine.describe(stack)
-            runs = [run(DemoRun(stack, policy, (out / policy).resolve()).run()) for policy in POLICIES]
+        kafka_nodes = 1 if options.log == "kafka" else 0
+        with ExitStack() as running:
+            stack = running.enter_context(Stack.up(rabbitmq_sbin=options.rabbitmq_sbin, kafka_nodes=kafka_nodes))
+            about = machine.describe(stack) | {"log": options.log}
+            log: DemoLog | None = None
+            if options.log == "nakadi":
+                out.mkdir(parents=True, exist_ok=True)
+                log = running.enter_context(NakadiOfDemo(out / "nakadi.txt"))
+            runs = [run(DemoRun(stack, policy, (out / policy).resolve(), log).run()) for policy in POLICIES]
         table = _report(runs, out)
     except SetupError as error:
         say(str(error))
         return 2
-    except (StackError, WorkerError, WireError, KafkaError, subprocess.SubprocessError) as error:
+    except (StackError, WorkerError, WireError, KafkaError, NakadiError, subprocess.SubprocessError) as error:
         say(str(error))
         return 1
     except KeyboardInterrupt as error:
@@ -146,6 +156,9 @@ def _parser() -> argparse.ArgumentParser:
         EXAMPLES,
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where everything goes (default: out/demo-DATE-TIME)")
+    parser.add_argument(
+        "--log", choices=("kafka", "nakadi"), default="kafka", help="a real Kafka, or a scripted Nakadi"
+    )
     parser.add_argument("--rabbitmq-sbin", type=Path, metavar="DIR", help="scripts of another RabbitMQ")
     return parser
 

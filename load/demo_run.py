@@ -13,7 +13,7 @@ from load import shop
 from load.admin_view import owned
 from load.checker import Whereabouts, whereabouts
 from load.consumer import Downstream
-from load.kafka import KafkaView
+from load.demo_log import DemoLog, KafkaOfDemo
 from load.metric_tail import MetricTail
 from load.producer import OpenLoop, Produced
 from load.progress import Glance, Progress
@@ -50,9 +50,10 @@ class RunResult:
 class DemoRun:
     """One run, in a new folder."""
 
-    def __init__(self, stack: Stack, policy: str, folder: Path) -> None:
+    def __init__(self, stack: Stack, policy: str, folder: Path, log: DemoLog | None = None) -> None:
         folder.mkdir(parents=True)
         self._stack = stack
+        self._log = log or KafkaOfDemo(stack.kafka)
         self._policy = policy
         self._folder = folder
         self._kinds = shop.kinds(policy)
@@ -63,20 +64,20 @@ class DemoRun:
         """Do everything and return what it left. Raises WorkerError, WireError or KafkaError when something fails."""
         self._declare()
         async with AsyncExitStack() as running:
-            kafka = await running.enter_async_context(KafkaView(self._stack.kafka))
+            view = await running.enter_async_context(self._log.view())
             for kind in self._kinds.values():
-                await kafka.create(kind.topic, kind.partitions)
+                await view.create(kind.topic, kind.partitions)
             tidegate = await self._start(running)
             log = running.enter_context(ProofLog(self._folder))
             services = await running.enter_async_context(
                 Downstream(self._stack.amqp, shop.QUEUE, shop.CAPACITY, self._kinds, seed=shop.SEED, log=log)
             )
-            generator = OpenLoop(self._stack.kafka, shop.streams(self._policy), seed=shop.SEED, log=log)
+            generator = OpenLoop(self._log.sender(), shop.streams(self._policy), seed=shop.SEED, log=log)
             await self._watch(generator, services, tidegate)
             await self._last_lag(tidegate)
             await asyncio.to_thread(tidegate.stop)
             await self._empty(services)
-            committed = await kafka.committed(f"demo-{self._policy}")
+            committed = await view.committed(f"demo-{self._policy}")
         return RunResult(
             self._policy,
             self._folder,
@@ -95,7 +96,6 @@ class DemoRun:
         """Start Tidegate and wait until it owns every partition."""
         port = ports.choose(["admin"])["admin"]
         environment = {
-            "DEMO_KAFKA": self._stack.kafka,
             "DEMO_RABBITMQ": f"127.0.0.1:{self._stack.amqp_port}",
             "DEMO_EXCHANGE": shop.EXCHANGE,
             "DEMO_QUEUE": shop.QUEUE,
@@ -104,7 +104,9 @@ class DemoRun:
             "DEMO_ADMIN_PORT": str(port),
         }
         output = self._folder / "tidegate.txt"
-        worker = Worker("proxy", "run", "-c", str(SETTINGS), output=output, environment=os.environ | environment)
+        settings = self._log.settings(SETTINGS, self._folder)
+        environment |= self._log.environment
+        worker = Worker("proxy", "run", "-c", str(settings), output=output, environment=os.environ | environment)
         running.enter_context(worker)
         partitions = sum(kind.partitions for kind in self._kinds.values())
         await _until(lambda: owned(port) == partitions, worker, "Tidegate owns no partitions", READY_SECONDS)

@@ -11,7 +11,7 @@ from heapq import merge
 from load.events import Bulk, Kind
 from load.proof_log import ProofLog
 from load.schedule import Schedule
-from load.sender import Record, Sender
+from load.sender import EventSender, Record, Sender
 
 FILLED_AT_ONCE = 1_000
 TICK = 0.005
@@ -43,13 +43,18 @@ class Produced:
 
 
 class OpenLoop:
-    """Sends every event of its streams at its due instant, or as soon after as it can, and never leaves one out."""
+    """Sends every event of its streams at its due instant, or as soon after as it can, and never leaves one out.
 
-    def __init__(self, kafka: str, streams: Sequence[Stream], *, seed: int, log: ProofLog | None = None) -> None:
+    `kafka` is an address, or what sends to another log.
+    """
+
+    def __init__(
+        self, kafka: str | EventSender, streams: Sequence[Stream], *, seed: int, log: ProofLog | None = None
+    ) -> None:
         self._streams = streams
         self._log = log
         self._seed = seed
-        self._sender = Sender(kafka)
+        self._sender = Sender(kafka) if isinstance(kafka, str) else kafka
         self.produced = Produced({stream.kind.name: 0 for stream in streams}, {})
 
     async def run(self) -> Produced:

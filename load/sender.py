@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import OutOfOrderSequenceNumber
@@ -30,6 +30,19 @@ Answered = Callable[[int, int, int | None], None]
 
 Without an offset nobody knows whether Kafka has them.
 """
+
+
+class EventSender(Protocol):
+    """What a generator writes with, whatever the log."""
+
+    async def start(self, *topics: str) -> None:
+        """Connect."""
+
+    async def stop(self) -> None:
+        """Wait for all answers and disconnect."""
+
+    async def send(self, topic: str, partition: int, records: Sequence[Record], on_answer: Answered) -> None:
+        """Hand over all, in order; return before the log has answered."""
 
 
 class Sender:

@@ -63,15 +63,15 @@ class Stack(Reach):
 
         Without a name it gets one of its own and belongs to this process: should that end without `down`, a guardian
         takes it down (`owned` says otherwise). `data` is a folder, new or empty. `heap` is that of each node of Kafka,
-        such as 512m. `management` adds RabbitMQ's HTTP API, on its first node, `secured` the listeners of
-        `load.stack.security`, where there is one node each. What an earlier stack of this name left behind is removed
-        first.
+        such as 512m; with no node there is no Kafka. `management` adds RabbitMQ's HTTP API, on its first node,
+        `secured` the listeners of `load.stack.security`, where there is one node each. What an earlier stack of this
+        name left behind is removed first.
         Raises AlreadyUpError when one runs, SetupError when the machine lacks something, StackError when a node fails.
         """
         this = identity(os.getpid())
         stays_owned = name is None if owned is None else owned
         home = home_of(name or f"own-{os.getpid()}-{secrets.token_hex(3)}")
-        single = (kafka_nodes, rabbitmq_nodes) == (1, 1)
+        single = max(kafka_nodes, rabbitmq_nodes) == 1
         in_containers = packages.lacks_java_for_good() and containers.engine_answers()
         if in_containers and (management or secured or not single):
             raise SetupError("in containers there is one node each, plain and without management API; install a Java")
@@ -249,8 +249,9 @@ class Stack(Reach):
         self._launch(state.kafka_roles)
         for role in state.kafka_roles:
             self._await(role)
-        self._await_all("Kafka", lambda: probes.kafka_cluster(self.kafka_ports[0], state.kafka_nodes))
-        self._kafka[state.kafka_roles[0]].grant()
+        if state.kafka_roles:
+            self._await_all("Kafka", lambda: probes.kafka_cluster(self.kafka_ports[0], state.kafka_nodes))
+            self._kafka[state.kafka_roles[0]].grant()
         for role in state.rabbitmq_roles:
             self._await(role)
         if state.rabbitmq_nodes > 1:

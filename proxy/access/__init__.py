@@ -13,6 +13,7 @@ from proxy.access.access import (
     broker_access,
     log_access,
     management_access,
+    nakadi_access,
     notice_access,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "broker_access",
     "log_access",
     "management_access",
+    "nakadi_access",
     "notice_access",
 ]

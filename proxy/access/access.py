@@ -16,7 +16,17 @@ from proxy.access.files import Read, password_in, read_file
 from proxy.access.tls import FileError, Files, ServerFiles, Tls, TlsFiles
 from proxy.access.tokens import Tokens
 from proxy.errors import SecretError, SettingsError
-from proxy.settings import AdminSettings, BrokerSettings, BrokerTls, LogSecurity, Management, Secret, Token, Webhook
+from proxy.settings import (
+    AdminSettings,
+    BrokerSettings,
+    BrokerTls,
+    LogSecurity,
+    Management,
+    NakadiSettings,
+    Secret,
+    Token,
+    Webhook,
+)
 from proxy.settings.secrets import BEARER_FORM, MASK, fits_bearer
 
 LOOK_SECONDS = 1.0
@@ -196,6 +206,12 @@ def log_access(security: LogSecurity, **seams: Any) -> Access:
         token=security.token,
         **seams,
     )
+
+
+def nakadi_access(settings: NakadiSettings, **seams: Any) -> Access:
+    """Return what Nakadi is asked with; `seams` as in `log_access`."""
+    files = (_files(settings.tls) or TlsFiles(None, None, None)) if settings.url.startswith("https:") else None
+    return Access("log.nakadi", tls=files, token=settings.token, **seams)
 
 
 def broker_access(settings: BrokerSettings, **seams: Any) -> Access:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from proxy.access.files import naming, password_in, read_file, read_or_say
 from proxy.access.tls import FileError, Files, ServerFiles, TlsFiles, fault, new_context, own
 from proxy.access.tokens import bearer
+from proxy.config.files import TOKENS
 from proxy.config.items import Item, Mistakes, find, plain
 from proxy.errors import SecretError
 from proxy.settings import Token
@@ -31,6 +32,7 @@ def check_access(root: Item, inspection: Inspection, mistakes: Mistakes) -> None
     """Note every file that can't be used, and every token that can't be had, whatever else is wrong."""
     for holder in (
         _entry(root, "log", "security"),
+        _entry(root, "log", "nakadi", "tls"),
         _entry(root, "broker", "tls"),
         _entry(root, "notices", "webhook"),
     ):
@@ -40,7 +42,8 @@ def check_access(root: Item, inspection: Inspection, mistakes: Mistakes) -> None
     if certificate is not None and key is not None:
         _check_tls(admin, ServerFiles(authorities, certificate, key), inspection, mistakes)
     _check_admin_token(_entry(root, "admin", "token"), mistakes)
-    for token in (_entry(root, "log", "security", "token"), _entry(root, "broker", "token")):
+    for place in TOKENS:
+        token = _entry(root, *place)
         if token.value is not None:
             _check_token(token, inspection, mistakes)
 

@@ -19,7 +19,7 @@ SECRETS = (
     ("notices", "webhook", "key"),
 )
 """Settings that may be given as `{file: PATH}` and are never quoted."""
-TOKENS = (("broker", "token"), ("log", "security", "token"))
+TOKENS = (("broker", "token"), ("log", "security", "token"), ("log", "nakadi", "token"))
 """Settings with a `file` that is relative to the settings file, as those of the secrets are."""
 
 

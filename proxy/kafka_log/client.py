@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import aiokafka.conn
@@ -33,8 +33,8 @@ LONGEST_PAUSE = 2.0
 class Reach:
     """Whether the log answers; every change is said to `say` once, however many callers notice it."""
 
-    def __init__(self, hosts: list[str], say: Any = _say) -> None:
-        self._hosts = hosts
+    def __init__(self, hosts: Sequence[str], say: Any = _say) -> None:
+        self._hosts = list(hosts)
         self._say = say
         self._failing: set[str] = set()
         self._since = 0.0

@@ -21,6 +21,7 @@ from proxy.settings.events import EventType, Traits, TypePattern
 from proxy.settings.files import AdminSettings, AdminTls, MetricLogSettings
 from proxy.settings.limits import Limits
 from proxy.settings.log import LogSecurity, LogSettings
+from proxy.settings.nakadi import NakadiSettings
 from proxy.settings.notices import NoticeSettings, Webhook
 from proxy.settings.parts import Name, Part
 from proxy.settings.queues import RoutingKey
@@ -115,6 +116,7 @@ __all__ = [
     "LogSettings",
     "Management",
     "MetricLogSettings",
+    "NakadiSettings",
     "NoticeSettings",
     "Part",
     "Policy",

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, model_validator
 
+from proxy.settings.nakadi import NakadiSettings
 from proxy.settings.parts import Bytes, FilePath, Host, Part, Seconds, Text
 from proxy.settings.secrets import Secret, Token
 
@@ -53,12 +54,29 @@ class LogSecurity(Part):
         return self
 
 
-class LogSettings(Part):
-    """The Kafka cluster and the consumer group."""
+_OF_BOTH = frozenset(
+    {
+        "nakadi",
+        "group",
+        "start",
+        "session_timeout",
+        "answer_deadline",
+        "fetch_bytes",
+        "batch_bytes",
+        "topic_check_interval",
+    }
+)
+"""What is said of Nakadi, too; `group` is its consumer group."""
+_SESSION_SHARE = 4
+"""How many sessions Nakadi's commit timeout must be: a lease, a drain and a last commit have the last third of it."""
 
-    hosts: Annotated[list[Host], Field(min_length=1, max_length=64)]
+
+class LogSettings(Part):
+    """The Kafka cluster and the consumer group; or Nakadi, and what both have in common."""
+
+    hosts: Annotated[tuple[Host, ...], Field(min_length=1, max_length=64)] = ()
     """`host:port` of some brokers of the cluster."""
-    group: Annotated[str, Field(min_length=1, max_length=249)]
+    group: Annotated[str, Field(min_length=1, max_length=249)] = ""
     """Consumer group; replicas of one Tidegate share it."""
     group_instance_id: Annotated[str, Field(min_length=1, max_length=249)] | None = None
     """Static membership: a replica that returns under the same id within the session timeout causes no rebalance."""
@@ -84,9 +102,30 @@ class LogSettings(Part):
     topic_check_interval: Annotated[Seconds, Field(ge=1, le=86_400)] = 60.0
     """How often missing, refused or newly matching topics are looked at again."""
     security: LogSecurity = LogSecurity()
+    nakadi: NakadiSettings | None = None
+    """In place of `hosts`, `group` and whatever else is Kafka's."""
 
     @model_validator(mode="after")
     def _timestamp_is_given(self) -> Self:
         if (self.start == "timestamp") != (self.start_timestamp is not None):
             raise ValueError("start_timestamp goes with `start: timestamp`, and only with it")
+        return self
+
+    @model_validator(mode="after")
+    def _is_one_log(self) -> Self:
+        given = self.model_fields_set
+        if self.nakadi is None:
+            if missing := [key for key, value in (("hosts", self.hosts), ("group", self.group)) if not value]:
+                raise ValueError(f"{' and '.join(missing)} must be given, or nakadi in place of hosts and group")
+            return self
+        if kafka := [key for key in type(self).model_fields if key in given - _OF_BOTH]:
+            raise ValueError(f"nakadi stands in place of Kafka, whose {', '.join(kafka)} must be left out")
+        if "group" in given and self.group != self.nakadi.consumer_group:
+            raise ValueError("nakadi stands in place of Kafka, whose group must be left out")
+        if self.start == "timestamp":
+            raise ValueError("Nakadi can't begin at a time; allowed: start: earliest, start: latest")
+        longest = self.nakadi.commit_timeout / _SESSION_SHARE
+        if self.session_timeout > longest:
+            raise ValueError(f"session_timeout must be a quarter of nakadi.commit_timeout at most: {longest:g}s")
+        object.__setattr__(self, "group", self.nakadi.consumer_group)
         return self

@@ -22,12 +22,14 @@ import structlog
 from tests.histories import kept, wire_plan
 from tests.histories import plan as memory_plan
 from tests.histories.history import Result, live
+from tests.histories.nakadi import plan as nakadi_plan
+from tests.histories.nakadi.history import live as live_with_nakadi
 from tests.histories.plan import Plan
 from tests.histories.shrink import smallest
 
 EXIT_VIOLATION = 1
 Draw = Callable[[int], Plan]
-_PLANS = {"memory": memory_plan, "wire": wire_plan}
+_PLANS = {"memory": memory_plan, "wire": wire_plan, "nakadi": nakadi_plan}
 MOST_SHOWN = 5
 """Failing seeds that are shown with their steps; all are named."""
 PROGRESS_SECONDS = 10.0
@@ -40,6 +42,7 @@ _EPILOG = """
 examples:
   python -m tests.histories --seeds 0..999      a thousand histories on all processors
   python -m tests.histories --wire --seeds 0..99  a hundred with the real clients inside
+  python -m tests.histories --nakadi --seeds 0..99  a hundred with Nakadi as the log
   python -m tests.histories --wire --kept       those that are kept for the states in which their faults strike
   python -m tests.histories --replay 1381       one, step by step
   python -m tests.histories --shrink 1381       the fewest of its faults that still break it
@@ -51,7 +54,7 @@ exit codes: 0 no history shows what it must not, 1 one does, 2 a mistake in the 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return the exit code."""
     options = _parser().parse_args(arguments)
-    if options.wire and os.environ.get("PYTHONHASHSEED") != _HASH_SEED:
+    if (options.wire or options.nakadi) and os.environ.get("PYTHONHASHSEED") != _HASH_SEED:
         # The client goes through sets of names: their order is chance, too, and Python draws it when it starts.
         environment = os.environ | {"PYTHONHASHSEED": _HASH_SEED}
         os.execve(sys.executable, [sys.executable, "-m", "tests.histories", *arguments], environment)
@@ -74,7 +77,7 @@ def _draw(plans: str, seed: int) -> Plan:
 
 
 def _done(options: argparse.Namespace) -> int:
-    draw = partial(_draw, "wire" if options.wire else "memory")
+    draw = partial(_draw, "nakadi" if options.nakadi else "wire" if options.wire else "memory")
     if options.replay is not None:
         plan = draw(options.replay)
         return _replay(plan if options.only is None else plan.only(options.only))
@@ -87,7 +90,7 @@ def _done(options: argparse.Namespace) -> int:
 def _first(seeds: Sequence[int], draw: Draw) -> int:
     """Look for the first seed that fails, one after another."""
     for seed in seeds:
-        result = live(draw(seed), ends_at_first=True)
+        result = _lived_plan(draw(seed), ends_at_first=True)
         gc.collect()
         if result.violations:
             _say(f"seed {seed}: {_summary(result)}")
@@ -165,14 +168,20 @@ def _work(seeds: Connection, draw: Draw) -> None:
             seeds.send(_live(draw(seeds.recv())))
 
 
+def _lived_plan(plan: Plan, *, ends_at_first: bool = False) -> Result:
+    if isinstance(plan, nakadi_plan.NakadiPlan):
+        return live_with_nakadi(plan)
+    return live(plan, ends_at_first=ends_at_first)
+
+
 def _live(plan: Plan) -> Result:
-    result = live(plan)
+    result = _lived_plan(plan)
     gc.collect()  # rarely and at once: no history is slower for what the one before it left
     return result if result.violations else result.without_steps()
 
 
 def _replay(plan: Plan) -> int:
-    result = live(plan)
+    result = _lived_plan(plan)
     for at, step in result.steps:
         _say(f"  {at:8.3f} {step}")
     _say(f"seed {plan.seed}: {_summary(result)}, {result.digest[:16]}")
@@ -181,13 +190,13 @@ def _replay(plan: Plan) -> int:
 
 def _shrink(plan: Plan) -> int:
     every = range(len(plan.faults))
-    if not live(plan).violations:
+    if not _lived_plan(plan).violations:
         _say(f"seed {plan.seed} shows no violation: there is nothing to shrink")
         return 0
-    kept = smallest(every, lambda numbers: bool(live(plan.only(numbers)).violations))
+    kept = smallest(every, lambda numbers: bool(_lived_plan(plan.only(numbers)).violations))
     _say(f"{len(kept)} of {len(plan.faults)} faults are enough:")
     short = plan.only(kept)
-    _show(short, live(short), f" --only {','.join(map(str, sorted(kept))) or 'none'}")
+    _show(short, _lived_plan(short), f" --only {','.join(map(str, sorted(kept))) or 'none'}")
     return EXIT_VIOLATION
 
 
@@ -210,7 +219,8 @@ def _show(plan: Plan, result: Result, only: str = "") -> None:
     first = next((at for at, (_, step) in enumerate(result.steps) if step.startswith("VIOLATION")), len(result.steps))
     for at, step in result.steps[max(0, first + 1 - MOST_STEPS) : first + 1]:
         _say(f"  {at:8.3f} {step}")
-    wire = "" if plan.wire is None else "--wire "
+    nakadi = isinstance(plan, nakadi_plan.NakadiPlan)
+    wire = "--nakadi " if nakadi else "" if plan.wire is None else "--wire "
     _say(f"  replay it by: python -m tests.histories {wire}--replay {plan.seed}{only}")
 
 
@@ -256,7 +266,13 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--replay", type=int, metavar="SEED", help="run one and show its steps")
     what.add_argument("--shrink", type=int, metavar="SEED", help="leave out faults for as long as it fails")
     parser.add_argument("--only", type=_numbers, metavar="N,N", help="with --replay: these faults alone, from 0")
-    parser.add_argument(
+    inside = parser.add_mutually_exclusive_group()
+    inside.add_argument(
+        "--nakadi",
+        action="store_true",
+        help="with the real clients inside: a scripted Nakadi and RabbitMQ on a network in memory",
+    )
+    inside.add_argument(
         "--wire",
         action="store_true",
         help="with the real clients inside: a scripted Kafka and RabbitMQ on a network in memory",

@@ -313,7 +313,7 @@ def draw_settings(chance: Random) -> Settings:
         for topic, priority in zip(TOPICS, classes, strict=True)
     }
     return Settings(
-        log=LogSettings(hosts=["memory:1"], group="g", session_timeout=1.2, topic_check_interval=1),
+        log=LogSettings(hosts=("memory:1",), group="g", session_timeout=1.2, topic_check_interval=1),
         broker=BrokerSettings(hosts=["memory:1"], depth_interval=0.1, backoff=0.05, backoff_limit=0.3),
         routes={
             ROUTE: Route.model_validate(

@@ -28,6 +28,11 @@ class Mutation:
         return text.replace(self.before, self.after)
 
 
+NAKADI_LINES = "proxy/nakadi_log/lines.py"
+NAKADI_SESSION = "proxy/nakadi_log/session.py"
+NAKADI_WINDOW = "proxy/nakadi_log/window.py"
+IN_NAKADI_LINES = "tests/unit/nakadi_log/test_lines.py"
+IN_NAKADI_SESSION = "tests/unit/nakadi_log/test_session.py"
 FLOW = "proxy/bridge/flow.py"
 LISTENER = "proxy/bridge/listener.py"
 APP = "proxy/app.py"
@@ -513,7 +518,7 @@ MUTATIONS = (
     Mutation(
         "the last commit of an epoch is not booked",
         ASSIGNMENT,
-        "                self._account.on_committed(flow, resolved, taken[flow.partition])\n",
+        "                self._account.on_committed(flow, resolved, end)\n",
         "                pass\n",
     ),
     Mutation(
@@ -2230,5 +2235,47 @@ MUTATIONS = (
         "            self._join()\n",
         "            pass\n",
         tests=(IN_WOULD_WAIT,),
+    ),
+    Mutation(
+        "a batch of Nakadi's is committed when it is done with in part",
+        NAKADI_SESSION,
+        "            if sent.place > position:\n                break\n            found = sent",
+        "            found = sent\n            if sent.place > position:\n                break",
+        tests=(IN_NAKADI_SESSION,),
+    ),
+    Mutation(
+        "a stream of Nakadi's is taken for full while a commit makes room",
+        NAKADI_SESSION,
+        "self.read - self._asked >= self.window",
+        "self.outstanding >= self.window",
+        tests=(IN_NAKADI_SESSION,),
+    ),
+    Mutation(
+        "a batch of Nakadi's is held since it was read",
+        NAKADI_SESSION,
+        "return max(self._empty_at, made_room)",
+        "return max(self._empty_at, made_room, self._marks[-1][1] if self._marks else 0.0)",
+        tests=(IN_NAKADI_SESSION,),
+    ),
+    Mutation(
+        "a line of Nakadi's that comes in pieces loses the first",
+        NAKADI_LINES,
+        'line = b"".join(self._pieces)',
+        'line = b"".join(self._pieces[1:])',
+        tests=(IN_NAKADI_LINES,),
+    ),
+    Mutation(
+        "events of a batch of Nakadi's all stand one further on",
+        NAKADI_LINES,
+        "enumerate(raw, at + 1 - len(raw))",
+        "enumerate(raw, at + 2 - len(raw))",
+        tests=(IN_NAKADI_LINES,),
+    ),
+    Mutation(
+        "a type that Nakadi has waited for in vain is sent as much again",
+        NAKADI_WINDOW,
+        "return max(1, min(full, most, int(rate * timeout * _AHEAD_SHARE)))",
+        "return max(1, min(full, most, max(window, int(rate * timeout * _AHEAD_SHARE))))",
+        tests=(IN_NAKADI_SESSION,),
     ),
 )

@@ -137,7 +137,7 @@ def test_the_value_shown_is_allowed_when_it_is_left_out_or_not(path: str) -> Non
     assert mistakes(field, value) == []
 
 
-@pytest.mark.parametrize("name", ["tidegate.yaml", "minimal.yaml"])
+@pytest.mark.parametrize("name", ["tidegate.yaml", "minimal.yaml", "nakadi-per-type.yaml"])
 def test_the_file_loads_without_a_warning_when_nothing_is_set_in_the_environment(name: str) -> None:
     loaded = config.load(FOLDER / name, {})
     assert loaded.event_types
@@ -152,3 +152,11 @@ def test_the_example_changes_no_default_when_it_is_used_as_it_is() -> None:
     assert loaded.metric_log == Settings.model_fields["metric_log"].default
     assert loaded.admin == Settings.model_fields["admin"].default
     assert loaded.classes == Settings.model_fields["classes"].get_default(call_default_factory=True)
+
+
+def test_the_seeds_pipeline_reads_nakadi_by_its_own_coefficients_when_its_example_is_loaded() -> None:
+    settings = config.load(FOLDER / "nakadi-per-type.yaml", {})
+    assert settings.log.nakadi is not None
+    assert {route.policy for route in settings.routes.values()} == {"per_type"}
+    steps = [(each.increase, each.decrease) for each in settings.classes.values()]
+    assert steps == [(15, 0.8), (10, 0.6), (5, 0.4)]

@@ -7,8 +7,9 @@ Only names inside the clients' own modules are replaced; `asyncio` and the produ
 import asyncio
 import contextlib
 import importlib
-from collections.abc import Container, Iterable, Iterator, Mapping, MutableSet
+from collections.abc import Container, Iterable, Iterator, Mapping, MutableSet, Sequence
 from random import Random
+from time import gmtime
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -24,10 +25,14 @@ TIME = (
     "aiokafka.consumer.subscription_state",
     "aiokafka.conn",
     "aiormq.tools",
+    "aiohttp.cookiejar",
+    "aiohttp.helpers",
 )
 """Modules that ask `time` for `time` or `monotonic`."""
-RANDOM = ("aiokafka.client", "aiokafka.conn", "aiokafka.consumer.fetcher")
+RANDOM = ("aiokafka.client", "aiokafka.conn", "aiokafka.consumer.fetcher", "aiohttp.connector")
 """Modules that ask `random`."""
+MONOTONIC = ("aiohttp.connector",)
+"""Modules that took `monotonic` from `time`."""
 UUID4 = ("aiokafka.conn",)
 """Modules that ask `uuid` for `uuid4`."""
 GETRANDBITS = ("aiormq.channel",)
@@ -41,6 +46,7 @@ SETS = (
     "aiokafka.consumer.fetcher",
     "aiormq.base",
     "aio_pika.tools",
+    "aiohttp.connector",
     "asyncio.tasks",
     "asyncio.taskgroups",
 )
@@ -78,6 +84,12 @@ class OrderedSet(MutableSet[Any]):
         self._items.pop(value, None)
 
 
+async def no_socket(addr_infos: Sequence[Any], **_: Any) -> tuple[str, int]:
+    """Return for a socket the address that it would be connected to: `WireLoop` connects there by itself."""
+    host, port = addr_infos[0][4][:2]
+    return host, port
+
+
 @contextlib.contextmanager
 def seeded(chance: Random, *, epoch: float = EPOCH, constants: Mapping[str, float] | None = None) -> Iterator[None]:
     """Let the clients take the running loop's time and this chance, and the product some `CONSTANTS`, in the block."""
@@ -88,7 +100,7 @@ def seeded(chance: Random, *, epoch: float = EPOCH, constants: Mapping[str, floa
     def time() -> float:
         return epoch + asyncio.get_running_loop().time()
 
-    clock: Any = SimpleNamespace(time=time, monotonic=monotonic)
+    clock: Any = SimpleNamespace(time=time, monotonic=monotonic, gmtime=gmtime)
     uuids: Any = SimpleNamespace(uuid4=lambda: UUID(int=chance.getrandbits(128), version=4))
     with contextlib.ExitStack() as stack:
         for modules, name, value in (
@@ -96,9 +108,11 @@ def seeded(chance: Random, *, epoch: float = EPOCH, constants: Mapping[str, floa
             (RANDOM, "random", chance),
             (UUID4, "uuid", uuids),
             (GETRANDBITS, "getrandbits", chance.getrandbits),
+            (MONOTONIC, "monotonic", monotonic),
         ):
             for module in modules:
                 stack.enter_context(patch.object(importlib.import_module(module), name, value))
+        stack.enter_context(patch("aiohappyeyeballs.start_connection", no_socket))
         for place, value in (constants or {}).items():
             stack.enter_context(patch(place, value))
         for module in SETS:

@@ -35,6 +35,8 @@ class WireLoop(StoppableLoop):
         """Connect over the network; without TLS."""
         if more.get("ssl"):
             raise NotImplementedError("no TLS over the network in memory")
+        if more.get("sock") is not None:  # aiohttp asks for the socket first: see `chance.no_socket`
+            host, port = more["sock"]
         return await self.network.connect(protocol_factory, f"{host}:{port}")
 
     async def create_server(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:

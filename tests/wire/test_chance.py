@@ -35,11 +35,22 @@ UNUSED = {
     "aio_pika.patterns",
     "aio_pika.robust_queue",
     "aio_pika.pool",
+    # What Tidegate does not ask of HTTP: other workers, WebSockets, forms, proxies, an access log of its own.
+    "aiohttp.client_middleware_digest_auth",
+    "aiohttp.client_ws",
+    "aiohttp.multipart",
+    "aiohttp.pytest_plugin",
+    "aiohttp.test_utils",
+    "aiohttp.web",
+    "aiohttp.web_log",
+    "aiohttp.web_runner",
+    "aiohttp.worker",
 }
 SEEDED = {
     *((module, "time") for module in chance.TIME),
     *((module, "random") for module in (*chance.RANDOM, *chance.GETRANDBITS)),
     *((module, "uuid") for module in (*chance.UUID4, *chance.GETRANDBITS)),
+    *((module, "time") for module in chance.MONOTONIC),
     # SASL and certificates: the loop does such work at once.
     ("aiokafka.conn", "run_in_executor"),
     ("aiormq.connection", "run_in_executor"),
@@ -50,6 +61,23 @@ HARMLESS = {
     ("aiokafka.cluster", "concurrent"),
     ("aio_pika.tools", "threading"),
     ("pamqp.encode", "time"),
+    # Of HTTP: WebSockets' masks, proxies, bodies compressed or read from files, TLS, names and sockets of this machine
+    # (addresses are numbers, and no socket is made), the type of a header's time.
+    ("aiohttp._websocket.writer", "random"),
+    ("aiohttp.client", "run_in_executor"),
+    ("aiohttp.client", "to_thread"),
+    ("aiohttp.client", "urandom"),
+    ("aiohttp.compression_utils", "concurrent"),
+    ("aiohttp.compression_utils", "run_in_executor"),
+    ("aiohttp.connector", "sock_connect"),
+    ("aiohttp.connector", "start_tls"),
+    ("aiohttp.payload", "run_in_executor"),
+    ("aiohttp.resolver", "getaddrinfo"),
+    ("aiohttp.web_fileresponse", "run_in_executor"),
+    ("aiohttp.web_request", "run_in_executor"),
+    ("aiohttp.web_response", "concurrent"),
+    ("aiohttp.web_response", "time"),
+    ("aiohttp.web_urldispatcher", "run_in_executor"),
 }
 
 
@@ -75,12 +103,13 @@ def taken(package: str) -> Iterator[tuple[str, str]]:
 
 
 def test_clients_take_only_what_is_replaced_of_time_chance_and_threads_when_their_sources_are_read() -> None:
-    found = {one for package in ("aiokafka", "aiormq", "aio_pika", "pamqp") for one in taken(package)}
+    found = {one for package in ("aiohttp", "aiokafka", "aiormq", "aio_pika", "pamqp") for one in taken(package)}
     assert found == SEEDED | HARMLESS
 
 
 @pytest.mark.parametrize(
-    "module", sorted({*chance.TIME, *chance.RANDOM, *chance.UUID4, *chance.GETRANDBITS, *chance.SETS})
+    "module",
+    sorted({*chance.TIME, *chance.RANDOM, *chance.MONOTONIC, *chance.UUID4, *chance.GETRANDBITS, *chance.SETS}),
 )
 def test_names_are_as_before_when_the_block_has_ended(module: str) -> None:
     client = importlib.import_module(module)

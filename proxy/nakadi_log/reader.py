@@ -1,0 +1,290 @@
+"""One event type: its subscription, and one stream after another.
+
+open ─► read ─┬─ the stream ended, or its window is full and small, or it was paused for seconds: the connection closes
+              ▼
+            hold ── until all that was read is committed, or a batch was held for too long: its partitions end, then
+              ▼     what still waits of them is dropped: the log has it
+             end ── last commit; the next stream, with a window that fits (`window`)
+
+There is no pause: who is held back reads nothing, then has no stream. Nobody else gets its partitions before all that
+it was sent is committed, or the commit timeout has passed; it doesn't ask again before either.
+"""
+
+import asyncio
+import contextlib
+from zlib import crc32
+
+import aiohttp
+import structlog
+
+from proxy.bridge.event_log import Beginning
+from proxy.errors import LogError
+from proxy.model import Partition
+from proxy.nakadi_log.around import Around
+from proxy.nakadi_log.bus import CONFLICT, NOT_FOUND, RefusedError
+from proxy.nakadi_log.lines import BadLineError, Batch, Lines, LongLineError, batch
+from proxy.nakadi_log.offsets import same_timeline
+from proxy.nakadi_log.pieces import next_piece
+from proxy.nakadi_log.reach import FIRST_PAUSE, LONGEST_PAUSE
+from proxy.nakadi_log.session import Session, Share
+from proxy.nakadi_log.subscription import committed, stream_path, subscribed
+from proxy.nakadi_log.window import HOLD_SHARE, following
+
+_say = structlog.get_logger("tidegate.nakadi")
+
+PAUSED_SECONDS = 3.0
+"""A stream of which nothing is wanted for so long is closed."""
+KEPT_BYTES = 256 * 1024
+"""Of paused partitions, read beside others of their stream: beyond that the stream is not read."""
+_SILENCES = 4.0
+_LEAST_SILENCE = 4.0
+"""A stream, or a partition of one, of which nothing was heard for so many batch waits, and seconds, is gone."""
+_WITHOUT_PARTITIONS = 120.0
+"""Seconds after which a stream that never got one is opened anew: nothing says that its connection still is one."""
+
+
+class Reader:
+    """Reads one event type until its task is cancelled; then whoever cancels it ends its partitions."""
+
+    def __init__(self, event_type: str, around: Around) -> None:
+        self.event_type = event_type
+        self.subscription: str | None = None
+        """Its id; None until it is known."""
+        self.session: Session | None = None
+        """From a stream's opening until its partitions have ended."""
+        self.refusal: RefusedError | None = None
+        """Why it is not read now."""
+        self._around = around
+        self._window = around.window
+        self._batch_events = around.nakadi.batch_events
+        self._reading: asyncio.Task[None] | None = None
+        self._room = asyncio.Event()
+        self._turn = asyncio.Event()
+        self._blocked_since: float | None = None
+        self._heard_at = 0.0
+        self._is_renewed = False
+        """The stream under way is the last one of its settings."""
+
+    def wake(self) -> None:
+        """Look again whether more is wanted, and whether all is committed."""
+        self._room.set()
+        self._turn.set()
+
+    def renew(self) -> None:
+        """Read nothing more, and begin the partitions anew once all that was read is committed, or dropped."""
+        if self.session is not None:
+            self._is_renewed = True
+            self._stop_reading()
+            self.wake()
+
+    def look(self, now: float) -> None:
+        """Close a stream that is held back, or silent, or of which a batch was held for long enough. Asks nobody."""
+        session, around = self.session, self._around
+        if session is None or self._reading is None:
+            return
+        if self._blocked_since is not None:
+            if now - self._blocked_since >= PAUSED_SECONDS:
+                self._stop_reading()
+        elif now - self._heard_at >= (self._silence if session.shares else _WITHOUT_PARTITIONS):
+            _say.info("stream_silent", event_type=self.event_type, effect="opened anew")
+            self._stop_reading()
+        if self._is_overdue(session, now):
+            self._stop_reading()
+        for share in list(session.shares.values()):
+            is_gone = now - share.seen_at >= self._silence and share.seen_at < self._heard_at
+            if is_gone and not share.batches and share.partition in around.owned:
+                task = asyncio.ensure_future(around.endings.end(session, [share]))
+                task.add_done_callback(lambda _: None)
+
+    @property
+    def _silence(self) -> float:
+        return max(_LEAST_SILENCE, _SILENCES * self._around.nakadi.batch_wait)
+
+    def _is_overdue(self, session: Session, now: float, share: float = HOLD_SHARE) -> bool:
+        since = session.held_since()
+        return since is not None and now - since >= share * self._around.nakadi.commit_timeout
+
+    def is_beyond_hope(self, now: float) -> bool:
+        """Return whether Nakadi may have given away what this one holds."""
+        return self.session is not None and self._is_overdue(self.session, now, 0.9)
+
+    async def run(self) -> None:
+        """Read until cancelled."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                if self.subscription is None:
+                    self.subscription = await subscribed(self.event_type, self._around)
+                wait = await self._stream(self.subscription)
+            except RefusedError as error:
+                self._on_refused(error)
+            except LogError as error:
+                self._around.reach.lost(str(error))
+            else:
+                pause = FIRST_PAUSE
+                if wait > 0:
+                    await asyncio.sleep(wait)
+                continue
+            await asyncio.sleep(pause * (0.75 + crc32(self.event_type.encode()) / 2**33))
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _on_refused(self, error: RefusedError) -> None:
+        if error.status == CONFLICT:
+            self.refusal = None  # others have all partitions, or cursors are being moved
+            return
+        if error.status == NOT_FOUND:
+            self.subscription = None
+        if self.refusal is None or self.refusal.status != error.status:
+            _say.warning("event_type_unread", event_type=self.event_type, why=str(error), effect="tried again")
+        self.refusal = error
+
+    async def _stream(self, subscription: str) -> float:
+        """Read one stream to its end; return in how many seconds the next one may begin."""
+        around, loop = self._around, asyncio.get_running_loop()
+        clock = loop.time
+        limit = 1 if self.event_type in around.compacted else min(self._batch_events, self._window)
+        path = stream_path(subscription, around.nakadi, limit, self._window)
+        opened = contextlib.AsyncExitStack()
+        async with opened:
+            async with around.openings:
+                within = around.settings.answer_deadline
+                response = await opened.enter_async_context(around.bus.stream(path, within=within))
+            stream_id = response.headers.get("X-Nakadi-StreamId", "")
+            session = self.session = Session(subscription, stream_id, self._window, clock())
+            around.reach.found()
+            self.refusal = None
+            around.proven_at = self._heard_at = clock()
+            self._blocked_since, self._is_renewed = None, False
+            self._reading = asyncio.create_task(self._read(response, session), name=f"nakadi-stream {self.event_type}")
+            try:
+                await asyncio.wait({self._reading})
+            finally:
+                reading, self._reading = self._reading, None
+                if not reading.done():
+                    reading.cancel()
+                    await asyncio.wait({reading})
+        if not reading.cancelled() and (error := reading.exception()) is not None:
+            self._on_broken(error)
+        is_overdue = await self._hold(session)
+        seconds, timeout = clock() - session.opened_at, around.nakadi.commit_timeout
+        await around.endings.end(session, list(session.shares.values()))
+        self.session = None
+        if session.read:
+            self._window = following(
+                session.window, around.window, session.committed, seconds, timeout=timeout, is_overdue=is_overdue
+            )
+        since = session.left_since
+        return 0.0 if since is None else since + timeout - clock()
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    async def _read(self, response: aiohttp.ClientResponse, session: Session) -> None:
+        """Take in what comes until nothing more does, or nothing more should."""
+        around, clock = self._around, asyncio.get_running_loop().time
+        single = self._batch_events == 1 or self.event_type in around.compacted
+        lines = Lines(around.event_bytes if single else around.line_bytes)
+        while True:
+            while not self._wants_more(session):
+                if self._blocked_since is None:
+                    self._blocked_since = clock()
+                self._room.clear()
+                await self._room.wait()
+            self._blocked_since = None
+            piece = await next_piece(response.content, session)
+            if piece is None:
+                return
+            if not piece:
+                continue
+            now = clock()
+            around.proven_at = self._heard_at = now
+            for line in lines.feed(piece):
+                told = batch(line)
+                if told is None:
+                    continue
+                share = session.shares.get(Partition(self.event_type, told.number))
+                self._take(session, share or await self._begin(session, told), told, now)
+            if session.is_full and session.window < around.window:
+                return  # nothing can be on its way, so nothing is sent in vain
+
+    def _wants_more(self, session: Session) -> bool:
+        shares = session.shares.values()
+        if not shares:
+            return True
+        kept, all_paused = 0, True
+        for share in shares:
+            if share.is_paused:
+                kept += share.ready_bytes
+            elif share.ready:
+                return False  # it is handed out first
+            else:
+                all_paused = False
+        return not all_paused and kept < KEPT_BYTES
+
+    def _take(self, session: Session, share: Share, told: Batch, now: float) -> None:
+        around = self._around
+        first = told.place + 1 - len(told.events)
+        if first > share.next and self.event_type not in around.compacted and same_timeline(first, share.next):
+            where = {"partition": str(share.partition), "wanted": share.next, "first": first}
+            _say.error("log_truncated", lost_at_most=first - share.next, **where)
+            around.owner.on_truncated(share.partition, first - share.next, first)
+        session.take(share, told, now)
+        if told.events:
+            around.fresh[share] = None
+            around.stirred.set()
+
+    async def _begin(self, session: Session, told: Batch) -> Share:
+        """Begin an epoch of a partition of which the stream says something for the first time.
+
+        What is committed is asked for only now: before this, somebody else may have gone on committing.
+        """
+        around, partition = self._around, Partition(self.event_type, told.number)
+        done = (await committed(session.subscription, around)).get(told.number)
+        first = told.place + 1 - len(told.events)
+        begins = first if done is None or not same_timeline(first, done) else min(first, done)
+        is_paused = partition in around.owner.on_assigned([partition])
+        share = Share(partition, begins, is_paused, asyncio.get_running_loop().time(), begins)
+        session.shares[partition] = share
+        around.owned[partition] = session, share
+        around.owner.on_begun(partition, Beginning("", begins, done, None))
+        return share
+
+    def _on_broken(self, error: BaseException) -> None:
+        match error:
+            case LongLineError() if self._batch_events > 1 and self.event_type not in self._around.compacted:
+                self._batch_events = max(1, self._batch_events // 4)
+            case LongLineError():
+                _say.error(
+                    "event_too_long", event_type=self.event_type, effect="it stands still", see="log.batch_bytes"
+                )
+            case BadLineError():
+                _say.error("stream_unreadable", event_type=self.event_type, why=str(error), effect="opened anew")
+            case LogError():
+                self._around.reach.lost(str(error))
+            case aiohttp.ClientError() | OSError():
+                pass  # a connection that is lost: the next one tells
+            case _:
+                raise error
+
+    def _stop_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+
+    # -- holding ------------------------------------------------------------------------------------------------------
+
+    async def _hold(self, session: Session) -> bool:
+        """Wait until all that was read is committed and more is wanted; return whether it was held for too long."""
+        clock = asyncio.get_running_loop().time
+        limit = HOLD_SHARE * self._around.nakadi.commit_timeout
+        while not session.is_lost:
+            since = session.held_since()
+            is_paused = bool(session.shares) and all(share.is_paused for share in session.shares.values())
+            if since is None and (self._is_renewed or not is_paused):
+                return False
+            left = None if since is None else since + limit - clock()
+            if left is not None and left <= 0:
+                return True
+            self._turn.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._turn.wait()
+        return False

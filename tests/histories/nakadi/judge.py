@@ -1,0 +1,105 @@
+"""What must be so of every event: it arrives as it was, in the promised order, before its batch is committed."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from tests.histories.nakadi.plan import NakadiPlan
+from tests.nakadi.reading import Key
+from tests.wire.rabbit.cluster import Verdict
+from tests.wire.rabbit.frames import Message
+
+REASON = "tidegate-reason"
+"""The header that a dead letter has, and nothing else."""
+
+
+@dataclass(slots=True)
+class Line:
+    """One partition: what was published to it, and what of that has arrived, by index."""
+
+    order: str
+    events: list[bytes] = field(default_factory=list)
+    stored: Counter[int] = field(default_factory=Counter)
+    letters: Counter[int] = field(default_factory=Counter)
+    next: int = 0
+    """The first index that has not arrived."""
+
+    def has(self, index: int) -> bool:
+        """Return whether an event is done with."""
+        return index in self.stored or index in self.letters
+
+
+class Judge:
+    """Keeps the account of one history."""
+
+    def __init__(self, plan: NakadiPlan, clock: Callable[[], float]) -> None:
+        self.violations: list[str] = []
+        self.steps: list[tuple[float, str]] = []
+        self.lines: dict[Key, Line] = {}
+        self.interruptions: Counter[str] = Counter()
+        """By event type: streams that were opened, and what else may make events come again."""
+        self._plan = plan
+        self._clock = clock
+        self._places: dict[bytes, tuple[Key, int]] = {}
+
+    def note(self, step: str) -> None:
+        """Remember what happens."""
+        self.steps.append((self._clock(), step))
+
+    def accuse(self, wrong: str) -> None:
+        """Remember what must not be."""
+        self.violations.append(wrong)
+        self.note(f"VIOLATION: {wrong}")
+
+    @property
+    def digest(self) -> str:
+        """Return what is the same for the same seed."""
+        return sha256(repr(self.steps).encode()).hexdigest()
+
+    def on_appended(self, key: Key, events: list[bytes]) -> None:
+        """Learn of events."""
+        line = self.lines.setdefault(key, Line(self._plan.settings.event_types[key[0]].order))
+        for event in events:
+            self._places[event] = key, len(line.events)
+            line.events.append(event)
+
+    def on_published(self, message: Message, verdict: Verdict | None) -> None:
+        """Judge what arrives at the broker."""
+        if message.body not in self._places:
+            self.accuse(f"what arrives is no event: {message.body[:60]!r}")
+            return
+        key, index = self._places[message.body]
+        if verdict is not Verdict.ACKED:
+            self.note(f"{key[0]}/{key[1]} {index} from {message.process} is not taken")
+            return
+        line = self.lines[key]
+        is_letter = REASON in message.headers
+        is_first = not line.has(index)
+        (line.letters if is_letter else line.stored)[index] += 1
+        self.note(f"{key[0]}/{key[1]} {index} from {message.process}{' as a letter' * is_letter}")
+        is_kept = line.order == "strict" or (line.order == "partition" and self._plan.has_calm_broker)
+        if is_first and is_kept and index > line.next and not is_letter:
+            self.accuse(f"{key[0]}/{key[1]}: {index} comes before {line.next}, although its order is {line.order}")
+        while line.has(line.next):
+            line.next += 1
+
+    def on_committed(self, key: Key, end: int) -> None:
+        """Judge a commit."""
+        self.note(f"{key[0]}/{key[1]} is committed up to {end}")
+        line = self.lines.get(key)
+        if line is not None and end > line.next and any(not line.has(index) for index in range(line.next, end)):
+            self.accuse(f"{key[0]}/{key[1]} is committed up to {end}, but {line.next} has not arrived")
+
+    def judge_end(self) -> None:
+        """Judge what is left, and what came more than once."""
+        for key, line in self.lines.items():
+            lost = [index for index in range(len(line.events)) if not line.has(index)]
+            if lost:
+                self.accuse(f"{key[0]}/{key[1]}: {lost} never arrived")
+            again = line.stored.total() - len(line.stored)
+            most = self.interruptions[key[0]] * (
+                self._plan.settings.limits.uncommitted_events + self._plan.batch_events
+            )
+            if again > most:
+                self.accuse(f"{key[0]}/{key[1]}: {again} came again, {most} may")
