@@ -30,7 +30,7 @@ QUICK := $(wildcard tests/unit tests/properties tests/simulation tests/histories
 PYTEST := $(BIN)/python -m pytest -q --numprocesses logical --dist loadgroup --cov --cov-report=
 
 # What an event's safety and speed depend on; all tests together must run through so much of it, in percent of lines and branches.
-PROVEN := bridge congestion steering kafka_log rabbitmq publish_lane recording operations
+PROVEN := bridge congestion steering kafka_log nakadi_log rabbitmq publish_lane recording operations
 PROVEN_AT_LEAST := 95
 empty :=
 comma := ,

@@ -83,7 +83,7 @@ class App:
         around = Shared.made(settings, log, dead_letter_lane, account, wall=wall, observer=observer)
         self.lease, self.budget = around.lease, around.budget
         grace = min(settings.limits.drain_deadline, self.lease.term)
-        self.assignment = Assignment(self.lease, around.settled, grace, account)
+        self.assignment = Assignment(self.lease, around.settled, grace, account, log.place)
         lags, group, plan = self.recorder.lags, settings.log.group, settings.notices
         self.notices: Notices | None = None
         episodes: Episodes | None = None

@@ -9,9 +9,11 @@ from itertools import chain
 
 from prometheus_client.metrics_core import Metric
 
-from proxy.access import Access, admin_access, log_access, notice_access
+from proxy.access import Access, admin_access, log_access, nakadi_access, notice_access
 from proxy.app import App
+from proxy.bridge.event_log import EventLog
 from proxy.kafka_log import KafkaBoard, KafkaLog, NoticeTopic
+from proxy.nakadi_log import NakadiLog
 from proxy.operations.access import access_families
 from proxy.operations.admin import Admin
 from proxy.operations.desk import Desk
@@ -38,19 +40,19 @@ async def serve(
     """
     instance = f"{socket.gethostname()}-{os.getpid()}-{int(time.time())}"
     metric_log = MetricLog(settings.metric_log, wall=time.time, instance=instance)
-    log_login, admin_login = log_access(settings.log.security), admin_access(settings.admin)
-    board, desk_board = (KafkaBoard(settings.log, access=log_login) for _ in range(2))
+    log, log_login, boards = _log(settings)
+    admin_login = admin_access(settings.admin)
     broker = RabbitBroker(settings.broker, settings.routes, settings.limits)
     app = App(
         settings,
-        KafkaLog(settings.log, settings.limits, access=log_login),
+        log,
         {name: broker.lane(name) for name in settings.routes},
         broker.dead_letter_lane(),
         broker.monitor(),
         write=metric_log.write,
         instance=instance,
         insights=broker.insights(),
-        board=board,
+        board=boards[0] if boards else None,
         notices=_destination(settings, log_login),
     )
     reload = Reload(files, lambda: app.in_force.settings, app.go_by, wall=time.time)
@@ -78,7 +80,7 @@ async def serve(
         scaling=app.steering.wanted.told,
         state=app.state.told,
         stream=stream,
-        desk=Desk(lambda: app.in_force.settings, desk_board),
+        desk=Desk(lambda: app.in_force.settings, boards[1]) if boards else None,
         reload=reload,
         access=admin_login,
     )
@@ -100,8 +102,18 @@ async def serve(
             await metric_log.close()
             for task in beside:
                 task.cancel()
-            await board.close()
-            await desk_board.close()
+            for board in boards:
+                await board.close()
+
+
+def _log(settings: Settings) -> tuple[EventLog, Access, list[KafkaBoard]]:
+    """Return the log, what it is logged in to with, and two boards on it; none on a log that is not Kafka."""
+    if settings.log.nakadi is not None:
+        login = nakadi_access(settings.log.nakadi)
+        return NakadiLog(settings.log, settings.limits, access=login), login, []
+    login = log_access(settings.log.security)
+    boards = [KafkaBoard(settings.log, access=login) for _ in range(2)]
+    return KafkaLog(settings.log, settings.limits, access=login), login, boards
 
 
 def _destination(settings: Settings, log_login: Access) -> Destination | None:

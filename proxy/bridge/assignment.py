@@ -10,13 +10,22 @@ from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.lease import Lease
 from proxy.bridge.listener import Listener
 from proxy.bridge.move import Moved
+from proxy.bridge.offsets import counted
 from proxy.model import Partition, Position
 
 
 class Assignment:
     """Finds the listener of each partition. A `PartitionOwner`."""
 
-    def __init__(self, lease: Lease, settled: asyncio.Event, grace: float, account: Account) -> None:
+    def __init__(
+        self,
+        lease: Lease,
+        settled: asyncio.Event,
+        grace: float,
+        account: Account,
+        place: Callable[[Position], int] | None = None,
+    ) -> None:
+        """Make one; without `place` the log takes all of what it is offered, or nothing."""
         self.listeners = dict[str, Listener]()
         """By topic."""
         self._lease = lease
@@ -24,6 +33,7 @@ class Assignment:
         self._grace = grace
         """Seconds to await confirms before partitions are given away."""
         self._account = account
+        self._place = place
         self._ending: dict[Partition, tuple[PartitionFlow, int]] = {}
         """Flows that were revoked or are to be moved, the last commit under way, and how many events that commits."""
         self._is_closed = False
@@ -128,9 +138,13 @@ class Assignment:
     def on_ended(self, taken: Mapping[Partition, int]) -> None:
         """See `PartitionOwner.on_ended`."""
         ending, self._ending = self._ending, {}
-        for flow, resolved in ending.values():
-            if flow.partition in taken:
-                self._account.on_committed(flow, resolved, taken[flow.partition])
+        for flow, offered in ending.values():
+            if (end := taken.get(flow.partition)) is not None:
+                position = flow.watermark.position
+                resolved = offered
+                if self._place is not None and position is not None and offered == flow.watermark.resolved:
+                    resolved = counted(offered, self._place(position) + 1, end)
+                self._account.on_committed(flow, resolved, end)
         self._account.on_ended([flow for flow, _ in ending.values()])
 
     def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:

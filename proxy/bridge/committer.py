@@ -10,6 +10,7 @@ from proxy.bridge.assignment import Assignment
 from proxy.bridge.event_log import EventLog
 from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.lease import Lease
+from proxy.bridge.offsets import counted
 from proxy.bridge.stake import Stake
 from proxy.errors import AssignmentLostError, LogError
 
@@ -74,7 +75,11 @@ class Committer:
             return is_taken
 
     async def _commit(self, flows: list[PartitionFlow]) -> bool:
-        due = {flow: flow.watermark.resolved for flow in flows if flow.watermark.uncommitted}
+        due = {
+            flow: (flow.watermark.resolved, self._log.place(flow.watermark.position) + 1)
+            for flow in flows
+            if flow.watermark.uncommitted and flow.watermark.position is not None
+        }
         started = asyncio.get_running_loop().time()
         if due:
             self._begun_at = started
@@ -90,8 +95,9 @@ class Committer:
                 return False
         self._lease.renew(started)
         self._is_failing = False
-        for flow, resolved in due.items():
+        for flow, (offered, reached) in due.items():
             if flow.partition in taken:
+                resolved = counted(offered, reached, taken[flow.partition])
                 flow.watermark.committed = max(flow.watermark.committed, resolved)
                 self._account.on_committed(flow, resolved, taken[flow.partition])
                 if flow.waiting:  # perhaps for this, at `limits.uncommitted_events`

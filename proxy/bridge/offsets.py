@@ -7,6 +7,15 @@ in them (compaction, transaction markers) and positions that are no numbers need
 from proxy.model import Position
 
 
+def counted(resolved: int, reached: int, taken: int) -> int:
+    """Return how many of `resolved` events the log has for done that took all before a place, `taken`.
+
+    The last of them stands just before the place `reached`. A log may take less than it is offered: it may only know
+    the borders of batches, within which places have no gaps.
+    """
+    return resolved - max(0, reached - taken)
+
+
 class Watermark:
     """Lowest unresolved sequence number of one partition, and the position just below it.
 

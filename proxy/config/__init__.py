@@ -21,6 +21,7 @@ from proxy.config.files import gather
 from proxy.config.in_force import InForce
 from proxy.config.items import Item, Mistakes
 from proxy.config.kinds import event_type_for
+from proxy.config.logs import demand_board
 from proxy.config.source import Source
 from proxy.config.summary import as_json, describe, warnings
 from proxy.config.words import allowed, allowed_in, known, unknown_key, validate
@@ -34,6 +35,7 @@ __all__ = [
     "Inspection",
     "Source",
     "as_json",
+    "demand_board",
     "describe",
     "difference",
     "event_type_for",

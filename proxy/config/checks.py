@@ -11,7 +11,7 @@ from proxy.config.items import Item, Mistakes, find, listing, quoted
 from proxy.config.words import nearest
 from proxy.congestion import laws
 from proxy.errors import RateLawError
-from proxy.settings import Detector, Limits, Part, Route, Statistics
+from proxy.settings import Detector, Limits, LogSettings, NoticeSettings, Part, Route, Statistics
 from proxy.settings.parts import duration_text, size_text
 
 _CRON_FIELDS = 6
@@ -39,6 +39,10 @@ def check(
     assert isinstance(statistics, Statistics)
     assert isinstance(detector, Detector)
     assert isinstance(limits, Limits)
+    log, notices = parts.get("log"), parts.get("notices")
+    with suppress(AttributeError):
+        if isinstance(log, LogSettings) and isinstance(notices, NoticeSettings) and log.nakadi and notices.topic:
+            mistakes.add(_place(root, "notices", "topic"), "is a topic on Kafka, and this log is Nakadi; give webhook")
     with suppress(AttributeError):
         if statistics.cron is not None and not is_cron(statistics.cron):
             mistakes.add(

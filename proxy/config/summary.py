@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from proxy.config.items import listing, printable
+from proxy.config.logs import log_lines, may_refuse
 from proxy.config.retention_lines import keep, lifts
 from proxy.config.route_lines import messages, route_line
 from proxy.congestion import laws
@@ -13,7 +14,6 @@ from proxy.settings import AdminSettings, EventType, Route, Settings, Slo, TypeP
 from proxy.settings.parts import duration_text, size_text
 
 _WILD = frozenset("*?")
-_KAFKA_LEAST_SESSION = 6.0
 _NAMED = 5
 _RARE = 0.2
 """Seconds between two looks at a queue in use from which on it grows longer than any threshold."""
@@ -30,7 +30,7 @@ def describe(settings: Settings) -> str:
     by_class = Counter(stream.priority for stream in every)
     by_route = Counter(stream.route for stream in every)
     lines = [
-        f"log      {listing(settings.log.hosts, _NAMED)}, group {settings.log.group}, from {settings.log.start}",
+        *log_lines(settings.log),
         f"broker   {listing(settings.broker.hosts, _NAMED)}, virtual host {settings.broker.virtual_host}",
         f"types    {len(settings.event_types)} event types, {len(settings.patterns)} patterns",
         f"report   every {_reporting(settings)}",
@@ -69,9 +69,8 @@ def warnings(settings: Settings) -> list[str]:
     if stopping:
         which = listing(stopping, _NAMED)
         found.append(f"event_types: without `dead_letter` the first undeliverable event stops a type; so {which}")
-    if settings.log.session_timeout < _KAFKA_LEAST_SESSION:
-        least = duration_text(_KAFKA_LEAST_SESSION)
-        found.append(f"log.session_timeout: Kafka refuses less than {least} unless its brokers are set otherwise")
+    if may_refuse(settings.log):
+        found.append("log.session_timeout: Kafka refuses less than 6s unless its brokers are set otherwise")
     found += _of_admin(settings.admin)
     return list(map(printable, found))
 

@@ -91,6 +91,7 @@ def _text(given: str) -> str:
 
 def _move(options: argparse.Namespace) -> int:
     settings = config.load(options.config, os.environ, config.Inspection(time.time()))
+    config.demand_board(settings, options.direction)
     scope = checked(settings, options.type, options.classes)
     if options.to is not None and options.to > time.time() * 1000:
         raise SettingsError(["--to is a time that has not come yet"])

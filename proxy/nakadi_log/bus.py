@@ -77,9 +77,7 @@ class Bus:
         if client is not None:
             await client.close()
 
-    async def _answer(
-        self, method: str, path: str, body: object, headers: Mapping[str, str]
-    ) -> aiohttp.ClientResponse:
+    async def _answer(self, method: str, path: str, body: object, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
         """Ask, a second time with a fresh token if the first one is refused."""
         response = await self._send(method, path, body, headers)
         if response.status == UNAUTHORIZED and self._access.has_token:
@@ -94,9 +92,7 @@ class Bus:
         async with response:
             raise RefusedError(response.status, self._access.redacted(problem(response.status, await _read(response))))
 
-    async def _send(
-        self, method: str, path: str, body: object, headers: Mapping[str, str]
-    ) -> aiohttp.ClientResponse:
+    async def _send(self, method: str, path: str, body: object, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
         if self._client is None:
             connector = self._connector or aiohttp.TCPConnector(limit=0)
             self._client = aiohttp.ClientSession(

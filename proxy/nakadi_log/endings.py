@@ -5,6 +5,7 @@ those that have come together meanwhile go together: a drain of one type holds u
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from proxy.bridge.event_log import PartitionOwner
@@ -18,9 +19,7 @@ Commit = Callable[[Mapping[Partition, tuple[Session, Share, Position]]], Awaitab
 class Endings:
     """Of all streams of this replica; `owned` is what they have, by partition."""
 
-    def __init__(
-        self, owner: PartitionOwner, owned: dict[Partition, tuple[Session, Share]], commit: Commit
-    ) -> None:
+    def __init__(self, owner: PartitionOwner, owned: dict[Partition, tuple[Session, Share]], commit: Commit) -> None:
         self._owner = owner
         self._owned = owned
         self._commit = commit
@@ -57,10 +56,8 @@ class Endings:
     async def _finish(self, ended: Mapping[Partition, tuple[Session, Share]]) -> None:
         positions = await self._owner.on_revoked(list(ended))
         taken: Mapping[Partition, int] = {}
-        try:
+        with contextlib.suppress(LogError):  # said where it is asked; what was done comes again
             taken = await self._commit({at: (*ended[at], done) for at, done in positions.items() if at in ended})
-        except LogError:
-            pass  # said where it is asked; what was done comes again
         self._owner.on_ended(taken)
         for session, share in ended.values():
             session.drop(share)

@@ -208,7 +208,7 @@ class NakadiLog:
             _say.warning("final_commit_failed", partitions=len(wanted), why=str(error), effect="duplicates")
             raise
 
-    def move(self, wanted: Mapping[Partition, Move]) -> Collection[Partition]:
+    def move(self, wanted: Mapping[Partition, Move]) -> Collection[Partition]:  # noqa: ARG002 -- the port's
         """Return none: there is no board, so nobody asks; a cursor that others move is read where it stands."""
         return ()
 

@@ -1,7 +1,7 @@
 """What comes over a stream: lines out of bytes, a batch out of a line, events out of a batch. Pure.
 
-An event's bytes go through as they came: they are cut out of the line between its borders, neither parsed as a whole nor
-written anew. Of its metadata only what the bridge needs is read.
+An event's bytes go through as they came: they are cut out of the line between its borders, neither parsed as a whole
+nor written anew. Of its metadata only what the bridge needs is read.
 """
 
 from collections.abc import Iterator

@@ -210,9 +210,7 @@ class Reader:
             self.refusal = None
             around.proven_at = self._heard_at = clock()
             self._blocked_since, self._is_renewed = None, False
-            self._reading = asyncio.create_task(
-                self._read(response, session), name=f"nakadi-stream {self.event_type}"
-            )
+            self._reading = asyncio.create_task(self._read(response, session), name=f"nakadi-stream {self.event_type}")
             try:
                 await asyncio.wait({self._reading})
             finally:
@@ -254,7 +252,7 @@ class Reader:
 
     async def _read(self, response: aiohttp.ClientResponse, session: Session) -> None:
         """Take in what comes until nothing more does, or nothing more should."""
-        around, content, clock = self._around, response.content, asyncio.get_running_loop().time
+        around, clock = self._around, asyncio.get_running_loop().time
         single = self._batch_events == 1 or self.event_type in around.compacted
         lines = Lines(around.event_bytes if single else around.line_bytes)
         while True:
@@ -264,24 +262,11 @@ class Reader:
                 self._room.clear()
                 await self._room.wait()
             self._blocked_since = None
-            piece = content.read_nowait()
+            piece = await self._piece(response.content, session)
+            if piece is None:
+                return
             if not piece:
-                since = clock()
-                for _ in range(_TURNS):
-                    await asyncio.sleep(0)
-                piece = content.read_nowait()
-                if not piece:
-                    session.on_empty(since)
-                    deadline = asyncio.timeout(_EMPTY_AGAIN)
-                    try:
-                        async with deadline:
-                            piece = await content.readany()
-                    except TimeoutError:
-                        if deadline.expired():
-                            continue  # a stream without partitions says nothing; what comes late was not held as long
-                        raise
-                    if not piece and content.at_eof():
-                        return
+                continue
             now = clock()
             around.proven_at = self._heard_at = now
             for line in lines.feed(piece):
@@ -292,6 +277,27 @@ class Reader:
                 self._take(session, share or await self._begin(session, told), told, now)
             if session.is_full and session.window < around.window:
                 return  # nothing can be on its way, so nothing is sent in vain
+
+    @staticmethod
+    async def _piece(content: aiohttp.StreamReader, session: Session) -> bytes | None:
+        """Return what came next, empty if nothing did for seconds; None: nothing more comes."""
+        if piece := content.read_nowait():
+            return piece
+        since = asyncio.get_running_loop().time()
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+        if piece := content.read_nowait():
+            return piece
+        session.on_empty(since)
+        deadline = asyncio.timeout(_EMPTY_AGAIN)
+        try:
+            async with deadline:
+                piece = await content.readany()
+        except TimeoutError:
+            if deadline.expired():
+                return b""  # a stream without partitions says nothing; what comes late was not held as long
+            raise
+        return None if not piece and content.at_eof() else piece
 
     def _wants_more(self, session: Session) -> bool:
         shares = session.shares.values()
@@ -340,7 +346,9 @@ class Reader:
             case LongLineError() if self._batch_events > 1 and self.event_type not in self._around.compacted:
                 self._batch_events = max(1, self._batch_events // 4)
             case LongLineError():
-                _say.error("event_too_long", event_type=self.event_type, effect="it stands still", see="log.batch_bytes")
+                _say.error(
+                    "event_too_long", event_type=self.event_type, effect="it stands still", see="log.batch_bytes"
+                )
             case BadLineError():
                 _say.error("stream_unreadable", event_type=self.event_type, why=str(error), effect="opened anew")
             case aiohttp.ClientError() | OSError():

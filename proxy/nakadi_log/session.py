@@ -13,6 +13,7 @@ from typing import NamedTuple
 from proxy.model import Event, Partition
 from proxy.nakadi_log.lines import Batch, Cursor
 
+
 class Sent(NamedTuple):
     """A batch that is not committed."""
 

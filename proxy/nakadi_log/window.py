@@ -14,9 +14,7 @@ GROWTH = 16
 _SHORTEST = 0.1
 
 
-def following(
-    window: int, full: int, committed: int, seconds: float, *, timeout: float, is_overdue: bool
-) -> int:
+def following(window: int, full: int, committed: int, seconds: float, *, timeout: float, is_overdue: bool) -> int:
     """Return the next stream's window, if one of `window` had so many events committed in so many seconds.
 
     `timeout` is the time in which all must be committed, in seconds.

@@ -200,7 +200,9 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    return config.load(options.config, os.environ, config.Inspection(time.time()))
+    settings = config.load(options.config, os.environ, config.Inspection(time.time()))
+    config.demand_board(settings, "an intervention")
+    return settings
 
 
 def _intervention(

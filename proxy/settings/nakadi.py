@@ -25,7 +25,7 @@ class NakadiSettings(Part):
     tls: BrokerTls | None = None
     """With https: whom to trust and what to show; None: the system's authorities."""
     batch_events: Annotated[Count, Field(le=1_000)] = 50
-    """Events in a batch at most: it is committed as a whole. Larger: less work; smaller: fewer duplicates, less wait."""
+    """Events in a batch at most: it is committed as a whole. Larger: less work; smaller: fewer duplicates."""
     commit_timeout: Annotated[Seconds, Field(ge=10, le=60)] = 30.0
     """What is not committed for so long goes to whoever comes. Whole seconds. Larger: what is held back is read again
     less often; smaller: a replica that dies, or stops with a full inbox, is replaced sooner."""

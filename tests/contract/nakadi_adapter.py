@@ -62,7 +62,13 @@ class NakadiWorld:
 
     def log(self, group: str, **settings: Any) -> EventLog:
         settings.pop("metadata_age", None)
-        nakadi = {"url": self.url, "owning_application": "tests", "consumer_group": group, "commit_timeout": 10, "batch_events": 1}
+        nakadi = {
+            "url": self.url,
+            "owning_application": "tests",
+            "consumer_group": group,
+            "commit_timeout": 10,
+            "batch_events": 1,
+        }
         nakadi |= settings.pop("nakadi", {})
         chosen = {"nakadi": nakadi, "session_timeout": 1.0, "answer_deadline": 5.0} | settings
         chosen["session_timeout"] = min(chosen["session_timeout"], 2.0)
@@ -78,7 +84,7 @@ class NakadiWorld:
         self.bus.delete(topic)
 
     async def recreate(self, topic: str) -> None:
-        raise AssertionError("an event type that is subscribed to can't be deleted")
+        raise AssertionError(f"{topic} is subscribed to and can't be deleted")
 
     async def produce(self, topic: str, values: Sequence[bytes], number: int = 0) -> None:
         events = [

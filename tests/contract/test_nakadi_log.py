@@ -111,7 +111,7 @@ class TestNakadiLog(EventLogContract):
     async def test_a_loss_is_counted_once_when_nothing_follows_it_and_another_takes_over(
         self, world: World, topic: str, join: Join
     ) -> None:
-        """Only a batch that was sent can be committed: until one follows, the loss is told to each that begins there."""
+        """Only what was sent can be committed: until something follows, the loss is told to each that begins there."""
         await world.create(topic)
         log, owner = await ten_read_of_a_hundred(world, topic, join, truncated_to=100)
         await poll_until(log, owner, lambda: bool(owner.lost))

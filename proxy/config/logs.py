@@ -1,0 +1,39 @@
+"""What differs between the logs that events may come from."""
+
+from collections.abc import Iterator
+
+from proxy.config.items import listing
+from proxy.errors import SettingsError
+from proxy.settings import LogSettings, Settings
+
+_NAMED = 5
+_LEAST_OF_KAFKA = 6.0
+
+
+def log_lines(log: LogSettings) -> Iterator[str]:
+    """Say where events come from, and what can't be done there."""
+    nakadi = log.nakadi
+    if nakadi is None:
+        yield f"log      {listing(log.hosts, _NAMED)}, group {log.group}, from {log.start}"
+        return
+    who = f"application {nakadi.owning_application}, group {nakadi.consumer_group}"
+    yield f"log      Nakadi at {nakadi.url}, {who}, from {log.start}"
+    yield (
+        f"nakadi   a subscription and a stream for each event type, batches of {nakadi.batch_events} at most; pause, "
+        "resume, discard, cap, skip and rewind need a topic on Kafka: there are none"
+    )
+
+
+def may_refuse(log: LogSettings) -> bool:
+    """Return whether Kafka may refuse the session timeout."""
+    return log.nakadi is None and log.session_timeout < _LEAST_OF_KAFKA
+
+
+def demand_board(settings: Settings, command: str) -> None:
+    """Raise `SettingsError` if a command has no place to leave its wish for the replicas."""
+    if settings.log.nakadi is not None:
+        why = f"{command} leaves its wish in a topic on Kafka, and this log is Nakadi"
+        remedy = (
+            "stop what sends; or move cursors by PATCH /subscriptions/ID/cursors: every replica goes on where they are"
+        )
+        raise SettingsError([f"{why}; {remedy}"])
