@@ -97,3 +97,16 @@ def test_new_partitions_are_read_when_streams_come() -> None:
     new = rig.open(found)
     assert [len(stream.readings) for stream in (old, new)] == [1, 1]
     assert rig.events(found, new) == [[0], [1]]
+
+
+def test_nothing_more_of_a_partition_is_sent_when_it_must_go() -> None:
+    rig = Rig()
+    rig.bus.create("a", 2)
+    rig.publish("a", 1, 1)
+    found = rig.subscribe("a")
+    old = rig.open(found)
+    rig.pull(found, old)
+    rig.open(found, partitions=(("a", "1"),))
+    rig.publish("a", 1, 1)
+    rig.now = 1.0
+    assert rig.events(found, old) == [[], []]

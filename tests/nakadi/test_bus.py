@@ -128,3 +128,11 @@ def test_an_offset_leads_back_to_its_event_whatever_became_of_the_partition(deed
     rig = Rig()
     for wrong in (log.offset(log.end), "", "1", "001-0001--1", "002-0001-000000000000000000", "001-ffff-0"):
         assert rig.refusal(log.index, wrong) == 422
+
+
+def test_a_number_that_was_left_out_stands_for_the_event_before() -> None:
+    log = PartitionLog()
+    log.append([b"{}"] * 2, 0.0)
+    log.leave_gap(3)
+    log.append([b"{}"], 0.0)
+    assert [log.index(f"001-0001-{number:018d}") for number in range(1, 6)] == [1, 1, 1, 1, 2]

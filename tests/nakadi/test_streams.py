@@ -207,3 +207,17 @@ def test_retention_is_passed_over_in_silence_when_it_overtakes() -> None:
 )
 def test_a_stream_is_refused_when_its_limits_contradict_the_rules(asked: dict[str, float]) -> None:
     assert Rig().refusal(Parameters, **asked) == 422
+
+
+def test_more_that_is_sent_gives_no_more_time_when_nothing_before_it_is_committed() -> None:
+    rig = Rig()
+    rig.publish("a", 1)
+    found = rig.subscribe("a")
+    stream = rig.open(found)
+    rig.pull(found, stream)
+    rig.now = 40.0
+    rig.publish("a", 1)
+    assert [1] in rig.events(found, stream)
+    rig.now = 60.0
+    found.advance(rig.now)
+    assert stream.state == "gone"
