@@ -95,7 +95,7 @@ async def _run(events: int, rate: float, share: float, traces: TraceSettings | N
         for n in range(TYPES)
     ]
     settings = Settings(
-        log=LogSettings(hosts=["memory:1"], group="g"),
+        log=LogSettings(hosts=("memory:1",), group="g"),
         broker=BrokerSettings(hosts=["memory:1"]),
         routes={"main": Route(exchange="x", policy="static")},
         event_types={kind.name: kind for kind in kinds},

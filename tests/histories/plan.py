@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Self
 
 from proxy.congestion.laws import LAWS as KNOWN_LAWS
 from proxy.model import Origin
@@ -149,7 +150,7 @@ class Plan:
         shared = (names[start::count] for start in range(count))
         return {name: ", ".join(together) for together in shared for name in together}
 
-    def only(self, numbers: frozenset[int]) -> "Plan":
+    def only(self, numbers: frozenset[int]) -> Self:
         """Return the plan with these faults alone, counted from 0."""
         return replace(self, faults=tuple(fault for at, fault in enumerate(self.faults) if at in numbers))
 
