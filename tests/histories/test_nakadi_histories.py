@@ -4,12 +4,13 @@ import gc
 import re
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pamqp.commands import Basic
 
 from tests.histories.nakadi.history import live
-from tests.histories.nakadi.judge import Judge
+from tests.histories.nakadi.judge import REASON, Judge
 from tests.histories.nakadi.plan import KINDS, NakadiPlan, draw
 from tests.histories.plan import POLICIES
 from tests.histories.test_fault_histories import command
@@ -71,8 +72,9 @@ def judged(seed: int) -> tuple[NakadiPlan, Judge, str]:
     return plan, judge, "by-partition"
 
 
-def arrives(judge: Judge, body: bytes, verdict: Verdict = Verdict.ACKED) -> None:
-    message = Message("", "work", mandatory=True, properties=Basic.Properties(), body=body, process="replica-1")
+def arrives(judge: Judge, body: bytes, verdict: Verdict = Verdict.ACKED, headers: dict[str, Any] | None = None) -> None:
+    properties = Basic.Properties(headers=headers)
+    message = Message("", "work", mandatory=True, properties=properties, body=body, process="replica-1")
     judge.on_published(message, verdict)
 
 
@@ -81,13 +83,22 @@ def test_the_judge_accuses_when_an_event_is_lost_changed_overtaken_or_committed_
     arrives(judge, b"a")
     assert not judge.violations
     arrives(judge, b"c")
-    assert "comes before 1" in judge.violations[-1]
     judge.on_committed((name, "0"), 3)
     assert "but 1 has not arrived" in judge.violations[-1]
     arrives(judge, b"changed")
     assert "no event" in judge.violations[-1]
     judge.judge_end()
     assert "[1] never arrived" in judge.violations[-1]
+    arrives(judge, b"b")
+    assert "2 comes before 1" in judge.violations[-1]
+
+
+def test_the_judge_does_not_accuse_when_the_one_that_was_overtaken_becomes_a_letter() -> None:
+    _, judge, _ = judged(0)
+    for body, headers in ((b"a", {}), (b"c", {}), (b"b", {REASON: "unroutable"})):
+        arrives(judge, body, headers=headers)
+    judge.judge_end()
+    assert not judge.violations
 
 
 def test_the_judge_accuses_when_more_comes_again_than_may() -> None:

@@ -409,6 +409,7 @@ def test_the_state_tells_every_route_class_and_type_when_it_is_asked_for() -> No
         assert [one["cause"] for one in told["routes"]["r"].pop("decisions")] == ["too_few_samples"]
         assert told["routes"]["r"] == {
             "policy": "per_type",
+            "shadow": False,
             "types": 2,
             "lane": lane,
             "publish_p50_s": None,

@@ -24,6 +24,8 @@ class Line:
     letters: Counter[int] = field(default_factory=Counter)
     next: int = 0
     """The first index that has not arrived."""
+    ahead: set[int] = field(default_factory=set)
+    """Arrived before one that stands before them: allowed if that one becomes a letter, which holds nobody up."""
 
     def has(self, index: int) -> bool:
         """Return whether an event is done with."""
@@ -79,9 +81,15 @@ class Judge:
         (line.letters if is_letter else line.stored)[index] += 1
         self.note(f"{key[0]}/{key[1]} {index} from {message.process}{' as a letter' * is_letter}")
         is_kept = line.order == "strict" or (line.order == "partition" and self._plan.has_calm_broker)
-        if is_first and is_kept and index > line.next and not is_letter:
-            self.accuse(f"{key[0]}/{key[1]}: {index} comes before {line.next}, although its order is {line.order}")
+        if is_first and is_kept and not is_letter:
+            if line.order == "strict" and index > line.next:
+                self.accuse(f"{key[0]}/{key[1]}: {index} comes before {line.next}, although its order is strict")
+            elif (before := max(line.ahead, default=index)) > index:
+                self.accuse(f"{key[0]}/{key[1]}: {before} comes before {index}, although its order is {line.order}")
+            elif index > line.next:
+                line.ahead.add(index)
         while line.has(line.next):
+            line.ahead.discard(line.next)
             line.next += 1
 
     def on_committed(self, key: Key, end: int) -> None:
