@@ -67,6 +67,29 @@ def test_who_waits_for_a_throttle_that_is_gone_asks_the_next_one() -> None:
     lived(story, steered("per_type", parts={"classes": slow}))
 
 
+def test_a_policy_holds_back_from_the_reload_on_when_its_shadow_is_switched_off_and_not_when_on() -> None:
+    async def story(it: Running) -> None:
+        shadow = it.app.steering.policies.shadows["r"]
+        it.produce("mails", 60)
+        await asyncio.sleep(1)
+        assert len(it.written("mails")) == 60
+        assert sum(waiting for _, waiting in shadow.by_class().values()) > 50
+        it.app.go_by(steered("per_type", parts=slow))
+        it.produce("mails", 60)
+        await asyncio.sleep(2)
+        assert len(it.written("mails")) < 70, "it is obeyed now"
+        assert isinstance(inner(it), PacedThrottle)
+        assert it.app.steering.policies.shadows == {}
+        it.app.go_by(steered("per_type", parts=slow, shadow=True))
+        await asyncio.sleep(1)
+        assert len(it.written("mails")) == 120
+        assert it.app.liveness.faults() == {}
+        assert [name for name in names() if name.startswith("shadow ")].count("shadow r") == 1
+
+    slow = {"classes": {name: PriorityClass(increase=0.01, decrease=0.5, floor=0.01) for name in ("P1", "P2", "P3")}}
+    lived(story, steered("per_type", parts=slow, shadow=True))
+
+
 def test_a_cap_holds_and_is_let_go_when_it_comes_changes_and_goes() -> None:
     async def story(it: Running) -> None:
         it.app.go_by(steered(cap=Cap(events=10, strict=True)))
