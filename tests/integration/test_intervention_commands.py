@@ -163,7 +163,7 @@ async def test_a_pause_is_done_told_and_taken_back_when_every_replica_answers(du
 
     assert (await duty.run("resume", "--class", "P3")).code == 0
     again = await duty.run("resume", "--class", "P3")
-    assert (again.code, again.out) == (0, "Nothing pauses, discards or caps class P3: nothing was changed.\n")
+    assert (again.code, again.out) == (0, "Nothing holds for class P3: nothing was changed.\n")
     assert (await duty.run("resume", "--class", "P3", "--json")).out == "null\n"
     assert len(await duty.interventions()) == 3
     nothing = await duty.run("interventions")

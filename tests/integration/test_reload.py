@@ -132,7 +132,7 @@ async def test_nothing_changes_and_it_is_said_when_the_files_are_wrong_or_need_a
             await tidegate.ready()
             async with Traffic.flowing(ends, topic) as traffic:
                 refused = [
-                    (yaml.safe_dump(settings)[:-20], ""),
+                    (yaml.safe_dump(settings)[:-20] + "\n]", ""),
                     (yaml.safe_dump(settings | {"event_types": {topic: {"routing_ky": queue}}}), "routing_ky"),
                     (yaml.safe_dump(needs_restart), "limits.commit_interval"),
                     ("a: " + "[" * 5000, ""),
