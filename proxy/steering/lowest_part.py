@@ -27,19 +27,20 @@ class LowestPart:
     def add(self, now: float, ours: Mapping[Partition, int], others: Mapping[Partition, int]) -> None:
         """Take a sample, in which a count that differs from the last has moved; `now` in seconds must grow."""
         counts = {**others, **ours}
-        moved = {at: now for at, count in counts.items() if self._counts.get(at) != count}
-        self._moved = {
-            at: since
-            for at in counts
-            if (since := moved.get(at, self._moved.get(at))) is not None and now - since <= MOVED_WITHIN
-        }
+        for at, count in counts.items():
+            if self._counts.get(at) != count:
+                self._moved[at] = now
         self._counts = counts
+        gone = self._moved.keys() - counts.keys()
+        for at in [at for at, since in self._moved.items() if now - since > MOVED_WITHIN or at in gone]:
+            del self._moved[at]
         own, every = Counter[str](), Counter[str]()
-        for at in self._moved:
-            route = self._route_of(at.topic)
+        own_moved = Counter(at.topic for at in self._moved.keys() & ours.keys())
+        for topic, moved in Counter(at.topic for at in self._moved).items():
+            route = self._route_of(topic)
             if route is not None:
-                every[route] += 1
-                own[route] += at in ours
+                every[route] += moved
+                own[route] += own_moved[topic]
         # Who has nothing of the class just now may get something before the next sample.
         self._parts = {route: max(1, own[route]) / max(1, count) for route, count in every.items()}
 

@@ -136,7 +136,9 @@ class OtherReplicas:
                 self._is_blind = True
             else:
                 self._is_blind = False
+                await asyncio.sleep(0)  # of thousands of partitions each of these takes some milliseconds
                 self._rates.add(now(), counts)
+                await asyncio.sleep(0)
                 if self._lowest is not None:
                     self._lowest.add(now(), self._ours(), counts)
             await asyncio.sleep(self._rates.pause(now()))
