@@ -152,17 +152,9 @@ class PartitionFlow:
             return None
         front = self._queue[0]
         end = min(len(front.events), front.start + count)
-        events = front.events[front.start : end]
-        batch = Batch(
-            self.partition,
-            events,
-            front.first + front.start,
-            self._address,
-            self._old_rank if self.is_old else self._rank,
-            self,
-            retry=front.retry,
-            is_old=self.is_old,
-        )
+        first, events = front.first + front.start, front.events[front.start : end]
+        rank = self._old_rank if self.is_old else self._rank
+        batch = Batch(self.partition, events, first, self._address, rank, self, retry=front.retry, is_old=self.is_old)
         front.start = end
         if end == len(front.events):
             self._queue.popleft()

@@ -16,6 +16,7 @@ from proxy.bridge.inbox import Inbox
 from proxy.bridge.sending import Sending
 from proxy.bridge.shared import Shared
 from proxy.bridge.throttle import Throttle, inbox_mark
+from proxy.bridge.ways_out import WaysOut
 from proxy.congestion.collector import RouteStatistics, Way
 from proxy.model import Event, Mode, Outcome, Partition, Reason, Stance
 from proxy.settings import EventType, Route
@@ -59,13 +60,6 @@ class Listener:
         self._way = Way(route.way(event_type.name, event_type.routing_key), event_type.cost)
         statistics.open(rank, self._way)
         self._around = around
-        self._tasks: asyncio.TaskGroup | None = None
-        """While it runs."""
-        self._catches_up = False
-        """There was something old since it runs."""
-        self._sendings = [Sending(self, lane, throttle, statistics.trips, around, old=False)]
-        if catch_up is not None:
-            self._sendings.append(Sending(self, lane, catch_up.throttle, statistics.trips, around, old=True))
         self.dead_letters = DeadLetters(
             event_type,
             rank,
@@ -78,9 +72,12 @@ class Listener:
             on_refused=self._on_letter_refused,
             wake=self.wake,
         )
-        self._discarding = Discarding(self.inbox, lambda: self.stance.mode is Mode.DISCARD, self._on_discarded)
-        self._discards = False
-        """It runs."""
+        live = Sending(self, lane, throttle, statistics.trips, around, old=False)
+        discarding = Discarding(self.inbox, lambda: self.stance.mode is Mode.DISCARD, self._on_discarded)
+        self._ways = WaysOut(event_type.name, live, self.dead_letters, discarding)
+        self._keep_old_apart()
+        self.look = self._ways.wake
+        """Let every way out look again for something to send."""
 
     # -- in -----------------------------------------------------------------------------------------------------------
 
@@ -100,7 +97,7 @@ class Listener:
             )
             self.counts.on_received(len(events), self.inbox.offer(partition, events, is_old=is_old))
             if is_old:
-                self._begin_catching_up()
+                self._ways.begin_catching_up()
             self.look()
 
     def _comes_again(self, flow: PartitionFlow, events: Sequence[Event]) -> bool:
@@ -119,7 +116,7 @@ class Listener:
             for flow in self.inbox.flows.values():
                 self.withdraw(flow)
         if stance.mode is Mode.DISCARD:
-            self._begin_discarding()
+            self._ways.begin_discarding()
         self.look()
 
     @property
@@ -158,15 +155,20 @@ class Listener:
         self._statistics = statistics
         statistics.open(self._rank, self._way)
         self._catch_up = catch_up
-        if catch_up is not None and len(self._sendings) == 1:
-            self._sendings.append(Sending(self, self.lane, catch_up.throttle, statistics.trips, self._around, old=True))
+        self._keep_old_apart()
         for flow in self.inbox.flows.values():
             flow.stand(self._rank, self._old_rank)
+
+    def _keep_old_apart(self) -> None:
+        """Have a way out for what is old, if it goes otherwise than what is live."""
+        if self._catch_up is not None and self._ways.old is None:
+            trips = self._statistics.trips
+            self._ways.old = Sending(self, self.lane, self._catch_up.throttle, trips, self._around, old=True)
 
     @property
     def old_throttle(self) -> Throttle | None:
         """What holds back what is old, or was when it was read; None: nothing ever was."""
-        return self._sendings[1].throttle if len(self._sendings) > 1 else None
+        return self._ways.old.throttle if self._ways.old is not None else None
 
     @property
     def _old_rank(self) -> int | None:
@@ -189,36 +191,14 @@ class Listener:
 
     async def run(self) -> None:
         """Send until cancelled; what was written by then stays written, the rest stays in the log."""
-        async with asyncio.TaskGroup() as tasks:
-            # In a task of its own: what goes well doesn't wait for what could not be delivered.
-            tasks.create_task(
-                self.dead_letters.run(self._admit_letters), name=f"dead letters of {self.event_type.name}"
-            )
-            self._tasks = tasks
-            if self.inbox.catching_up:
-                self._begin_catching_up()
-            if self.stance.mode is Mode.DISCARD:
-                self._begin_discarding()
-            try:
-                await self._sendings[0].run()
-            finally:
-                self._tasks, self._catches_up, self._discards = None, False, False
-
-    def _begin_catching_up(self) -> None:
-        """Start the way out of what is old; most event types never have such."""
-        if self._tasks is not None and not self._catches_up:
-            self._catches_up = True
-            self._tasks.create_task(self._sendings[1].run(), name=f"catch-up of {self.event_type.name}")
-
-    def _begin_discarding(self) -> None:
-        if self._tasks is not None and not self._discards:
-            self._discards = True
-            self._tasks.create_task(self._discarding.run(), name=f"discarding of {self.event_type.name}")
+        await self._ways.run(
+            self._admit_letters, catches_up=bool(self.inbox.catching_up), discards=self.stance.mode is Mode.DISCARD
+        )
 
     @property
     def stage(self) -> str:
         """What events on their way to the lane wait for: `rate`, `lease` or `lane`; "" if none is on its way."""
-        return next((sending.stage for sending in self._sendings if sending.stage), "")
+        return self._ways.stage
 
     async def _admit_letters(self, letters: int, size: int) -> None:
         await self.throttle.admit_letters(letters, size=size / letters)
@@ -270,8 +250,7 @@ class Listener:
 
     def withdraw(self, flow: PartitionFlow) -> None:
         """Write no more of what was handed on from the flow."""
-        on_way = (batch for sending in self._sendings for batch in sending.batches)
-        self.lane.withdraw([batch for batch in on_way if batch.recipient is flow])
+        self.lane.withdraw([batch for batch in self._ways.on_way if batch.recipient is flow])
 
     def may_send(self) -> bool:
         """Return whether this replica may publish now."""
@@ -285,13 +264,6 @@ class Listener:
     def on_settled(self) -> None:
         """Tell whoever waits for flows to have nothing out."""
         self._around.settled.set()
-
-    def look(self) -> None:
-        """Let every way out look again for something to send."""
-        for sending in self._sendings:
-            sending.wake()
-        if self._discards:
-            self._discarding.wake()
 
     def _on_discarded(self, flow: PartitionFlow, batch: Batch) -> None:
         self._around.observer.on_discarded(flow, batch)

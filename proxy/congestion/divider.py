@@ -22,16 +22,12 @@ _DUST = 1e-9
 """Less than this is rounding, not a token."""
 
 
-class FullError(Exception):
-    """As many requests wait as may."""
-
-
 class Divider:
     """Grants tokens. Every method is handed `now`, in seconds, never falling.
 
     `tiers` is the number of classes, `pools` is 1 or as many. `strict` binds tier 0 by its pool, too. `last` puts all
     catch-up tiers behind everything; `share` is what each gets at least of what goes before it from its own class (with
-    `last`: and from those below). At most `most_waiting` requests wait.
+    `last`: and from those below). Who asks waits, so no more requests wait than callers there are.
     """
 
     def __init__(
@@ -42,7 +38,6 @@ class Divider:
         strict: bool = False,
         last: bool = False,
         share: float = 0.0,
-        most_waiting: int = 100_000,
         now: float = 0.0,
     ) -> None:
         assert pools in {1, tiers}
@@ -55,7 +50,6 @@ class Divider:
         """The pools whose tokens a tier needs."""
         self._look()
         self._strict = strict
-        self._most_waiting = most_waiting
         self._waiting = 0
         self._refills = floor(now / PERIOD + _DUST)
 
@@ -109,12 +103,7 @@ class Divider:
         return granted
 
     def request(self, tier: int, size: float, now: float) -> tuple[Ticket, list[Ticket]]:
-        """Ask for `size` tokens; return the ticket, granted or waiting, and others granted by now.
-
-        Raises `FullError` if too many wait; then nothing is granted to anyone.
-        """
-        if self._waiting >= self._most_waiting and not self._passes(tier):
-            raise FullError(f"{self._waiting} requests wait already")
+        """Ask for `size` tokens; return the ticket, granted or waiting, and others granted by now."""
         granted = self.advance(now)
         ticket = Ticket(tier, size)
         if self._passes(tier) or (not self._anyone_before(tier) and self._stock(tier) >= size - _DUST):

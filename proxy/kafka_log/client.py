@@ -13,9 +13,10 @@ from aiokafka.conn import create_conn, get_ip_port_afi
 
 from proxy.errors import RefusedLoginError
 from proxy.kafka_log import schemas, unpacking
+from proxy.kafka_log.asking import ASK_ANOTHER
 from proxy.kafka_log.coordination import Coordination
 from proxy.kafka_log.login import Credentials, SecuredConnection, refusal
-from proxy.kafka_log.network import ASK_ANOTHER, Network
+from proxy.kafka_log.network import Network
 from proxy.kafka_log.slices import Slices
 from proxy.kafka_log.subscriptions import Subscriptions
 from proxy.kafka_log.words import NoHostError, unreached

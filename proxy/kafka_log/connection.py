@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiokafka import errors
 from aiokafka.conn import AIOKafkaConnection, CloseReason
@@ -19,6 +19,13 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
 """A connection on which nothing is under way but a join is known to be dead after 8 s."""
 MOST_MUTED = 30.0
 """Seconds at most that a node is believed to pass over a connection for its quota. Kafka's default windows make 11."""
+
+
+class UnderWay(NamedTuple):
+    """A fetch that waits for nothing but its answer."""
+
+    connection: "Connection"
+    answer: asyncio.Future[Any]
 
 
 class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is untyped

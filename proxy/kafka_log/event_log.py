@@ -41,13 +41,7 @@ _REQUESTS_PER_DEADLINE = 2
 class KafkaLog:
     """A consumer group's view of Kafka, 2.3 or newer; see `EventLog` for what each method promises."""
 
-    def __init__(
-        self,
-        settings: LogSettings,
-        limits: Limits,
-        *,
-        access: Access | None = None,
-    ) -> None:
+    def __init__(self, settings: LogSettings, limits: Limits, *, access: Access | None = None) -> None:
         """Make one; without `access` it logs in with what `settings.security` names."""
         self._access = access
         self._settings = settings
@@ -94,12 +88,7 @@ class KafkaLog:
         slices = self._consumer._fetcher  # noqa: SLF001  # ours, by `teach_manners`
         slices.batch_bytes = self._settings.batch_bytes
         self._positions = Positions(
-            self._settings,
-            fetches,
-            self._inquiry,
-            coordinator,
-            owner,
-            on_refused=self._on_refused,
+            self._settings, fetches, self._inquiry, coordinator, owner, on_refused=self._on_refused
         )
         clock = asyncio.get_running_loop().time
         self._unshared = Unshared(

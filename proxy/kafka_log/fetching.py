@@ -1,4 +1,4 @@
-"""The library's fetcher, with a routine of our own: what is fetched next, and what an answer brings.
+"""The library's fetcher, with a routine of our own: what is fetched next, and from whom.
 
 Before each fetch only those partitions are looked at to which something has happened, and only they are named in it
 (`fetch_plan`, `fetch_sessions`); in the library a fetch costs some 30 µs for every partition there is.
@@ -14,26 +14,20 @@ from contextlib import suppress
 from typing import Any
 
 from aiokafka import TopicPartition, errors
-from aiokafka.consumer.fetcher import Fetcher
-from aiokafka.record.memory_records import MemoryRecords
 
-from proxy.kafka_log.answer import Answer, Batches
+from proxy.kafka_log.connection import UnderWay
 from proxy.kafka_log.fetch_plan import FetchPlan, Place
 from proxy.kafka_log.fetch_sessions import Fetch, Wish
 from proxy.kafka_log.fetch_wire import FetchAnswer, Told
-from proxy.kafka_log.network import Network, UnderWay
-from proxy.kafka_log.refusals import FIRST_REST, LONGEST_REST, LONGEST_REST_MOVED, Refusal
+from proxy.kafka_log.network import Network
+from proxy.kafka_log.refusals import Refusals
+from proxy.kafka_log.taking import RAISED, Taking, note
 
 TAKEN_AT_ONCE = 200
 """Partitions of an answer that are taken in in one step; of 1,000 it would be a long one."""
 
-_RAISED = {errors.OffsetOutOfRangeError.errno, errors.TopicAuthorizationFailedError.errno}
-"""Errors that are raised to the reader."""
-_MOVED = {errors.NotLeaderForPartitionError.errno, errors.UnknownTopicOrPartitionError.errno}
-"""Errors after which the metadata are asked for at once."""
 
-
-class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
+class Fetching(Taking):
     """Fetches into `_records`, an answer for each partition."""
 
     def __init__(self, client: Network, subscriptions: Any, **wanted: Any) -> None:
@@ -52,12 +46,10 @@ class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
         self._leaderless: dict[TopicPartition, None] = {}
         self._unplaced: dict[TopicPartition, None] = {}
         """Those whose offset the library still has to find."""
-        self._refusals: dict[TopicPartition, Refusal] = {}
+        self._refusals = Refusals()
         self._answers: set[asyncio.Future[Any]] = set()
         """Of fetches under way that no task waits for."""
         client.on_fetched = self._on_fetched
-        self._behind: dict[TopicPartition, None] = {}
-        """Those of which a node told last that the log has more than may be read."""
         client.on_metadata.append(self._plan.touch_all)
         subscriptions.on_changed = self._on_changed
         self._fetch_task.add_done_callback(lambda _: self._wake())
@@ -78,11 +70,6 @@ class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
         self._notify(self._wait_consume_future)
         if tp in self._records:
             self._wake()  # it may have been resumed
-
-    def _wake(self) -> None:
-        """Let whoever waits for records look."""
-        for waiter in list(self._fetch_waiters):
-            self._notify(waiter)
 
     # -- the routine ---------------------------------------------------------------------------------------------------
 
@@ -213,68 +200,16 @@ class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
                     self._plan.touch(told.at)
             self._take_some(assignment, request, some)
 
-    def _take_some(self, assignment: Any, request: Fetch, some: Sequence[Told]) -> None:
-        if assignment.active:
-            is_new = [self._take_in(assignment, told, request) for told in some]
-            if any(is_new):
-                self._wake()
-
-    def _take_in(self, assignment: Any, told: Told, fetch: Fetch) -> bool:
-        """Keep what a node tells of a partition until it is taken; return whether there is something to take."""
-        at = told.at
-        state, offset = assignment.state_value(at), fetch.told.get(at)
-        if state is None or offset is None or not state.has_valid_position or state.position != offset:
-            return False  # reading has moved meanwhile
-        if told.error:
-            return self._take_error(at, told.error, offset)
-        if self._client_rack:
-            self._update_preferred_read_replica(at, told.replica)
-        state.highwater, state.lso = told.highwater, told.stable
-        if self._isolation_level:
-            _note(self._behind, at, on=told.stable is not None and told.stable < told.highwater)
-        if not told.records:
-            return False
-        records = MemoryRecords(told.records)
-        if records.has_next():
-            batches = Batches(at, records, told.aborted, offset, None, None, self._check_crcs, self._isolation_level)
-            self._records[at] = Answer(
-                at, assignment=assignment, partition_records=batches, backoff=self._prefetch_backoff
-            )
-        else:
-            why = f"a record at {at.topic}/{at.partition}@{offset} is larger than a fetch may bring of one partition"
-            self._set_error(at, errors.RecordTooLargeError(why))
-            state.consumed_to(offset + 1)
-        return True
-
-    def _take_error(self, at: TopicPartition, error: int, offset: int) -> bool:
-        self._preferred_read_replica.pop(at, None)
-        if error in _MOVED:
-            self._client.force_metadata_update()
-        elif error == errors.OffsetOutOfRangeError.errno:
-            self._set_error(at, errors.OffsetOutOfRangeError({at: offset}))
-        elif error == errors.TopicAuthorizationFailedError.errno:
-            self._set_error(at, errors.TopicAuthorizationFailedError(at.topic))
-        return error in _RAISED
-
     # -- what is fetched next -----------------------------------------------------------------------------------------
 
     def _on_fetched(self, node: Any, request: Fetch, answer: FetchAnswer) -> None:
         now = self._loop.time()
         self._plan.on_answer(node, request, answer, now)
         for told in answer.told:
-            if told.error and told.error not in _RAISED:
-                self._refuse(told.at, node, told.error, now)
+            if told.error and told.error not in RAISED:
+                self._refusals.add(told.at, node, told.error, now)
             elif self._refusals:
                 self._refusals.pop(told.at, None)
-
-    def _refuse(self, tp: TopicPartition, node: Any, error: int, now: float) -> None:
-        refusal = self._refusals.get(tp)
-        if refusal is None or refusal.node != node:
-            refusal = self._refusals[tp] = Refusal(node)
-        moved = getattr(errors.for_code(error), "invalid_metadata", False)
-        refusal.error = error
-        refusal.rest = min(2 * refusal.rest or FIRST_REST, LONGEST_REST_MOVED if moved else LONGEST_REST)
-        refusal.until = now + refusal.rest
 
     def _due(self, assignment: Any) -> tuple[list[tuple[Any, Fetch]], dict[Any, list[TopicPartition]], float]:
         """Return fetches, offsets to be looked for, both by node, and how many seconds to wait for news."""
@@ -284,7 +219,7 @@ class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
             self._leaderless.clear()
             self._unplaced.clear()
             self._behind.clear()
-            self._refusals = {tp: refusal for tp, refusal in self._refusals.items() if tp in assignment.tps}
+            self._refusals.keep(assignment.tps)
             self._plan.begin(assignment.tps)
         for tp in (*self._refusals, *self._unplaced):
             self._plan.touch(tp)
@@ -310,24 +245,15 @@ class Fetching(Fetcher):  # type: ignore[misc]  # the library is untyped
         is_led, is_placed = node is not None and node != -1, state.has_valid_position
         is_held = tp in self._records
         if self._leaderless or not is_led:
-            _note(self._leaderless, tp, on=not is_led and not is_held)
+            note(self._leaderless, tp, on=not is_led and not is_held)
         if self._unplaced or not is_placed:
-            _note(self._unplaced, tp, on=is_led and not is_placed and not is_held)
+            note(self._unplaced, tp, on=is_led and not is_placed and not is_held)
         if is_held or not is_led or not is_placed or state.paused:
             return None
-        if self._refusals:
-            refusal = self._refusals.get(tp)
-            if refusal is not None and refusal.node == node and refusal.until > self._loop.time():
-                return None
+        if self._refusals and self._refusals.rests(tp, node, self._loop.time()):
+            return None
         return Place(node, state.position)
 
 
 async def _raise(error: Exception) -> None:
     raise error
-
-
-def _note(those: dict[TopicPartition, None], tp: TopicPartition, *, on: bool) -> None:
-    if on:
-        those[tp] = None
-    elif those:
-        those.pop(tp, None)

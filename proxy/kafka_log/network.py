@@ -10,15 +10,16 @@ connects to one node at a time; and it asks a node chosen by chance. Here
 - every node is connected to by itself, once for all who wait; they wait no longer than for an answer, and hardly at all
   for a node known to be silent, while the attempt goes on;
 - who may ask any node asks one that answers, each kind of question in a turn of its own, and another one every
-  `ASK_ANOTHER` seconds; after all nodes the hosts of the settings: where the nodes told of are all gone, or never were
+  second (`asking`); after all nodes the hosts of the settings: where the nodes told of are all gone, or never were
   where they were said to be, these know more;
 - what a node tells of leaders counts as far as nobody has told of newer ones (`leaders`).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Any
 
 from aiokafka import errors
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
@@ -28,14 +29,14 @@ from aiokafka.protocol.admin import ApiVersionRequest
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
 
+from proxy.kafka_log.asking import ask_in_turn, watched
+from proxy.kafka_log.connection import UnderWay
 from proxy.kafka_log.fetch_sessions import Fetch
 from proxy.kafka_log.fetch_wire import FetchAnswer, adopted
 from proxy.kafka_log.leaders import Leaders
 from proxy.kafka_log.nodes import CONNECT, Bounds, Nodes, Turns
 from proxy.kafka_log.words import failure
 
-ASK_ANOTHER = 1.0
-"""Seconds after which another node is asked, too; and between two questions to one that holds back a join."""
 KNOCK = 0.5
 """Seconds for which a request waits for a connection to a node that is known to be silent."""
 _CONNECT_ANSWERS = 1.5
@@ -46,13 +47,6 @@ _FETCH = "Fetch"
 _SILENCE = (errors.RequestTimedOutError, errors.KafkaConnectionError)
 _METADATA_PAUSE = 0.1
 """Seconds between two requests for metadata: partitions without a leader would have it asked for without end."""
-
-
-class UnderWay(NamedTuple):
-    """A fetch under way."""
-
-    connection: Any
-    answer: asyncio.Future[Any]
 
 
 class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
@@ -113,24 +107,22 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
             if muted > 0:
                 await asyncio.sleep(muted)
         try:
-            answer = adopted(await self._ask(node_id, request))
+            return self._fetched(node_id, request, await self._ask(node_id, request))
         except _SILENCE as error:
             self._fetch_failed(node_id, error)
             raise
-        self._fetch_answered(node_id, request, answer)
-        return answer
 
-    def begin_fetch(self, node_id: Any, request: Fetch) -> "UnderWay | None":
+    def begin_fetch(self, node_id: Any, request: Fetch) -> UnderWay | None:
         """Send a fetch at once, without a task; None: something has to be waited for first, see `fetch`."""
         connection = self._conns.get((node_id, ConnectionGroup.DEFAULT))
         if connection is None or not connection.connected() or (answer := connection.fetch(request)) is None:
             return None
         return UnderWay(connection, answer)
 
-    def end_fetch(self, node_id: Any, request: Fetch, under_way: "UnderWay") -> FetchAnswer:
+    def end_fetch(self, node_id: Any, request: Fetch, under_way: UnderWay) -> FetchAnswer:
         """Return what came of a fetch that was begun so and is done. Raises as `fetch`."""
         try:
-            answer = adopted(under_way.answer.result())
+            return self._fetched(node_id, request, under_way.answer.result())
         except TimeoutError as error:
             under_way.connection.close(reason=CloseReason.CONNECTION_TIMEOUT)  # renewed by the next request
             self._fetch_failed(node_id, timed_out := errors.RequestTimedOutError())
@@ -138,13 +130,13 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         except _SILENCE as error:
             self._fetch_failed(node_id, error)
             raise
-        self._fetch_answered(node_id, request, answer)
-        return answer
 
-    def _fetch_answered(self, node_id: Any, request: Fetch, answer: FetchAnswer) -> None:
+    def _fetched(self, node_id: Any, request: Fetch, response: Any) -> FetchAnswer:
+        answer = adopted(response)
         self._stretch.pop(node_id, None)
         self.on_fetched(node_id, request, answer)
         self._answered(node_id, _FETCH, answer.throttle_time_ms)
+        return answer
 
     def _fetch_failed(self, node_id: Any, error: errors.KafkaError) -> None:
         if isinstance(error, errors.RequestTimedOutError):
@@ -170,34 +162,14 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         """
         known = {(broker.host, broker.port): broker.nodeId for broker in self.cluster.brokers()}
         others = [name for name, (_, *at, _) in self._hosts.items() if tuple(at) not in known]
+        asked_at = partial(self._turns.asked, kind=kind)
 
-        def asked_at(node: object) -> int:
-            return self._turns.asked(node, kind)
+        def ask(node: object) -> Coroutine[Any, Any, Any]:
+            self._turns.ask(node, kind)
+            return self.send(node, request)
 
-        waiting = [*self.nodes.in_turn(known.values(), asked_at), *self.nodes.in_turn(others, asked_at)]
-        failure: errors.KafkaError = errors.NodeNotReadyError("no node is known")
-        asked: dict[asyncio.Task[Any], object] = {}
-        try:
-            while waiting or asked:
-                if waiting:
-                    node = waiting.pop(0)
-                    self._turns.ask(node, kind)
-                    asked[asyncio.create_task(self.send(node, request), name="kafka-question")] = node
-                done, _ = await asyncio.wait(
-                    asked, timeout=ASK_ANOTHER if waiting else None, return_when=asyncio.FIRST_COMPLETED
-                )
-                for question in done:
-                    del asked[question]
-                    try:
-                        return question.result()
-                    except errors.KafkaError as error:
-                        failure = error
-                if not done:
-                    self.nodes.late(node)
-            raise failure
-        finally:
-            for question in asked:
-                question.cancel()
+        nodes = [*self.nodes.in_turn(known.values(), asked_at), *self.nodes.in_turn(others, asked_at)]
+        return await ask_in_turn(nodes, ask, self.nodes.late)
 
     async def coordinator_lookup(self, coordinator_type: int, coordinator_key: str) -> Any:
         """Return the node that coordinates the group. Raises `KafkaError`."""
@@ -296,24 +268,14 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
             case _:
                 return answer
 
-    @asynccontextmanager
-    async def _watched(self, node_id: Any, group: ConnectionGroup) -> AsyncIterator[None]:
-        watch = asyncio.create_task(self._watch(node_id, group), name="kafka-watch")
-        try:
-            yield
-        finally:
-            watch.cancel()
-
-    async def _watch(self, node_id: Any, group: ConnectionGroup) -> None:
+    def _watched(self, node_id: Any, group: ConnectionGroup) -> AbstractAsyncContextManager[None]:
         """Give the node's connection up once it no longer answers on another."""
-        while True:
-            await asyncio.sleep(ASK_ANOTHER)
-            try:
-                await self._ask(node_id, ApiVersionRequest())
-            except errors.KafkaError as error:
-                if connection := self._conns.get((node_id, group)):
-                    connection.close(reason=CloseReason.CONNECTION_TIMEOUT, exc=error)
-                return
+
+        def give_up(error: errors.KafkaError) -> None:
+            if connection := self._conns.get((node_id, group)):
+                connection.close(reason=CloseReason.CONNECTION_TIMEOUT, exc=error)
+
+        return watched(lambda: self._ask(node_id, ApiVersionRequest()), give_up)
 
     def _answered(self, node_id: Any, kind: str, throttled_ms: int) -> None:
         host = self.host(node_id)

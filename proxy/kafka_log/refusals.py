@@ -1,6 +1,9 @@
 """For how long a partition is left out of the fetches of a node that answers with an error for it."""
 
+from collections.abc import Collection
 from typing import Any
+
+from aiokafka import TopicPartition, errors
 
 FIRST_REST = 0.1
 LONGEST_REST = 2.0
@@ -17,3 +20,27 @@ class Refusal:
         self.error = 0
         self.rest = 0.0
         self.until = 0.0
+
+
+class Refusals(dict[TopicPartition, Refusal]):
+    """The last error of each partition that fails."""
+
+    def add(self, tp: TopicPartition, node: Any, error: int, now: float) -> None:
+        """Leave the partition out of the node's fetches, for twice as long as the time before."""
+        refusal = self.get(tp)
+        if refusal is None or refusal.node != node:
+            refusal = self[tp] = Refusal(node)
+        moved = getattr(errors.for_code(error), "invalid_metadata", False)
+        refusal.error = error
+        refusal.rest = min(2 * refusal.rest or FIRST_REST, LONGEST_REST_MOVED if moved else LONGEST_REST)
+        refusal.until = now + refusal.rest
+
+    def rests(self, tp: TopicPartition, node: Any, now: float) -> bool:
+        """Return whether the node is not to be asked for the partition now; another may be."""
+        refusal = self.get(tp)
+        return refusal is not None and refusal.node == node and refusal.until > now
+
+    def keep(self, those: Collection[TopicPartition]) -> None:
+        """Forget all others."""
+        for tp in self.keys() - set(those):
+            del self[tp]

@@ -14,6 +14,7 @@ import structlog
 from proxy.bridge.alarm import Alarm
 from proxy.bridge.broker import Batch, LaneState
 from proxy.errors import BrokerError, RefusedLoginError
+from proxy.publish_lane.condition import Condition
 from proxy.publish_lane.home import Home, Opened
 from proxy.publish_lane.line import Line, Request, Window
 from proxy.publish_lane.outcomes import Outcomes
@@ -26,9 +27,6 @@ from proxy.settings import Limits
 
 WATCH_INTERVAL = 0.05
 """Seconds between two looks at deadlines and at whether the broker blocks the connection."""
-
-_CAUSES = 8
-"""Different causes told in one outage."""
 
 _say = structlog.get_logger("tidegate.lane")
 
@@ -65,7 +63,7 @@ class PublishLane:
         self._outcomes = Outcomes(self._window, self._quarantine)
         self._requests: dict[Batch, Request] = {}
         self._is_running = False
-        self._state = LaneState.CONNECTING
+        self._condition = Condition(name)
         self._session: Session | None = None
         self._home = Home(connector.home, self._open)
         self._logged_in = False
@@ -74,12 +72,11 @@ class PublishLane:
         self._turn_due = False
         self._failure: Exception | None = None
         self._wake = Alarm()
-        self._causes: set[str] = set()
 
     @property
     def state(self) -> LaneState:
         """Where the connection stands."""
-        return self._state
+        return self._condition.state
 
     @property
     def in_flight(self) -> int:
@@ -160,16 +157,16 @@ class PublishLane:
         except RefusedLoginError as error:
             if not self._logged_in:
                 raise
-            self._on_unreachable(str(error))
+            self._condition.on_unreachable(str(error))
         except BrokerError as error:
-            self._on_unreachable(str(error))
+            self._condition.on_unreachable(str(error))
         except TimeoutError:
-            self._on_unreachable(self._connector.silence(self._host_patience.limit))
+            self._condition.on_unreachable(self._connector.silence(self._host_patience.limit))
             self._host_patience.lose()
         finally:
             unused = self._home.take()
             if unused is not None:
-                self._state = LaneState.LOST
+                self._condition.state = LaneState.LOST
                 await unused[1].close(gracefully=False)
 
     async def _open(self, host: str | None = None) -> Opened:
@@ -207,17 +204,14 @@ class PublishLane:
                 self._unblocked = asyncio.get_running_loop().time()
                 self._silence = Silence(self._unblocked)
                 self._patience.open(self._unblocked)
-                self._causes.clear()
-                if self._state is LaneState.OPEN:
-                    _say.info("lane_moved", route=self.name, host=wire.host)
-                self._enter(LaneState.OPEN, host=wire.host)
+                self._condition.reach(wire.host)
                 await self._watch(session, wire)
         finally:
             is_lost = session.over
             if self._home.calls:
                 session.over = True  # nothing is open in it
             elif not is_lost:
-                self._state = LaneState.LOST
+                self._condition.state = LaneState.LOST
                 session.on_lost("", refused=False)
             self._session = None
             self._turn()
@@ -244,7 +238,7 @@ class PublishLane:
             self._give_up(session, wire, f"silent for {silent:.1f} s")
             return
         self._follow_block(wire)
-        if self._state is not LaneState.OPEN or is_late:
+        if self._condition.state is not LaneState.OPEN or is_late:
             return  # what came while this process stood still is read by the next look
         if (refused := session.renew_channels(now)) is not None:
             _say.info("lane_channels_renewed", route=self.name, host=wire.host, refused_for=round(refused, 1))
@@ -261,10 +255,10 @@ class PublishLane:
 
     def _follow_block(self, wire: Wire) -> None:
         if wire.is_blocked():
-            self._enter(LaneState.BLOCKED, host=wire.host)
-        elif self._state is LaneState.BLOCKED:
+            self._condition.enter(LaneState.BLOCKED, host=wire.host)
+        elif self._condition.state is LaneState.BLOCKED:
             self._unblocked = asyncio.get_running_loop().time()
-            self._enter(LaneState.OPEN, host=wire.host)
+            self._condition.enter(LaneState.OPEN, host=wire.host)
 
     def _stir(self) -> None:
         """Ask for a turn."""
@@ -278,11 +272,11 @@ class PublishLane:
         session = self._session
         try:
             self._outcomes.tell()
-            if session is not None and session.holds and session.is_empty and self._state is LaneState.OPEN:
+            if session is not None and session.holds and session.is_empty and self._condition.state is LaneState.OPEN:
                 self._home.emptied.set()
             if session is not None and session.wire is not None and not session.over and self._failure is None:
                 self._follow_block(session.wire)
-                if self._state is LaneState.OPEN:
+                if self._condition.state is LaneState.OPEN:
                     self._quarantine.line.turn()
                     session.write()
                     if self._quarantine.line.wants_turn:
@@ -294,18 +288,4 @@ class PublishLane:
     def _on_lost(self, session: Session, why: str) -> None:
         if self._session is None or self._session is session:
             self._wake.ring()
-            self._enter(LaneState.LOST, why=why)
-
-    def _on_unreachable(self, why: str) -> None:
-        """Say why the broker can't be reached: with the change of state, later once per cause and outage."""
-        if self._state is not LaneState.LOST:
-            self._enter(LaneState.LOST, why=why)
-        elif why not in self._causes and len(self._causes) < _CAUSES:
-            _say.warning("lane_unreachable", route=self.name, why=why)
-        self._causes.add(why)
-
-    def _enter(self, state: LaneState, **facts: str) -> None:
-        if state is not self._state:
-            self._state = state
-            say = _say.info if state is LaneState.OPEN else _say.warning
-            say("lane_state", route=self.name, state=state.value, **facts)
+            self._condition.enter(LaneState.LOST, why=why)

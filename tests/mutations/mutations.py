@@ -98,6 +98,8 @@ ROUTE_CONTROL = "proxy/steering/route_control.py"
 ANSWER = "proxy/kafka_log/answer.py"
 UNPACKING = "proxy/kafka_log/unpacking.py"
 NETWORK = "proxy/kafka_log/network.py"
+REFUSALS = "proxy/kafka_log/refusals.py"
+ASKING = "proxy/kafka_log/asking.py"
 NODES = "proxy/kafka_log/nodes.py"
 LEADERS = "proxy/kafka_log/leaders.py"
 HOST_TURN = "proxy/rabbitmq/host_turn.py"
@@ -424,8 +426,8 @@ MUTATIONS = (
     Mutation(
         "blocked ignored",
         LANE,
-        "                if self._state is LaneState.OPEN:\n                    self._quarantine",
-        "                if self._state is not LaneState.LOST:\n                    self._quarantine",
+        "                if self._condition.state is LaneState.OPEN:\n                    self._quarantine",
+        "                if self._condition.state is not LaneState.LOST:\n                    self._quarantine",
     ),
     Mutation(
         "request for tokens left behind",
@@ -763,7 +765,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a partition that a node refuses never rests",
-        FETCHING,
+        REFUSALS,
         "        refusal.until = now + refusal.rest\n",
         "        refusal.until = now\n",
         tests=(IN_SLICES,),
@@ -805,14 +807,14 @@ MUTATIONS = (
     ),
     Mutation(
         "a watch over a join never ends",
-        NETWORK,
-        "            watch.cancel()\n",
-        "            pass\n",
+        ASKING,
+        "        watch.cancel()\n",
+        "        pass\n",
         tests=(IN_NETWORK,),
     ),
     Mutation(
         "one silent node holds up what any may answer",
-        NETWORK,
+        ASKING,
         "timeout=ASK_ANOTHER if waiting else None",
         "timeout=None",
         tests=(IN_NETWORK,),
@@ -1075,9 +1077,9 @@ MUTATIONS = (
     ),
     Mutation(
         "a watch is left behind by every join",
-        NETWORK,
-        "            watch.cancel()\n",
-        "            asyncio.get_running_loop().call_later(1e9, watch.cancel)\n",
+        ASKING,
+        "        watch.cancel()\n",
+        "        asyncio.get_running_loop().call_later(1e9, watch.cancel)\n",
         tests=(f"{IN_CALM}::test_nothing_grows_when_the_group_rebalances",),
     ),
     Mutation(
@@ -1194,8 +1196,8 @@ MUTATIONS = (
     Mutation(
         "the hosts of the settings are asked at the start only",
         NETWORK,
-        "        waiting = [*self.nodes.in_turn(known.values(), asked_at), *self.nodes.in_turn(others, asked_at)]\n",
-        "        waiting = self.nodes.in_turn(known.values() or others, asked_at)\n",
+        "        nodes = [*self.nodes.in_turn(known.values(), asked_at), *self.nodes.in_turn(others, asked_at)]\n",
+        "        nodes = self.nodes.in_turn(known.values() or others, asked_at)\n",
         tests=("tests/unit/test_kafka_network.py",),
     ),
     Mutation(

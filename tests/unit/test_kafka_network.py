@@ -32,7 +32,7 @@ FETCH = Fetch(Wish(0, 1, 1024, 0, 1024), (0, -1), ORDERS, (), ORDERS)
 
 @pytest.fixture(autouse=True)
 def another_is_asked_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.kafka_log.network.ASK_ANOTHER", 0.05)
+    monkeypatch.setattr("proxy.kafka_log.asking.ASK_ANOTHER", 0.05)
 
 
 @asynccontextmanager

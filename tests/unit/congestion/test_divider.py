@@ -5,7 +5,7 @@ from math import inf, sin, tau
 
 import pytest
 
-from proxy.congestion.divider import Divider, FullError
+from proxy.congestion.divider import Divider
 from proxy.congestion.pools import PERIOD, Ticket
 
 REFILL = 10.0
@@ -121,13 +121,6 @@ def test_a_stall_of_the_caller_loses_no_refill_that_was_waited_for_when_it_is_lo
     divider = limiter()
     waiting = [ask(divider, 1, REFILL, 0.0) for _ in range(100)]
     assert divider.advance(1.0) == waiting
-
-
-def test_it_says_so_when_too_many_wait() -> None:
-    divider = limiter(most_waiting=1)
-    ask(divider, 1, 1, 0.0)
-    with pytest.raises(FullError):
-        ask(divider, 1, 1, 0.0)
 
 
 def test_nobody_waits_when_there_is_no_rate() -> None:
@@ -270,15 +263,6 @@ def test_a_fair_request_is_the_stock_when_nobody_waits_and_one_refill_when_someb
     assert divider.portion(1) == REFILL  # what was in stock is set aside
     assert divider.portion(2) == REFILL
     assert Divider(tiers=2).portion(1) == inf
-
-
-def test_whoever_is_due_is_told_later_when_another_is_refused_because_too_many_wait() -> None:
-    divider = limiter(most_waiting=1)
-    waiting = ask(divider, 1, REFILL, 0.0)
-    with pytest.raises(FullError):
-        ask(divider, 1, 1, PERIOD)
-    assert ask(divider, 0, 1, 0.0).granted  # tier 0 never waits
-    assert divider.advance(3 * PERIOD) == [waiting]
 
 
 def test_a_pool_grants_its_stock_and_no_more_until_it_is_told_anew() -> None:
