@@ -4,6 +4,7 @@ The adapter alone, its events committed as they come: CPU seconds of this proces
 in rounds of one event type with one partition. Kafka is a real one, Nakadi the scripted one, each a process of its own.
 """
 
+import argparse
 import asyncio
 import json
 import subprocess
@@ -143,8 +144,12 @@ def _say(what: str, cpu: float, wall: float) -> None:
 
 def main() -> None:
     """Measure one of them."""
-    events = int(sys.argv[2]) if len(sys.argv) > 2 else EVENTS
-    if sys.argv[1] == "kafka":
+    parser = argparse.ArgumentParser(prog="python -m load.log_cost", description=__doc__)
+    parser.add_argument("log", choices=("kafka", "nakadi"), help="whose adapter")
+    parser.add_argument("events", type=int, nargs="?", default=EVENTS, help=f"in each round ({EVENTS})")
+    asked = parser.parse_args()
+    events = asked.events
+    if asked.log == "kafka":
         with Stack.up() as stack:
             uvloop.run(of_kafka(stack.kafka, events))
         return

@@ -5,6 +5,7 @@ committed until the end, when all that is held then is: told are the share of a 
 and how many of the commits Nakadi refuses, as it would where a stream was ended by time-out.
 """
 
+import argparse
 import asyncio
 import subprocess
 import sys
@@ -72,8 +73,11 @@ async def held(url: str, seconds: float, types: int) -> None:
 
 def main() -> None:
     """Measure once."""
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS
-    types = int(sys.argv[2]) if len(sys.argv) > 2 else TYPES
+    parser = argparse.ArgumentParser(prog="python -m load.log_held", description=__doc__)
+    parser.add_argument("seconds", type=float, nargs="?", default=SECONDS, help=f"how long to look ({SECONDS:.0f})")
+    parser.add_argument("types", type=int, nargs="?", default=TYPES, help=f"event types ({TYPES})")
+    asked = parser.parse_args()
+    seconds, types = asked.seconds, asked.types
     command = [sys.executable, "-m", "tests.nakadi", "--event-types", str(types), "--preload", str(5 * types)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
