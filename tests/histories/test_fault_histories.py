@@ -137,7 +137,11 @@ sys.exit(command.main(sys.argv[1:]))
 """The command, but it tells each seed: before its history if it lives that itself, else when it has ended."""
 
 
-@pytest.mark.parametrize("how", [["--first"], ["--jobs", "1"], ["--jobs", "3"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "how",
+    [["--jobs", "3"], *(pytest.param(how, marks=pytest.mark.long) for how in (["--first"], ["--jobs", "1"]))],
+    ids=" ".join,
+)
 @pytest.mark.parametrize(
     ("signum", "code", "said"),
     [

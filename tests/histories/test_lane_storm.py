@@ -9,7 +9,7 @@ from tests.contract.lane_adapters import Bench, MemoryWorld
 from tests.contract.lane_storm import Aftermath, storm
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(20, 60))])
 def test_each_event_ends_once_and_truly_when_everything_happens_at_once(seed: int) -> None:
     async def history() -> Aftermath:
         return await storm(Bench(MemoryWorld(seed)), Random(seed))

@@ -18,23 +18,19 @@ from proxy.simulation.rivals import RIVALS
 from proxy.simulation.scenario import Scenario
 from proxy.simulation.scenario_run import simulate
 
-QUICK = (
-    "flash-campaign",
+QUICK = ("flash-campaign", "types-one-each", "top-class-start", "cost-p3", "catch-up", "consumers-late-unlimited")
+"""One of each kind; each runs for some seconds."""
+OTHERS = (
     "capacity-half",
-    "types-one-each",
     "queues-fan-out-min",
     "replicas-2-demand-60",
-    "top-class-start",
-    "cost-p3",
     "cost-p1",
     "cost-p3-swings",
     "cost-p1-swings",
-    "catch-up",
     "catch-up-last",
-    "consumers-late-unlimited",
     "retention-near",
 )
-"""Each runs in a second or two."""
+"""The same kinds in other circumstances."""
 LARGE = ("types-thousand", "types-ten-thousand", "routes-twenty", "replicas-16", "replicas-50")
 """Each runs for a minute or more."""
 
@@ -60,7 +56,7 @@ def test_scenario_can_be_read_and_is_called_like_its_file_when_it_ships(name: st
 
 @pytest.mark.parametrize(
     "name",
-    [*QUICK, *(pytest.param(name, marks=[pytest.mark.long, pytest.mark.timeout(1_800)]) for name in LARGE)],
+    [*QUICK, *(pytest.param(name, marks=[pytest.mark.long, pytest.mark.timeout(1_800)]) for name in (*OTHERS, *LARGE))],
 )
 def test_every_expectation_holds_when_the_default_policy_runs_it(name: str) -> None:
     missed = [figure for figure, holds in judged(name, "class_budget").items() if not holds]
@@ -73,6 +69,7 @@ def test_a_backlog_delays_what_is_live_of_its_class_when_the_tier_is_off() -> No
     assert [one.figure for one in scenario.expect if not figures.judge(one, figures).holds] == ["alerts.consumed_p99"]
 
 
+@pytest.mark.long
 def test_the_log_drops_unread_events_of_the_lowest_class_when_nobody_lifts_it() -> None:
     scenario = loaded("retention-near").model_copy(
         update={"settings": {"class_budget": {"catch_up": {"after": "off"}}}}
@@ -82,7 +79,13 @@ def test_the_log_drops_unread_events_of_the_lowest_class_when_nobody_lifts_it() 
     assert missed == ["truncated", "news.goodput"]
 
 
-@pytest.mark.parametrize("name", [*QUICK[:4], *(name for name in QUICK if name.startswith("cost"))])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("flash-campaign", "types-one-each", "cost-p3"),
+        *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS if name.startswith(("cap", "cost", "queues"))),
+    ],
+)
 def test_marked_figures_fail_when_control_is_off(name: str) -> None:
     marked = {one.figure for one in loaded(name).expect if one.fails_with_control_off}
     held = {figure for figure, holds in judged(name, "static").items() if holds}
@@ -94,8 +97,8 @@ def test_marked_figures_fail_when_control_is_off(name: str) -> None:
     ("name", "missed"),
     [
         ("cost-p3", {"use"}),
-        ("cost-p3-swings", {"P1.consumed_p99", "use", "queue_delay_p99"}),
-        ("cost-p1-swings", {"P1.consumed_p99", "use", "queue_delay_p99"}),
+        pytest.param("cost-p3-swings", {"P1.consumed_p99", "use", "queue_delay_p99"}, marks=pytest.mark.long),
+        pytest.param("cost-p1-swings", {"P1.consumed_p99", "use", "queue_delay_p99"}, marks=pytest.mark.long),
     ],
 )
 def test_figures_fail_when_tidegate_is_not_told_what_events_cost(name: str, missed: set[str]) -> None:

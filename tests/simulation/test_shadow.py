@@ -11,6 +11,8 @@ from proxy.simulation import scenario_file
 from proxy.simulation.figures import Figures
 from proxy.simulation.scenario_run import simulate
 
+pytestmark = pytest.mark.timeout(900)  # three runs of the scenario, each of a dozen seconds, whichever test comes first
+
 SCENARIO = "campaign-deep-queue"
 Record = Mapping[str, Any]
 
@@ -74,6 +76,7 @@ def test_decisions_are_those_of_a_loop_that_is_obeyed() -> None:
     assert delay == pytest.approx(true_delay, rel=0.3)
 
 
+@pytest.mark.long
 def test_rates_do_not_run_away_when_more_is_sent_than_they_allow() -> None:
     _, watched = run("shadow")
     flood = [one for one in of(watched, "verdict") if 20 < one["at_ms"] / 1000 - 1_700_000_000 < 45]
@@ -91,6 +94,7 @@ def test_higher_classes_would_not_be_held_back_when_the_broker_refuses_what_is_t
     assert max(one["longest_s"] for one in shadows if one["class"] == "P1") < 0.5
 
 
+@pytest.mark.long
 def test_replicas_say_together_what_one_would() -> None:
     _, alone = run("shadow", seconds=45.0)
     scenario = scenario_file.load(scenario_file.shipped()[SCENARIO])
