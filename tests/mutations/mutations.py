@@ -1941,6 +1941,20 @@ MUTATIONS = (
         tests=("tests/unit/operations/test_pinned.py",),
     ),
     Mutation(
+        "a resume of a class forgets what holds its types by name",
+        PINNED,
+        "if self._class_of(name) in wanted.classes]",
+        "if name in wanted.types]",
+        tests=(IN_PINNED, IN_INTERVENTIONS),
+    ),
+    Mutation(
+        "a resume of a class forgets what a later pause of the class hides",
+        PINNED,
+        "standing = [one for one in self._interventions.values() if one.holds(now_ms) and one.mode is not Mode.RUN]",
+        "standing = others",
+        tests=(IN_PINNED,),
+    ),
+    Mutation(
         "a change that comes while one is under way is overlooked",
         ASSIGNMENT,
         "return self.successors.get(topic, self.listeners[topic])",
