@@ -1955,6 +1955,20 @@ MUTATIONS = (
         tests=(IN_PINNED,),
     ),
     Mutation(
+        "a route in shadow is named as what holds events back",
+        "proxy/operations/questions.py",
+        'if _is_congested(one) and not one.get("shadow")',
+        "if _is_congested(one)",
+        tests=("tests/unit/operations/test_questions.py",),
+    ),
+    Mutation(
+        "the rates of a route in shadow are told as if they held",
+        "proxy/operations/top_screen.py",
+        'if is_watched := bool(route.get("shadow")):',
+        "if is_watched := False:",
+        tests=("tests/unit/operations/test_top.py",),
+    ),
+    Mutation(
         "a change that comes while one is under way is overlooked",
         ASSIGNMENT,
         "return self.successors.get(topic, self.listeners[topic])",

@@ -12,8 +12,9 @@ def a_class(lag: int | None, age: float | None) -> dict[str, Any]:
     return {"lag": lag, "lag_age_s": age, "late_after_s": 5.0}
 
 
-def a_route(state: str = "open", *, congested: bool = False) -> dict[str, Any]:
-    return {"lane": {"state": state}, "verdict": {"congested": congested, "why": "its queue is long"}}
+def a_route(state: str = "open", *, congested: bool = False, shadow: bool = False) -> dict[str, Any]:
+    verdict = {"congested": congested, "why": "its queue is long"}
+    return {"lane": {"state": state}, "verdict": verdict, "shadow": shadow}
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,14 @@ def test_what_is_late_is_said_by_class_when_its_oldest_event_waits_too_long(clas
     [
         ({"r": a_route("lost", congested=True)}, [], [], "route r: its connection is lost."),
         ({"r": a_route(congested=True), "s": a_route()}, [], [], "route r: its queue is long."),
+        ({"r": a_route(congested=True, shadow=True)}, [], [],
+         "route r, in shadow, holds nothing back, though its queue is long."),
+        ({"r": a_route(congested=True, shadow=True)}, [("pause", "P3")], [],
+         "P3: pause by ann; route r, in shadow, holds nothing back, though its queue is long."),
+        ({"r": a_route(congested=True, shadow=True)}, [], [Waiting("a", "P3", "commit", 3)],
+         "route r, in shadow, holds nothing back, though its queue is long; 1 type waits for a commit."),
+        ({"r": a_route("lost", shadow=True)}, [], [], "route r: its connection is lost."),
+        ({"r": a_route(shadow=True)}, [], [], "Nothing holds events back."),
         ({"r": a_route()}, [("pause", "P3")], [], "P3: pause by ann."),
         ({"r": a_route()}, [("run", "P3")], [Waiting("a", "P3", "commit", 3)],
          "No route is congested; 1 type waits for a commit."),
