@@ -1969,6 +1969,27 @@ MUTATIONS = (
         tests=("tests/unit/operations/test_top.py",),
     ),
     Mutation(
+        "settings that come into force are not recorded",
+        "proxy/recording/recorder.py",
+        "(told := told_settings.in_force(settings)) != self._told:",
+        "(told := told_settings.in_force(settings)) is None:",
+        tests=("tests/unit/test_reload_records.py",),
+    ),
+    Mutation(
+        "what was told of the settings is told again at each reload",
+        "proxy/recording/recorder.py",
+        "(told := told_settings.in_force(settings)) != self._told:",
+        "(told := told_settings.in_force(settings)) is not None:",
+        tests=("tests/unit/test_reload_records.py",),
+    ),
+    Mutation(
+        "a load is replayed by the settings of the start",
+        "proxy/tuning/recording.py",
+        'if start is None or later is None or later["at_ms"] < start["at_ms"]:',
+        "if start is None or later is None or later:",
+        tests=("tests/unit/tuning/test_in_force.py",),
+    ),
+    Mutation(
         "a change that comes while one is under way is overlooked",
         ASSIGNMENT,
         "return self.successors.get(topic, self.listeners[topic])",

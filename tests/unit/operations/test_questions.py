@@ -35,12 +35,6 @@ def test_what_is_late_is_said_by_class_when_its_oldest_event_waits_too_long(clas
     [
         ({"r": a_route("lost", congested=True)}, [], [], "route r: its connection is lost."),
         ({"r": a_route(congested=True), "s": a_route()}, [], [], "route r: its queue is long."),
-        ({"r": a_route(congested=True, shadow=True)}, [], [],
-         "route r, in shadow, holds nothing back, though its queue is long."),
-        ({"r": a_route(congested=True, shadow=True)}, [("pause", "P3")], [],
-         "P3: pause by ann; route r, in shadow, holds nothing back, though its queue is long."),
-        ({"r": a_route(congested=True, shadow=True)}, [], [Waiting("a", "P3", "commit", 3)],
-         "route r, in shadow, holds nothing back, though its queue is long; 1 type waits for a commit."),
         ({"r": a_route("lost", shadow=True)}, [], [], "route r: its connection is lost."),
         ({"r": a_route(shadow=True)}, [], [], "Nothing holds events back."),
         ({"r": a_route()}, [("pause", "P3")], [], "P3: pause by ann."),
@@ -54,6 +48,18 @@ def test_what_is_late_is_said_by_class_when_its_oldest_event_waits_too_long(clas
 def test_why_is_said_by_what_is_nearest_to_the_cause(routes: Any, held: Any, waiting: Any, said: str) -> None:
     acts = [{"mode": mode, "classes": [name], "types": [], "by": "ann"} for mode, name in held]
     assert questions.why(routes, acts, waiting) == said
+
+
+def test_a_route_in_shadow_is_told_as_what_it_is_beside_what_holds_events_back() -> None:
+    routes, told = (
+        {"r": a_route(congested=True, shadow=True)},
+        "in shadow, holds nothing back, though its queue is long",
+    )
+    held = [{"mode": "pause", "classes": ["P3"], "types": [], "by": "ann"}]
+    assert questions.why(routes, [], []) == f"route r, {told}."
+    assert questions.why(routes, held, []) == f"P3: pause by ann; route r, {told}."
+    said = questions.why(routes, [], [Waiting("a", "P3", "commit", 3)])
+    assert said == f"route r, {told}; 1 type waits for a commit."
 
 
 def test_what_may_be_dropped_is_the_least_important_class_that_waits_with_its_types() -> None:
