@@ -38,8 +38,9 @@ def changes(told: DataFrame) -> list[Row]:
     `what` is the setting's path, like `routes.mail.policy`; `before` and `after` are null where it is the default, or
     where there is no such route.
     """
-    columns = ["run", "at_s", "instance", *(fn.to_json(name).alias(name) for name in ("routes", "slos")), "settings"]
-    every = told.orderBy("at_ms", "is_later").select(*columns).limit(MOST_RECORDS).toArrow().to_pylist()
+    columns = [fn.to_json(name).alias(name) for name in ("routes", "slos")]
+    ordered = told.orderBy("at_ms", "is_later").select("run", "at_s", "instance", "settings", *columns)
+    every = ordered.limit(MOST_RECORDS).toArrow().to_pylist()
     return list(compared(every))
 
 
@@ -73,7 +74,8 @@ def policies(routes: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, list[s
 
 def is_target(row: Row) -> bool:
     """Return whether it is a target of a class that changed."""
-    return row["what"].startswith("classes.") and row["what"].endswith(".slo")
+    what: str = row["what"]
+    return what.startswith("classes.") and what.endswith(".slo")
 
 
 def _flat(row: Row) -> dict[str, str]:

@@ -1990,6 +1990,13 @@ MUTATIONS = (
         tests=("tests/unit/tuning/test_in_force.py",),
     ),
     Mutation(
+        "who comes to a throttle in shadow waits for the rate that is only watched",
+        SHADOW,
+        "        self._again, self._size = again, size\n        return want",
+        "        self._again, self._size = again, size\n"
+        "        return await self.inner.admit(want, size=size, again=again)",
+    ),
+    Mutation(
         "a change that comes while one is under way is overlooked",
         ASSIGNMENT,
         "return self.successors.get(topic, self.listeners[topic])",
