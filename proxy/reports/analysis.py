@@ -137,7 +137,7 @@ def _of_records(
     watched, plans = records.of("shadow"), changes.plans(records.of("start"), records.of("settings"))
     order = ["run", "route", "class", "from_s"]
     sometimes: list[Task] = [lambda: tables.add("shadow", shadow(watched), order)] if "shadow" in kinds else []
-    if "settings" in kinds:
+    if "settings" in layers.records:  # what came before a window counts, too
         sometimes.append(lambda: tables.put_rows("settings", changes.changes(plans), changes.COLUMNS))
     asked = answers(records, kinds, latencies, seen, are_several=are_several)
     tables.remove(*set(NAMES).difference(one.name for one in asked))

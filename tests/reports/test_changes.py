@@ -1,5 +1,6 @@
 """Settings that came into force while processes ran: told, and judged by, as of their time."""
 
+import gzip
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -8,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from proxy.reports.analysis import analyse
 from proxy.reports.changes import compared, policies
+from proxy.reports.files import log_files
 from proxy.reports.findings import findings
 from proxy.reports.page import page
+from proxy.reports.stored import Stored
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,6 +104,30 @@ def test_a_report_says_which_settings_came_into_force_when_and_goes_by_them(
     shown = page(found)
     assert "main under per_type, then class_budget" in shown
     assert "Settings that came into force" in shown
+
+
+def test_a_window_goes_by_the_settings_that_came_into_force_before_it_though_those_records_are_too_old_to_be_kept(
+    spark: "SparkSession", record: Make, write: Make, tmp_path: Path
+) -> None:
+    plan, hour = {"main": {"policy": "class_budget", "queues": ["work"]}}, 3_600_000
+    early = [record("start"), record("class", 2_000), record("settings", 3_000, routes=plan)]
+    late = [record("class", 5 * hour), record("verdict", 5 * hour, congested=True, cuts=1, threshold_us=None)]
+    for name, lines in (("early", early), ("late", late)):
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        write(f"logs/{name}.txt", []).with_name(f"{name}.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    paths = {"run": [str(tmp_path / "logs")]}
+    for keep in ([], ["records=1h"]):
+        stored = Stored.of(str(tmp_path / "store"), keep, 4 * hour, None, rebuild=False)
+        analysis = stored.analyse(
+            spark, paths, {"run": log_files(paths["run"])}, str(tmp_path / "tables"), lambda _: None
+        )
+        assert [row["policy"] for row in analysis.tables.rows["decisions"]] == ["class_budget"]
+        assert [(row["what"], row["at_s"] < 0) for row in analysis.tables.rows["settings"]] == [
+            ("routes.main.policy", True)
+        ]
+        found = findings(analysis, {}, datetime.now(UTC))
+        assert found.runs[0]["policies"] == {"main": ["class_budget"]}
+        assert not any("settings that changed" in text for text in found.notices)
 
 
 def test_a_log_without_a_change_has_no_table_of_it(
