@@ -14,12 +14,18 @@ SHARES = (0.0, 0.03, 0.97)
 
 
 class ToldView:
-    """Stands in for `View`; the same figures every time. `ending` is put behind every name."""
+    """Stands in for `View`; the same figures every time. `ending` is put behind every name.
 
-    def __init__(self, types: int = 30, *, ending: str = "", held: tuple[dict[str, Any], ...] = ()) -> None:
+    `shadow`: the policy of the congested route is only watched.
+    """
+
+    def __init__(
+        self, types: int = 30, *, ending: str = "", held: tuple[dict[str, Any], ...] = (), shadow: bool = False
+    ) -> None:
         self.names = [f"shop.{['order', 'brand-alert', 'campaign'][i % 3]}-{i:04d}{ending}" for i in range(types)]
         self.route = "mail" + ending
         self.held = list(held)
+        self.shadow = shadow
         self.at_ms = 1_795_474_800_000
         self.looks = 0
 
@@ -105,7 +111,7 @@ class ToldView:
         }
         return {
             "policy": "class_budget",
-            "shadow": False,
+            "shadow": self.shadow and congested,
             "types": 10,
             "lane": {"state": "open", "in_flight": 88 - number, "window": 120, "oldest_s": 0.01},
             "publish_p50_s": 0.0021,

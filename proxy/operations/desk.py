@@ -14,7 +14,7 @@ import structlog
 from aiohttp import web
 
 from proxy.config.items import printable
-from proxy.errors import TidegateError
+from proxy.errors import SettingsError, TidegateError
 from proxy.model import Mode
 from proxy.operations.command_words import as_json, scope_text
 from proxy.operations.endpoints import END, JSON
@@ -99,7 +99,10 @@ class Desk:
             return web.json_response(await self._pin(one, request.remote or ""))
 
     def _pinnable(self, wanted: Intervention, now_ms: int) -> Intervention:
-        pinning = self._pinned.resuming(wanted, now_ms) if wanted.mode is Mode.RUN else wanted
+        try:
+            pinning = self._pinned.resuming(wanted, now_ms) if wanted.mode is Mode.RUN else wanted
+        except SettingsError as error:
+            raise RequestError(409, f"{error}; nothing was changed") from error
         if pinning is None:
             raise RequestError(409, f"nothing holds for {scope_text(wanted)}: nothing was changed")
         if self._pinned.standing(now_ms) >= MOST_HELD:

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from proxy.config.items import listing, printable
+from proxy.errors import SettingsError
 from proxy.model import Mode, Note
-from proxy.operations.intervention import Answer, Intervention, read
+from proxy.operations.intervention import MOST_NAMES, Answer, Intervention, read
 
 
 class Pinned:
@@ -52,12 +54,24 @@ class Pinned:
         return sum(one.holds(now_ms) for one in self._interventions.values())
 
     def resuming(self, wanted: Intervention, now_ms: int) -> Intervention | None:
-        """Return a `run` that lasts as long as what it takes back, None if it would take nothing back."""
+        """Return a `run` that lasts as long as what it takes back, None if it would take nothing back.
+
+        What is held by name and is now of a class that is resumed is named by it, too: in another class it stays
+        resumed. Raises `SettingsError` if these are too many for one note.
+        """
         others = [one for one in self.holding(now_ms) if one.mode is not Mode.RUN and self.overlap(one, wanted)]
         if not others:
             return None
         until_ms = max(one.until_ms for one in others)
-        return replace(wanted, until_ms=min(until_ms, wanted.until_ms))  # the clock of who asked may be ahead
+        # also of those that have no effect now: one that a later one of the class hides would come to light
+        standing = [one for one in self._interventions.values() if one.holds(now_ms) and one.mode is not Mode.RUN]
+        held = [name for one in standing for name in one.types if self._class_of(name) in wanted.classes]
+        types = tuple(dict.fromkeys((*wanted.types, *held)))
+        if len(types) + len(wanted.classes) + len(wanted.routes) > MOST_NAMES:
+            said = f"{len(types)} event types are held by name, and one resume names {MOST_NAMES} at most"
+            raise SettingsError([printable(f"{said}: resume some of them first, by name: {listing(types[:3])}, ...")])
+        # the clock of who asked may be ahead
+        return replace(wanted, types=types, until_ms=min(until_ms, wanted.until_ms))
 
     def answers(self, to: Intervention) -> dict[str, Answer]:
         """Return the answers to an intervention as it stands by member id; of one member's the latest."""

@@ -55,7 +55,7 @@ def why(
     told += [
         f"route {name}: {one['verdict']['why']}"
         for name, one in routes.items()
-        if not _is_shut(one) and one["verdict"] and one["verdict"]["congested"]
+        if _is_congested(one) and not one.get("shadow")
     ]
     told += [
         f"{listing([*one['types'], *one['classes'], *one.get('routes', [])])}: "
@@ -63,16 +63,21 @@ def why(
         for one in held
         if one["mode"] != "run"
     ]
+    watched = [
+        f"route {name}, in shadow, holds nothing back, though {one['verdict']['why']}"
+        for name, one in routes.items()
+        if _is_congested(one) and one.get("shadow")
+    ]
     if told:
-        return "; ".join(told) + "."
+        return "; ".join([*told, *watched]) + "."
     reasons = Counter(one.awaits for one in waiting if one.awaits)
     if not reasons:
-        return "Nothing holds events back."
+        return "; ".join(watched or ["Nothing holds events back"]) + "."
     most = [
         f"{count} {'type waits' if count == 1 else 'types wait'} for {_FOR.get(it, it)}"
         for it, count in reasons.most_common(2)
     ]
-    return "No route is congested; " + ", ".join(most) + "."
+    return "; ".join([*(watched or ["No route is congested"]), ", ".join(most)]) + "."
 
 
 def droppable(classes: Mapping[str, Mapping[str, Any]], waiting: Iterable[Waiting]) -> str:
@@ -121,6 +126,10 @@ def duration(seconds: float | None) -> str:
 
 def _is_shut(route: Mapping[str, Any]) -> bool:
     return bool(route["lane"]["state"] != "open")
+
+
+def _is_congested(route: Mapping[str, Any]) -> bool:
+    return not _is_shut(route) and bool(route["verdict"] and route["verdict"]["congested"])
 
 
 def _events(count: int | None) -> str:

@@ -185,17 +185,23 @@ def _routes(found: Sum, width: int) -> list[Line]:
         return lane["state"] == "open", not (isinstance(verdict, dict) and verdict["congested"])
 
     said = [Line(_cut("GATE: allowed events/s of each class with those above it", width), Style.HEAD)]
-    for name, route in sorted(found.routes.items(), key=lambda pair: trouble(pair[1]))[:_MOST_ROUTES]:
+    ordered = sorted(found.routes.items(), key=lambda pair: trouble(pair[1]))
+    for name, route in ordered[:_MOST_ROUTES]:
         is_open, is_calm = trouble(route)
         state = route["lane"]["state"] if not is_open else "open" if is_calm else "congested"
         verdict = route["verdict"] or {}
         rates = "  ".join(f"{of} {rate:,.0f}" for of, rate in (verdict.get("rates") or {}).items()) or "no limit"
+        if is_watched := bool(route.get("shadow")):
+            state = f"shadow {state}"
+            rates = f"would be {rates}" if verdict.get("rates") else rates
         delay = verdict.get("queue_delay_s")
         waits = "" if delay is None else f"  queue {duration(delay)}"
-        text = printable(f"{_cut(name, 22):<23}{state:<11}{rates}{waits}")
-        said.append(Line(_cut(text, width), Style.PLAIN if is_open and is_calm else Style.BAD))
+        text = printable(f"{_cut(name, 22):<23}{f'{state} ':<11}{rates}{waits}")
+        is_fine = is_open and (is_calm or is_watched)
+        said.append(Line(_cut(text, width), Style.PLAIN if is_fine else Style.BAD))
     if len(found.routes) > _MOST_ROUTES:
-        said.append(Line(f"and {len(found.routes) - _MOST_ROUTES} more"))
+        watched = sum(bool(route.get("shadow")) for _, route in ordered[_MOST_ROUTES:])
+        said.append(Line(f"and {len(ordered) - _MOST_ROUTES} more" + (f", {watched} in shadow" if watched else "")))
     return said
 
 

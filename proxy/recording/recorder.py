@@ -14,17 +14,16 @@ from proxy.bridge.assignment import Assignment
 from proxy.bridge.broker import Lane, LaneState, QueueState
 from proxy.bridge.event_log import EventLog
 from proxy.bridge.listener import Listener
-from proxy.congestion.buckets import DIGITS, HIGHEST_US, LOWEST_US
 from proxy.congestion.scaling import Wanted
 from proxy.errors import LogError
 from proxy.model import Partition, Position
+from proxy.recording import told_settings
 from proxy.recording.books import Books
-from proxy.recording.steering_settings import steering_settings
 from proxy.recording.tally import Tallies, Tally
 from proxy.recording.verdicts import Verdicts
 from proxy.recording.waiting import AT_ONCE, Waiting, slices
 from proxy.recording.writer import Writer
-from proxy.records import BatchSizes, Buckets, ClassInterval, Layout, RouteInterval, RoutePlan, Slo, TypeInterval
+from proxy.records import BatchSizes, Buckets, ClassInterval, RouteInterval, TypeInterval
 from proxy.settings import EventType, Settings
 
 DepthOf = Callable[[str], QueueState | None]
@@ -62,14 +61,19 @@ class Recorder:
         self.old = dict.fromkeys(settings.classes, 0)
         """Of these, those that went behind what is live."""
         self._settings = settings
+        self._told: records.SettingsInForce | None = None
+        """What records have told of the settings; None before the start."""
         self._dead_lettered = 0
         self._recorded_at = 0.0
         self._types_recorded_at = 0.0
         """On the loop's clock; what was counted since then is in no record yet."""
 
     def go_by(self, settings: Settings) -> None:
-        """Record the routes of these settings from now on."""
+        """Record the routes of these settings from now on, and that they are in force if `start` would tell others."""
         self._settings = settings
+        if self._told is not None and (told := told_settings.in_force(settings)) != self._told:
+            self._told = told
+            self._writer.write(told)
         self.verdicts.go_by(settings)
         for name in settings.routes:
             self._of_routes.setdefault(name, Tally())
@@ -89,24 +93,8 @@ class Recorder:
 
     def on_start(self, version: str) -> None:
         """Record what the reports need to know of this process."""
-        self._writer.write(
-            records.Start(
-                version=version,
-                layout=Layout(unit="us", lowest=LOWEST_US, highest=HIGHEST_US, digits=DIGITS),
-                classes=list(self._settings.classes),
-                routes={
-                    name: RoutePlan(policy=route.policy, queues=list(route.queue_names))
-                    for name, route in self._settings.routes.items()
-                },
-                settings=steering_settings(self._settings),
-                slos={
-                    name: Slo(within_s=one.slo.within, share=one.slo.share, judges=one.slo.judges)
-                    for name, one in self._settings.classes.items()
-                    if one.slo is not None
-                }
-                or None,
-            )
-        )
+        self._writer.write(told_settings.at_start(self._settings, version))
+        self._told = told_settings.in_force(self._settings)
 
     def on_stop(self, unresolved: int) -> None:
         """Record the end of the process with its totals."""

@@ -46,6 +46,16 @@ class Start(Record):
     slos: Annotated[dict[str, Slo] | None, "of each class that something is promised of", ADDED] = None
 
 
+class SettingsInForce(Record):
+    """Whenever others come into force that differ in what `start` tells: all of it as it is from then on."""
+
+    KIND: ClassVar[str] = "settings"
+
+    routes: Annotated[dict[str, RoutePlan], "each route's settings; one that is missing is gone"]
+    settings: Annotated[str, "what steers and is set otherwise than by default, as in `start`"]
+    slos: Annotated[dict[str, Slo] | None, "of each class that something is promised of"] = None
+
+
 class RouteInterval(Record):
     """Each route, every `route_interval`."""
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.storagelevel import StorageLevel
 
-from proxy.reports import activity, ledger, overview, slo, timeline
+from proxy.reports import activity, changes, ledger, overview, slo, timeline
 from proxy.reports import cross_checks as checks
 from proxy.reports import layers as layered
 from proxy.reports.episode_verdicts import episode_verdicts
@@ -33,11 +33,10 @@ EPISODE = "run string, route string, from_s double, to_s double, seconds double"
 CHECKED = {"run": "string", "check": "string", "subject": "string", "left": "int64", "right": "int64"}
 SOMETIMES = (
     *("ledger", "ledger_by_topic", "ledger_findings", "proof_by_class", "proof_by_type", "consumed_time_over_time"),
-    "slo",
-    "shadow",
+    *("slo", "shadow", "settings"),
 )
-"""Tables that a report has where there are records of positions, of producers and consumers, targets, or of policies
-in shadow."""
+"""Tables that a report has where there are records of positions, of producers and consumers, targets, of policies in
+shadow, or of settings that changed."""
 _SCRATCH = "_layers"
 """Beside the tables; what begins so is no table for Spark."""
 
@@ -102,7 +101,8 @@ def tabled(spark: SparkSession, layers: Layers, folder: str, say: Callable[[str]
     _add_checks(tables, is_cut=layers.is_cut)
     verdicts = episode_verdicts(records.of("verdict"), tables.frame("episodes", EPISODE))
     tables.add("episode_verdicts", verdicts, ["run", "from_s", "route", "number"])
-    if any(row["slos"] for row in tables.rows["processes"]):
+    changed = tables.rows.get("settings", ())
+    if any(row["slos"] for row in tables.rows["processes"]) or any(map(changes.is_target, changed)):
         by_minute = facts.of(BY_MINUTE)
         serving = latencies.where("source = 'type'").select("run", "class", "route").distinct()
         _add_slo(tables, layers, records, by_minute, serving, seen)
@@ -134,12 +134,14 @@ def _of_records(
         tables.add("processes", told, ["run", "started_s", "instance"])
 
     are_several = any(row["kind"] == "start" and row["lines"] > 1 for row in layers.taken.kinds)
-    watched = records.of("shadow")
+    watched, plans = records.of("shadow"), changes.plans(records.of("start"), records.of("settings"))
     order = ["run", "route", "class", "from_s"]
-    shadows = [lambda: tables.add("shadow", shadow(watched), order)] if "shadow" in kinds else []
+    sometimes: list[Task] = [lambda: tables.add("shadow", shadow(watched), order)] if "shadow" in kinds else []
+    if "settings" in layers.records:  # what came before a window counts, too
+        sometimes.append(lambda: tables.put_rows("settings", changes.changes(plans), changes.COLUMNS))
     asked = answers(records, kinds, latencies, seen, are_several=are_several)
     tables.remove(*set(NAMES).difference(one.name for one in asked))
-    return [lives, *shadows, *[lambda one=one: tables.add(one[0], one[1](), one[2]) for one in asked]]
+    return [lives, *sometimes, *[lambda one=one: tables.add(one[0], one[1](), one[2]) for one in asked]]
 
 
 def _of_facts(tables: Tables, facts: Facts, width_s: int) -> list[Task]:
@@ -259,7 +261,7 @@ def _add_slo(
 
     `by_minute`: latencies; `serving`: run, class and route; `seen`: the events of producers and consumers, if any.
     """
-    promised = slo.targets(records.of("start"))
+    promised = slo.targets(changes.plans(records.of("start"), records.of("settings")))
     touched = slo.inside(tables.frame("episodes", EPISODE), serving, records.start_ms)
     measured = slo.bridge_times(by_minute, promised)
     if seen is not None:

@@ -15,8 +15,11 @@ USED_UP = 0.9
 _SECOND = ("run", "route", "instance", "second")
 
 
-def decisions(starts: DataFrame, verdicts: DataFrame, routes: DataFrame, types: DataFrame) -> DataFrame:
-    """Return for each run and route what its policy decided and what that cost, counts of all processes together.
+def decisions(plans: DataFrame, verdicts: DataFrame, routes: DataFrame, types: DataFrame) -> DataFrame:
+    """Return for each run, route and policy in force what it decided and what that cost, of all processes together.
+
+    `plans`: as `changes.plans` gives them. A second counts for the policy that was in force at its end: that of the
+    process, or where that told of none, the one that another had told of last. Null: nobody had.
 
     - `slowed`, how often it was decided to slow down (under `per_type` each congested verdict, `static` never): of
       these `needed` with messages in the queue or events refused, `empty` in front of an empty queue, `unseen` where
@@ -25,21 +28,24 @@ def decisions(starts: DataFrame, verdicts: DataFrame, routes: DataFrame, types: 
     - `backlog_s`, seconds in which events waited, and `used`, which share of the drain rate was used in them, 0 to 1.
     - `held_s`, seconds in which some process had events waiting and its rate used up while the queue was empty.
     """
-    per_route = ("run", "route")
-    found = [_of_verdicts(verdicts), _of_routes(routes), _of_types(types)]
+    per_policy = ("run", "route", "policy")
+    found = [_of_verdicts(verdicts), _of_routes(routes), _of_types(types), _of_plans(plans)]
     told = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), found)
-    in_process = told.groupBy(*_SECOND).agg(
+    counted = told.groupBy(*_SECOND).agg(
         *[
             fn.sum(name).alias(name)
             for name in ("slowed", "refused", "stretches", "after_growth", "confirmed", "waiting")
         ],
         *[fn.max(name).alias(name) for name in ("depth_at_cut", "depth", "drain_rate", "interval_s")],
         *[fn.min(name).alias(name) for name in ("rate", "delay_us")],
+        fn.max_by("policy", "planned").alias("policy"),
+        fn.count_if(fn.col("planned").isNull()).alias("told"),
     )
+    in_process = _under_policies(counted)
     depth = fn.coalesce("depth_at_cut", "depth")
     needed = (fn.col("refused") > 0) | (depth > 0)
     is_held = (fn.col("depth") == 0) & (fn.col("confirmed") >= USED_UP * fn.col("rate") * fn.col("interval_s"))
-    in_route = in_process.groupBy(*per_route, "second").agg(
+    in_route = in_process.groupBy(*per_policy, "second").agg(
         *[fn.sum(name).alias(name) for name in ("slowed", "stretches", "after_growth", "confirmed", "waiting")],
         fn.sum(fn.when(needed, fn.col("slowed"))).alias("needed"),
         fn.sum(fn.when((fn.col("refused") == 0) & (depth == 0), fn.col("slowed"))).alias("empty"),
@@ -51,7 +57,7 @@ def decisions(starts: DataFrame, verdicts: DataFrame, routes: DataFrame, types: 
     has_backlog = fn.col("waiting") > 0
     room = fn.sum(fn.when(has_backlog, fn.col("drain_rate") * fn.col("interval_s")))
     taken = fn.sum(fn.when(has_backlog & fn.col("drain_rate").isNotNull(), fn.col("confirmed")))
-    summed = in_route.groupBy(*per_route).agg(
+    summed = in_route.groupBy(*per_policy).agg(
         *[_or_zero(fn.sum(name)).alias(name) for name in ("slowed", "needed", "empty", "stretches", "after_growth")],
         fn.round(fn.min("delay_us") / 1000, 3).alias("least_delay_ms"),
         fn.round(_or_zero(fn.sum(fn.when(has_backlog, fn.col("interval_s")))), 3).alias("backlog_s"),
@@ -59,20 +65,31 @@ def decisions(starts: DataFrame, verdicts: DataFrame, routes: DataFrame, types: 
         fn.round(_or_zero(fn.sum("held_s")), 3).alias("held_s"),
     )
     decides = ~fn.coalesce(fn.col("policy") == "static", fn.lit(col=False))
-    known = summed.join(_policies(starts), [*per_route], "left")
     for name in ("slowed", "needed", "empty"):
-        known = known.withColumn(name, fn.when(decides, fn.col(name)).otherwise(0))
-    return known.select(
-        *per_route,
-        "policy",
+        summed = summed.withColumn(name, fn.when(decides, fn.col(name)).otherwise(0))
+    return summed.select(
+        *per_policy,
         *("slowed", "needed", "empty", (fn.col("slowed") - fn.col("needed") - fn.col("empty")).alias("unseen")),
         *("least_delay_ms", "stretches", "after_growth", "backlog_s", "used", "held_s"),
     )
 
 
-def _policies(starts: DataFrame) -> DataFrame:
-    routes = starts.select("run", fn.explode("routes").alias("route", "plan"))
-    return routes.groupBy("run", "route").agg(fn.min("plan.policy").alias("policy"))
+def _under_policies(counted: DataFrame) -> DataFrame:
+    """Return the seconds in which something was told, each with the policy that was in force."""
+    upto = Window.partitionBy("run", "route", "instance").orderBy("second")
+    of_any = Window.partitionBy("run", "route").orderBy("second")  # all that are told of in the same second are in it
+    planned = fn.when(fn.col("policy").isNotNull(), fn.struct("second", "policy"))
+    return (
+        counted.withColumn("own", fn.last("policy", ignorenulls=True).over(upto))
+        .withColumn("of_any", fn.max(planned).over(of_any)["policy"])
+        .withColumn("policy", fn.coalesce("own", "of_any"))
+        .where(fn.col("told") > 0)
+    )
+
+
+def _of_plans(plans: DataFrame) -> DataFrame:
+    each = plans.select("run", "instance", "at_s", "is_later", fn.explode("routes").alias("route", "plan"))
+    return each.select(*_place(), fn.col("plan.policy").alias("policy"), fn.struct("at_s", "is_later").alias("planned"))
 
 
 def _of_verdicts(verdicts: DataFrame) -> DataFrame:

@@ -1,11 +1,13 @@
 """The findings as one plain document: what report.json holds, and what page, graphs and terminal are made from."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from proxy.reports.analysis import Analysis
+from proxy.reports.changes import policies
 from proxy.reports.ledger import sentence
 from proxy.reports.overview import CUT_SHORT
 from proxy.reports.records import UNKNOWN
@@ -15,7 +17,7 @@ from proxy.reports.tables import Row
 
 VERSION = 1
 NAMED = 5
-"""So many event types are named in a notice."""
+"""So many event types, or settings, are named in a notice."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,8 @@ def findings(analysis: Analysis, unreadable: Mapping[str, Sequence[str]], made_a
 def _run(analysis: Analysis, run: str) -> Row:
     span = analysis.spans[run]
     processes = [row for row in analysis.tables.rows["processes"] if row["run"] == run]
+    routes = next((row["routes"] for row in processes if row["routes"]), None)
+    changed = [row for row in analysis.tables.rows.get("settings", ()) if row["run"] == run]
     return {
         "name": run,
         "started_at": _utc(span.start_ms),
@@ -90,7 +94,8 @@ def _run(analysis: Analysis, run: str) -> Row:
         "seconds": (span.end_ms - span.start_ms) / 1000,
         "processes": len(processes),
         "versions": sorted({row["version"] for row in processes if row["version"]}),
-        "routes": next((row["routes"] for row in processes if row["routes"]), None),
+        "routes": routes,
+        "policies": policies(json.loads(routes or "{}"), changed),
         "records": dict(analysis.lines[run]),
     }
 
@@ -149,7 +154,7 @@ def _notices(analysis: Analysis, run: str, unreadable: Sequence[str]) -> list[st
     if by_class:
         old = ", ".join(f"{row['old']:,} of {row['confirmed']:,} of {row['class']}" for row in by_class)
         told.append(f"events of an old backlog went behind what is live; bridge time has their age: {old}")
-    told += [*_of_ledger(tables, run), *_of_stuck(tables, run)]
+    told += [*_of_ledger(tables, run), *_of_stuck(tables, run), *_of_settings(tables, run)]
     if wrong := sum(row["difference"] != 0 for row in tables["cross_checks"] if row["run"] == run):
         told.append(f"{wrong} cross-checks differ (listed below)")
     return [f"{run}: {text}" for text in told]
@@ -165,6 +170,20 @@ def _of_stuck(tables: Mapping[str, Sequence[Row]], run: str) -> list[str]:
     stuck = sorted({row["type"] for row in tables.get("stuck", ()) if row["run"] == run})
     names = ", ".join(stuck[:NAMED]) + (" ..." if len(stuck) > NAMED else "")
     return [f"event types that stood still while events waited: {len(stuck)} ({names})"] if stuck else []
+
+
+def _of_settings(tables: Mapping[str, Sequence[Row]], run: str) -> list[str]:
+    """Return which settings came into force in the time that is told of, those of several replicas once."""
+    found: dict[str, None] = {}
+    for row in tables.get("settings", ()):
+        if row["run"] == run and row["at_s"] >= 0:
+            found.setdefault(f"{row['what']} {row['before'] or 'none'} -> {row['after'] or 'none'}")
+    if not found:
+        return []
+    named = ", ".join(list(found)[:NAMED]) + (" ..." if len(found) > NAMED else "")
+    return [
+        f"settings that changed meanwhile: {len(found)} ({named}; table settings); a target judges all, the last one"
+    ]
 
 
 def _left_out(rows: Sequence[Row]) -> list[str]:

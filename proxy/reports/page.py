@@ -6,7 +6,6 @@ head lets the browser run and style just these and load nothing, whatever a log 
 
 import base64
 import hashlib
-import json
 from html import escape
 from importlib.resources import files
 
@@ -91,10 +90,9 @@ def _named(name: str) -> str:
 
 
 def _facts(run: Row) -> list[str]:
-    routes = {route: told["policy"] for route, told in json.loads(run["routes"] or "{}").items()}
     policies: dict[str, list[str]] = {}
-    for route, policy in routes.items():
-        policies.setdefault(policy, []).append(route)
+    for route, had in run["policies"].items():
+        policies.setdefault(", then ".join(had), []).append(route)
     processes = "1 process" if run["processes"] == 1 else f"{run['processes']} processes"
     told = [
         f"{run['started_at'][:19].replace('T', ' ')} UTC, {seconds(run['seconds'])}",

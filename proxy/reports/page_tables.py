@@ -1,6 +1,7 @@
 """The tables of report.html: which columns, under which headings, written how."""
 
 from proxy.reports.page_columns import Column, PageTable, counts, texts, times
+from proxy.reports.page_tables_of_logs import OF_LOGS
 
 _PLACE = texts("class", "run")
 _TYPE: list[Column] = [("type", "event type", "text"), *_PLACE]
@@ -280,28 +281,5 @@ TABLES = (
         ],
         "For each class, event type and route; 100 is the largest. A percentile is given where a sample lies above it.",
     ),
-    PageTable(
-        "Processes",
-        "processes",
-        [
-            *texts("run"),
-            ("instance", "process", "text"),
-            *texts("version"),
-            ("started_s", "started", "s"),
-            ("stopped_s", "stopped", "s"),
-            *counts("unresolved", "dropped_records", "dropped_files"),
-        ],
-        "One that left no stop record was killed, or still runs.",
-    ),
-    PageTable(
-        "Cross-checks",
-        "cross_checks",
-        [*texts("run", "check"), ("subject", "of", "text"), *counts("left", "right", "difference")],
-        "Two kinds of records tell of the same events. A difference is shown, not explained away.",
-    ),
-    PageTable(
-        "Lines that are no records",
-        "rejected_lines",
-        [*texts("run", "file", "reason"), *counts("lines"), ("sample", "one begins", "text")],
-    ),
+    *OF_LOGS,
 )

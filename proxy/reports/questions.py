@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
-from proxy.reports import backlog, decisions, replicas, scaling, spectra
+from proxy.reports import backlog, changes, decisions, replicas, scaling, spectra
 from proxy.reports.records import Records
 from proxy.reports.traffic import troubles
 
@@ -30,7 +30,7 @@ def answers(
     whether some run is of more than one process.
     """
     classes, types, routes = records.of("class"), records.of("type"), records.of("route")
-    starts, verdicts = records.of("start"), records.of("verdict")
+    plans, verdicts = changes.plans(records.of("start"), records.of("settings")), records.of("verdict")
 
     by_type = ["run", "class", "type"]
 
@@ -39,13 +39,13 @@ def answers(
         return spectra.spectra(told if seen is None else told.unionByName(spectra.consumed(seen)))
 
     def decided() -> DataFrame:
-        return decisions.decisions(starts, verdicts, routes, types)
+        return decisions.decisions(plans, verdicts, routes, types)
 
     found = [
         (kinds & {"class", "type", "route"}, Answer("spectra", distributions, ["level", *spectra.PLACE, "percentile"])),
         (kinds & {"class"}, Answer("replicas", lambda: replicas.replicas(classes), ["run", "class", "instance"])),
         (are_several and kinds & {"verdict"}, Answer("clocks", lambda: replicas.clocks(verdicts), ["run", "instance"])),
-        (kinds & {"verdict"}, Answer("decisions", decided, ["run", "route"])),
+        (kinds & {"verdict"}, Answer("decisions", decided, ["run", "route", "policy"])),
         (kinds & {"route"}, Answer("scaling", lambda: scaling.scaling(routes, verdicts), ["run", "route", "at_s"])),
         (kinds & {"type"}, Answer("fairness", lambda: backlog.fairness(types), ["run", "class"])),
         (kinds & {"type"}, Answer("waiting", lambda: backlog.waiting(types), by_type)),

@@ -21,16 +21,16 @@ _LEAST_BUDGET = 1e-9
 """What is left to miss; a record that leaves less is none of ours."""
 
 
-def targets(starts: DataFrame) -> DataFrame:
-    """Return run, class, judges, within_s, share: what the process promised that started last and promised anything.
+def targets(plans: DataFrame) -> DataFrame:
+    """Return run, class, judges, within_s, share: what was promised last, by whichever process promised anything.
 
-    `targets` is how many different promises the processes of the run made.
+    `plans`: as `changes.plans` gives them. `targets` is how many different promises the processes of the run made.
     """
     return (
-        starts.select("run", "at_ms", fn.explode("slos").alias("class", "slo"))
+        plans.select("run", "at_ms", "is_later", fn.explode("slos").alias("class", "slo"))
         .where((fn.col("slo.within_s") > 0) & fn.col("slo.share").between(0, 1 - _LEAST_BUDGET))
         .groupBy(*KEYS)
-        .agg(fn.max(fn.struct("at_ms", "slo")).alias("last"), fn.count_distinct("slo").alias("targets"))
+        .agg(fn.max(fn.struct("at_ms", "is_later", "slo")).alias("last"), fn.count_distinct("slo").alias("targets"))
         .select(*KEYS, *[f"last.slo.{name}" for name in ("judges", "within_s", "share")], "targets")
     )
 

@@ -26,11 +26,14 @@ def assumed(recording: Recording, came: Collection[str], intakes: Mapping[str, I
 
 
 def _of_settings(recording: Recording) -> Iterator[str]:
-    start = recording.last_start
+    start = recording.in_force
     if start is None:
         yield "no `start` record: the default policy, the default settings, classes by their names"
     elif start.get("settings") is None:
         yield "the log is of a version that does not record its settings: the defaults"
+    meanwhile = sum(recording.at(record) >= 0 for record in recording.of_kind("settings"))
+    if meanwhile:
+        yield f"settings changed while it was recorded ({meanwhile} records say so): all the time those of the end"
 
 
 def _of_route(recording: Recording, name: str, told: Intake) -> Iterator[str]:

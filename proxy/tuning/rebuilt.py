@@ -78,7 +78,7 @@ def rebuilt(recording: Recording, goal: float) -> Rebuilt:
 
 def steered(recording: Recording) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the recorded settings as the file has them, and each route's policy, or its law where it has one."""
-    start = recording.last_start
+    start = recording.in_force
     intervals = sorted(record["interval_s"] for record in recording.of_kind("class"))
     told: dict[str, Any] = {"metric_log": {"route_interval": max(0.1, round(intervals[len(intervals) // 2], 2))}}
     if start is None:

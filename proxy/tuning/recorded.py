@@ -17,7 +17,7 @@ from proxy.tuning.recording import Recording
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-KINDS = ("start", "class", "route", "type", "verdict", "committed")
+KINDS = ("start", "settings", "class", "route", "type", "verdict", "committed")
 """What a load is rebuilt from."""
 _ENVELOPE = ("run", "file", "instance", "at_ms")
 MOST_RECORDS = 300_000
@@ -51,9 +51,8 @@ def read(
         window &= fn.col("at_ms") > since_ms
     if until_ms is not None:
         window &= fn.col("at_ms") <= until_ms
-    rows = (
-        reduce(DataFrame.unionAll, told).where(window | (fn.col("kind") == "start")).limit(MOST_RECORDS + 1).collect()
-    )
+    kept = reduce(DataFrame.unionAll, told).where(window | fn.col("kind").isin("start", "settings"))
+    rows = kept.limit(MOST_RECORDS + 1).collect()
     lines.unpersist()
     if len(rows) > MOST_RECORDS:
         raise ReportError(f"more than {MOST_RECORDS:,} records; choose a shorter window by --since and --until")

@@ -21,7 +21,8 @@ class Recording:
     def of(cls, records: Iterable[Record], begins_ms: int | None = None, seconds: float | None = None) -> "Recording":
         """Order the records of a window; by default it begins with the first interval and ends with the last one.
 
-        There must be a `class` record. `start` records count whenever they were written.
+        There must be a `class` record. `start` records count whenever they were written, `settings` that came before
+        the window, too.
         """
         ordered = sorted(records, key=lambda record: record["at_ms"])
         intervals = [record for record in ordered if record["kind"] == "class"]
@@ -32,7 +33,8 @@ class Recording:
         ends_ms = begins_ms + 1000 * seconds
         by_kind: dict[str, list[Record]] = defaultdict(list)
         for record in ordered:
-            if record["kind"] == "start" or begins_ms <= record["at_ms"] <= ends_ms:
+            is_plan = record["kind"] == "start" or (record["kind"] == "settings" and record["at_ms"] <= ends_ms)
+            if is_plan or begins_ms <= record["at_ms"] <= ends_ms:
                 by_kind[record["kind"]].append(record)
         return cls(begins_ms, seconds, by_kind)
 
@@ -45,9 +47,13 @@ class Recording:
         return float(record["at_ms"] - self.begins_ms) / 1000
 
     @property
-    def last_start(self) -> Record | None:
-        """The last `start` record; None if there is none."""
-        return next(reversed(self.of_kind("start")), None)
+    def in_force(self) -> Record | None:
+        """What was in force at the end: the last `start` record, or what came later; None if there is no start."""
+        start = next(reversed(self.of_kind("start")), None)
+        later = next(reversed(self.of_kind("settings")), None)
+        if start is None or later is None or later["at_ms"] < start["at_ms"]:
+            return start
+        return {**start, **{name: later[name] for name in ("routes", "settings")}}
 
     def by_process(self, kind: str, **fields: str) -> Iterator[list[Record]]:
         """Yield the records of each process that has some with these fields."""
@@ -65,5 +71,5 @@ class Recording:
             for record in self.of_kind("class")
             if record["received"] or record["confirmed"] or record["lag"]
         }
-        start = self.last_start
+        start = self.in_force
         return [name for name in (start["classes"] if start is not None else sorted(busy)) if name in busy]

@@ -14,6 +14,9 @@ import yaml
 
 from load import helm
 from load.stack.errors import StackError
+from proxy import config
+from proxy.config.difference import LIVE_LIMITS
+from proxy.settings import Limits, Settings
 
 ALL = [
     "networkPolicy.enabled=true", "serviceMonitor.enabled=true", "alerts.enabled=true", "board.enabled=true",
@@ -112,23 +115,74 @@ def test_the_container_may_do_nothing_that_it_does_not_need_when_rendered(whole:
     assert probes == {"/health", "/ready"}
 
 
-def test_other_settings_make_other_pods_when_they_change(values: Path) -> None:
-    def mark(*settings: str) -> str:
-        spec = rendered(values, settings)["Deployment/try-tidegate"]["spec"]
-        return str(spec["template"]["metadata"]["annotations"]["tidegate/settings"])
+def other(tmp_path: Path, change: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return what is rendered when some settings are others."""
+    values = yaml.safe_load(SMALLEST)
+    for part, keys in change.items():
+        values["settings"][part] = values["settings"].get(part, {}) | keys
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    return rendered(file, ())
 
-    assert mark() == mark()
-    assert mark() != mark("settings.log.group=other")
+
+def loaded(objects: dict[str, dict[str, Any]], tmp_path: Path) -> Settings:
+    file = tmp_path / "tidegate.yaml"
+    file.write_text(objects["ConfigMap/try-tidegate"]["data"]["tidegate.yaml"])
+    return config.load(file, {"RABBITMQ_PASSWORD": "secret"})
 
 
-def test_the_pods_stay_and_read_the_new_file_when_only_event_types_change(values: Path) -> None:
-    before, after = rendered(values, ()), rendered(values, ["settings.event_types.more.topic=more"])
-    assert before["Deployment/try-tidegate"] == after["Deployment/try-tidegate"]
-    settings = [objects["ConfigMap/try-tidegate"]["data"] for objects in (before, after)]
-    assert settings[0] != settings[1]
-    pod = after["Deployment/try-tidegate"]["spec"]["template"]["spec"]
+ORDERS = {"exchange": "", "queues": ["orders"]}
+CHANGES: dict[str, dict[str, Any]] = {
+    "event types": {"event_types": {"more": {"class": "P2", "route": "orders", "routing_key": "more"}}},
+    "patterns": {"event_types": {"more": {"pattern": "more.*", "class": "P2", "route": "orders", "routing_key": "x"}}},
+    "what types share": {"defaults": {"order": "strict"}},
+    "a route in shadow": {"routes": {"orders": ORDERS | {"shadow": True}}},
+    "a route more": {"routes": {"more": {"exchange": "more"}}},
+    "what a class says": {"classes": {"P1": {"queue_delay": "900ms"}, "P2": {}, "P3": {}}},
+    "fewer classes": {"classes": {"P1": {}, "P2": {}}},
+    "a class more": {"classes": {"P0": {"increase": 1, "decrease": 0.5}, "P1": {}, "P2": {}, "P3": {}}},
+    "class_budget": {"class_budget": {"growth": 0.13}},
+    "throttling": {"throttling": {"tick": "200ms"}},
+    "statistics": {"statistics": {"interval": "2s"}},
+    "detector": {"detector": {"min_samples": 20}},
+    "retention": {"retention": {"alarm": "2h"}},
+    "live limits": {"limits": {"inbox_events": 1_500, "uncommitted_events": 900}},
+    "limits": {"limits": {"confirm_deadline": "20s"}},
+    "the log": {"log": {"group": "other"}},
+    "the broker": {"broker": {"virtual_host": "other"}},
+    "the metric log": {"metric_log": {"folder": "/var/lib/tidegate", "route_interval": "2s"}},
+    "the admin address": {"admin": {"listen": "0.0.0.0:8081"}},
+    "notices": {"notices": {"after": "20s"}},
+    "traces": {"traces": {"sample": 0.5}},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_other_pods_are_made_when_what_changed_needs_a_restart_and_only_then(
+    values: Path, change: dict[str, Any], tmp_path: Path
+) -> None:
+    before, after = rendered(values, ()), other(tmp_path, change)
+    assert before["ConfigMap/try-tidegate"]["data"] != after["ConfigMap/try-tidegate"]["data"]
+    found = config.difference(loaded(before, tmp_path), loaded(after, tmp_path))
+    assert found, "a change that changes nothing shows nothing"
+    pods = [objects["Deployment/try-tidegate"]["spec"]["template"] for objects in (before, after)]
+    assert (pods[0] != pods[1]) is bool(found.fixed)
+
+
+def test_no_part_of_the_settings_is_forgotten_when_it_is_asked_what_makes_other_pods(
+    values: Path, tmp_path: Path
+) -> None:
+    assert {key for change in CHANGES.values() for key in change} | {"patterns"} >= set(Settings.model_fields)
+    before = rendered(values, ())["Deployment/try-tidegate"]
+    of_limits = {name: other(tmp_path, {"limits": {name: 7}}) for name in Limits.model_fields}
+    stay = {name for name, objects in of_limits.items() if objects["Deployment/try-tidegate"] == before}
+    assert stay == LIVE_LIMITS
+
+
+def test_kubernetes_hands_out_another_file_to_the_pods_that_run(values: Path) -> None:
+    pod = rendered(values, ())["Deployment/try-tidegate"]["spec"]["template"]["spec"]
     (mount,) = (one for one in pod["containers"][0]["volumeMounts"] if one["name"] == "settings")
-    assert "subPath" not in mount, "Kubernetes would never hand out another file"
+    assert "subPath" not in mount
 
 
 def test_the_chart_says_what_is_missing_when_keda_has_no_target(values: Path) -> None:

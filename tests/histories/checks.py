@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from proxy.app import App
+from proxy.bridge.listener import Listener
 from proxy.kafka_log.slices import SLICE_EVENTS
 from proxy.model import Outcome, Partition
-from proxy.simulation.virtual_time import VirtualTimeLoop
+from proxy.simulation.virtual_time import StoppableLoop, VirtualTimeLoop
 from proxy.steering.gate import Gate
 from tests.histories.facts import Fact
 from tests.histories.plan import ROUTE
@@ -60,6 +62,13 @@ def _beyond(world: World, replica: Replica) -> Iterator[str]:
     for name, lane in app.lanes.items():
         if not 0 <= lane.in_flight <= world.witness.windows[plan.lanes.get(name, name)][0]:
             yield f"{lane.in_flight} events are in flight on {name}"
+    loop = asyncio.get_running_loop()  # whoever is stopped hears of the shadow when it goes on
+    is_stopped = isinstance(loop, StoppableLoop) and replica.name in loop.stopped
+    yield from (
+        f"{one.event_type.name} waits for a rate although its route is in shadow"
+        for one in listeners.values()
+        if not is_stopped and _is_watched(app, one) and one.stage == "rate"
+    )
     for gate in _gates(replica):
         if gate.requests > 3 * len(listeners):  # of what is live, of what is old, of dead letters
             yield f"{gate.requests} requests wait for tokens of {len(listeners)} event types"
@@ -67,6 +76,12 @@ def _beyond(world: World, replica: Replica) -> Iterator[str]:
             yield f"{gate.requests} requests wait for tokens, {gate.callers} callers do"
     if replica.metrics.waiting > plan.settings.metric_log.buffer_records:
         yield f"{replica.metrics.waiting} metric records wait"
+
+
+def _is_watched(app: App, listener: Listener) -> bool:
+    """Return whether nothing may hold a type's events back, but for the bounds."""
+    route = app.in_force.settings.routes.get(listener.event_type.route)
+    return route is not None and route.shadow and route.cap is None and listener.stance.cap is None
 
 
 # -- when calm has returned -------------------------------------------------------------------------------------------

@@ -211,8 +211,8 @@ def _show(plan: Plan, result: Result, only: str = "") -> None:
     for name, route in settings.routes.items():
         types = ", ".join(f"{one.name} ({one.priority})" for one in settings.event_types.values() if one.route == name)
         _say(
-            f"  route {name} of {types or 'nothing'}: {route.policy} ({route.law}), cap {route.cap}, "
-            f"window {route.most_in_flight}"
+            f"  route {name} of {types or 'nothing'}: {route.policy} ({route.law}){' in shadow' * route.shadow}, "
+            f"cap {route.cap}, window {route.most_in_flight}"
         )
     for fault in plan.faults:
         _say(f"  fault {fault}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from proxy.bridge.move import Direction
 from proxy.model import Mode, Partition
-from proxy.settings import Route
+from proxy.settings import Limits, Route
 from proxy.simulation.virtual_time import StoppableLoop
 from tests.histories.plan import DEAD_QUEUE, LAWS, POLICIES, ROUTE, TOPICS, Fault
 from tests.histories.replica import Replica
@@ -311,6 +311,7 @@ class FaultActions:
             "policy": policy,
             "in_flight_events": narrow,
             "untether": chance.choice((True, False)),
+            "shadow": route.shadow and policy != "static",
         }
         change |= {"law": law} if policy == "class_budget" else {}
         said = {key: getattr(route, key) for key in route.model_fields_set - {"law", "in_flight_bound"}}
@@ -335,6 +336,33 @@ class FaultActions:
             replica.go_by({topic: {"route": own}})
             await asyncio.sleep(fault.seconds)
             replica.go_by({topic: {"route": ROUTE}}, without=own)
+
+    async def _shadow(self, fault: Fault) -> None:
+        """Have one replica only watch the route's policy for a while, or obey it where it was watched."""
+        replica, route = self._one(fault), self._world.plan.settings.routes[ROUTE]
+        if replica is None:
+            return
+        said = {key: getattr(route, key) for key in route.model_fields_set}
+        decides = {"policy": "class_budget"} if route.policy == "static" else {}
+        replica.steer({"routes": {ROUTE: Route.model_validate(said | decides | {"shadow": not route.shadow})}})
+        await asyncio.sleep(fault.seconds)
+        replica.steer({"routes": {ROUTE: route}})
+
+    async def _tighten(self, fault: Fault) -> None:
+        """Have one replica go by closer bounds of inboxes and of what is ahead of the commit, for a while."""
+        replica, limits = self._one(fault), self._world.plan.settings.limits
+        if replica is None:
+            return
+        closer = {
+            "inbox_events": max(2, round(limits.inbox_events * fault.amount)),
+            "uncommitted_events": max(1, round(limits.uncommitted_events * fault.amount)),
+            "inbox_bytes": max(limits.event_bytes, round(limits.inbox_bytes * fault.amount)),
+            "inboxes_bytes": max(limits.inbox_bytes, round(limits.inboxes_bytes * fault.amount)),
+        }
+        said = {key: getattr(limits, key) for key in limits.model_fields_set}
+        replica.bound(Limits.model_validate(said | closer))
+        await asyncio.sleep(fault.seconds)
+        replica.bound(limits)
 
     async def _jump_clock(self, fault: Fault) -> None:
         self._world.jump((fault.amount - 0.5) * 2 * _JUMP)

@@ -40,6 +40,8 @@ HEADER = "to"
 POISON = "poison"
 """A header over which the broker closes the channel, but not that of a dead letter."""
 MAX_AGE = 3.0
+SHADOWS = 0.25
+"""Share of the histories whose route is in shadow from the start, if its policy decides anything."""
 POLICIES = ("static", "per_type", "class_budget")
 LAWS = tuple(KNOWN_LAWS)
 CAPS = (None, None, Cap(events=60), Cap(bytes=1_500, strict=True))
@@ -63,7 +65,22 @@ RELOADS = ("reload", "drop_type")
 """Other settings come into force in one replica: what a type says changes, or it goes and comes back."""
 STEERING = ("steer", "reroute")
 """Likewise: what holds a route's events back changes for a while, or a type goes over a route that comes and goes."""
-KINDS = (*CONNECTIONS, *ANSWERS, *LOG, *RECORDS, REFILL, *PROCESSES, *HOST, *PEOPLE, *CURSORS, *RELOADS, *STEERING)
+WATCHING = ("shadow", "tighten")
+"""Likewise: a policy is only watched for a while, or obeyed where it was watched; bounds fall and rise again."""
+KINDS = (
+    *CONNECTIONS,
+    *ANSWERS,
+    *LOG,
+    *RECORDS,
+    REFILL,
+    *PROCESSES,
+    *HOST,
+    *PEOPLE,
+    *CURSORS,
+    *RELOADS,
+    *STEERING,
+    *WATCHING,
+)
 
 SEAMS = ("", "", "fetch", "write", "store", "told", "commit", "joining", "joining", "assigned", "revoking", "revoked")
 """What a fault may wait for before it strikes; one in six takes the time alone."""
@@ -161,10 +178,7 @@ def draw(seed: int) -> Plan:
     partitions = chance.choice((1, 2, 2, 3))
     return Plan(
         seed=seed,
-        settings=with_shapes(
-            with_costs(with_catch_up(steered(draw_settings(chance), Random(f"steered {seed}")), str(seed)), str(seed)),
-            str(seed),
-        ),
+        settings=_drawn_settings(chance, str(seed)),
         old=draw_old(str(seed)),
         partitions=partitions,
         events=chance.randint(15, 80) // partitions,
@@ -180,8 +194,14 @@ def draw(seed: int) -> Plan:
             *_moves(str(seed)),
             *_reloads(str(seed)),
             *_steering(str(seed)),
+            *_watching(str(seed)),
         ),
     )
+
+
+def _drawn_settings(chance: Random, seed: str) -> Settings:
+    settings = steered(draw_settings(chance), Random(f"steered {seed}"))
+    return with_shadow(with_shapes(with_costs(with_catch_up(settings, seed), seed), seed), seed)
 
 
 def _fault(chance: Random) -> Fault:
@@ -211,6 +231,12 @@ def _steering(seed: str) -> list[Fault]:
     """Return where routes change; likewise."""
     chance = Random(f"steering {seed}")
     return [draw_fault(chance, STEERING) for _ in range(chance.choice((0, 0, 1, 3)))]
+
+
+def _watching(seed: str) -> list[Fault]:
+    """Return where a route goes into shadow, or out of it, and where bounds change; likewise."""
+    chance = Random(f"watching {seed}")
+    return [draw_fault(chance, WATCHING) for _ in range(chance.choice((0, 0, 1, 2)))]
 
 
 def draw_fault(chance: Random, kinds: Sequence[str]) -> Fault:
@@ -266,6 +292,16 @@ def with_shapes(settings: Settings, seed: str) -> Settings:
                 "key": chance.choice(("header", "none")),
             }
         )
+        for name, route in settings.routes.items()
+    }
+    return settings.model_copy(update={"routes": routes})
+
+
+def with_shadow(settings: Settings, seed: str) -> Settings:
+    """Return the settings with the policy of a route only watched, now and then; likewise."""
+    chance = Random(f"shadow {seed}")
+    routes = {
+        name: route.model_copy(update={"shadow": chance.random() < SHADOWS and route.policy != "static"})
         for name, route in settings.routes.items()
     }
     return settings.model_copy(update={"routes": routes})

@@ -9,7 +9,7 @@ from proxy.app import App
 from proxy.bridge.broker import DepthMonitor, Lane, Lanes
 from proxy.operations.board import Board
 from proxy.publish_lane import PublishLane
-from proxy.settings import Route, Settings
+from proxy.settings import Limits, Route, Settings
 from proxy.simulation.virtual_time import PROCESS, StoppableLoop
 from tests.histories.disk import MemoryMetricLog
 from tests.histories.memory_broker import MemoryBroker
@@ -55,6 +55,7 @@ class Replica:
         self._context = context = copy_context()
         context.run(PROCESS.set, name)
         self._types = dict(plan.settings.event_types)
+        self._limits = plan.settings.limits
         self._parts: dict[str, dict[str, Any]] = {
             "routes": dict(plan.settings.routes),
             "classes": dict(plan.settings.classes),
@@ -96,6 +97,11 @@ class Replica:
                 self._parts[key] |= members
             self.go_by({})
 
+    def bound(self, limits: Limits) -> None:
+        """Put settings into force with other limits."""
+        self._limits = limits
+        self.go_by({})
+
     def go_by(self, changes: Mapping[str, Mapping[str, Any] | None], *, without: str = "") -> None:
         """Put settings into force in which these types say something else, or are not there (None), and a route."""
         if self.app is None or self.is_stopping:
@@ -108,13 +114,14 @@ class Replica:
         self._witness.note(f"{self.name} goes by other settings: {', '.join(changes)}")
         given = {key: getattr(self._plan.settings, key) for key in Settings.model_fields}  # a copy would know too much
         parts = {key: dict(members) for key, members in self._parts.items()}
-        settings = Settings(**given | parts | {"event_types": dict(self._types)})
+        settings = Settings(**given | parts | {"event_types": dict(self._types), "limits": self._limits})
         self.observer.tokens.doubt(self.app.in_force.settings, settings)
         self._context.run(self.app.go_by, settings)
 
     async def _live(self) -> None:
         """Do what `proxy.process.serve` does."""
         maker, letters, monitor = self._reach_broker()
+        self.observer.tokens.doubt(self._plan.settings, self._plan.settings)
         self.app = App(
             self._plan.settings,
             self.log,

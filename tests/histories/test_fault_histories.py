@@ -61,6 +61,10 @@ def test_every_order_policy_and_cap_occurs_when_plans_are_drawn() -> None:
     routes = [settings_of.routes["r"] for settings_of in settings]
     assert {route.policy for route in routes} == {"static", "per_type", "class_budget"}
     assert {route.law for route in routes if route.policy == "class_budget"} == set(LAWS)
+    assert {(route.policy, route.shadow) for route in routes} == {
+        ("static", False),
+        *((policy, shadow) for policy in ("per_type", "class_budget") for shadow in (True, False)),
+    }
     assert {route.cap is not None and route.cap.strict for route in routes} == {True, False}
     assert {kind.order.value for one in settings for kind in one.event_types.values()} == {
         "partition",

@@ -24,10 +24,13 @@ class Tokens:
             self._used[route, token] += amount
 
     def doubt(self, before: Settings, then: Settings) -> None:
-        """Count no more what gates admit that others come for; a gate that stays is held to what it grants."""
+        """Count no more what gates admit that others come for; a gate that stays is held to what it grants.
+
+        Of a policy in shadow events pass the gate after they were sent: those are not counted either.
+        """
         for name, route in then.routes.items():
             was = before.routes.get(name)
-            if was is None or was.policy != route.policy:
+            if was is None or was.policy != route.policy or was.shadow or route.shadow:
                 self._doubted.add((name, "work"))
 
     def wrong(self, app: App) -> Iterator[str]:

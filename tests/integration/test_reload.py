@@ -61,9 +61,13 @@ class Traffic:
 
 def assigned(folder: Path, topic: str) -> list[int]:
     """Return where each epoch of a topic's partitions began."""
+    return [one["first"] for one in recorded(folder, "assigned") if one["topic"] == topic]
+
+
+def recorded(folder: Path, kind: str) -> list[Mapping[str, Any]]:
+    """Return the records of a kind in finished files."""
     lines = [line for file in folder.glob("**/*.gz") for line in gzip.decompress(file.read_bytes()).splitlines()]
-    records: list[Mapping[str, Any]] = [json.loads(line) for line in lines]
-    return [one["first"] for one in records if one["kind"] == "assigned" and one["topic"] == topic]
+    return [record for record in map(json.loads, lines) if record["kind"] == kind]
 
 
 async def numbers(ends: Ends, *queues: str) -> list[int]:

@@ -16,7 +16,7 @@ from load.drain import Drain
 from load.events import Bulk
 from load.producer import fill
 from load.stack import Stack
-from tests.integration.test_reload import assigned
+from tests.integration.test_reload import assigned, recorded
 from tests.support.tidegate import Ends, Tidegate, until
 
 pytestmark = pytest.mark.timeout(500)
@@ -89,32 +89,60 @@ def await_routes(tidegate: Tidegate) -> list[str]:
     return [name.removeprefix(prefix).rstrip('"}') for name in tidegate.metrics() if name.startswith(prefix)]
 
 
+async def asked(tidegate: Tidegate, *words: str) -> tuple[int, str]:
+    """Run a command of an incident; return its exit code, and what it says in JSON."""
+    command = [sys.executable, "-m", "proxy", words[0], "-c", str(tidegate.config), *words[1:], "--json"]
+    ran = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    told, _ = await ran.communicate()
+    return ran.returncode or 0, told.decode()
+
+
+async def test_a_type_stays_resumed_and_the_log_tells_what_is_in_force_when_a_reload_gives_it_another_class(
+    stack: Stack, tmp_path: Path
+) -> None:
+    async with Ends.open(stack) as ends:
+        topic, queue, folder = await ends.topic(partitions=PARTITIONS), await ends.queue(), tmp_path / "metrics"
+        traits = {"routing_key": queue, "class": "P2"}
+        settings = ends.settings({topic: traits}, metric_log={"folder": str(folder)})
+        with Tidegate(tmp_path, settings) as tidegate:
+            await tidegate.ready()
+            assert (await asked(tidegate, "pause", "--type", topic, "--for", "10m"))[0] == 0
+            code, told = await asked(tidegate, "resume", "--class", "P2")
+            assert (code, json.loads(told)["types"]) == (0, [topic])
+            routes = {"main": settings["routes"]["main"] | {"policy": "class_budget", "shadow": True}}
+            other = settings | {"event_types": {topic: traits | {"class": "P1"}}, "routes": routes}
+            tidegate.write(yaml.safe_dump(other))
+            tidegate.process.send_signal(signal.SIGHUP)
+            await until(lambda: tidegate.events("settings_reloaded"))
+            await ends.produce(topic, [b"%d" % n for n in range(50)], partition=0)
+            await until(lambda: ends.all_committed(topic, PARTITIONS, 50))
+            assert await tidegate.stop() == 0
+        (record,) = recorded(folder, "settings")
+        assert record["routes"]["main"]["policy"] == "class_budget"
+        assert json.loads(record["settings"])["routes"]["main"]["shadow"] is True
+
+
 async def test_a_route_has_another_policy_for_a_time_when_a_person_asks_for_it(stack: Stack, tmp_path: Path) -> None:
     async with Ends.open(stack) as ends:
         topic, queue = await ends.topic(partitions=PARTITIONS), await ends.queue()
         settings = ends.settings({topic: {"routing_key": queue}}, metric_log={"folder": str(tmp_path / "metrics")})
 
-        async def asked(*words: str) -> tuple[int, str]:
-            config = str(tidegate.config)
-            command = [sys.executable, "-m", "proxy", words[0], "-c", config, *words[1:], "--json"]
-            ran = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, cwd=tmp_path)
-            told, _ = await ran.communicate()
-            return ran.returncode or 0, told.decode()
-
         with Tidegate(tmp_path, settings) as tidegate:
             await tidegate.ready()
-            code, told = await asked("policy", "main", "per_type", "--for", "10m", "--why", "a test", "--by", "ann")
+            code, told = await asked(
+                tidegate, "policy", "main", "per_type", "--for", "10m", "--why", "a test", "--by", "ann"
+            )
             answer = json.loads(told)
             assert (code, answer["routes"], answer["policy"]) == (0, ["main"], "per_type")
             assert [one["answer"]["types"] for one in answer["replicas"]] == [1]
             await ends.produce(topic, [b"%d" % n for n in range(50)], partition=0)
             assert await until(lambda: f'tidegate_batch_size_events{{type="{topic}"}}' in tidegate.metrics())
-            assert (await asked("resume", "--route", "main"))[0] == 0
+            assert (await asked(tidegate, "resume", "--route", "main"))[0] == 0
             await until(lambda: f'tidegate_batch_size_events{{type="{topic}"}}' not in tidegate.metrics())
-            code, told = await asked("policy", "main", "class_budget", "--for", "10s")
+            code, told = await asked(tidegate, "policy", "main", "class_budget", "--for", "10s")
             assert code == 0
             (ended,) = await until(lambda: tidegate.events("intervention_ended"))
             assert (ended["routes"], ended["policy"]) == (["main"], "class_budget")
-            assert (await asked("policy", "other", "static", "--for", "3s"))[0] == 2
+            assert (await asked(tidegate, "policy", "other", "static", "--for", "3s"))[0] == 2
             await until(lambda: ends.all_committed(topic, 1, 50))
             assert await tidegate.stop() == 0

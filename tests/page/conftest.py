@@ -157,6 +157,7 @@ def found() -> Make:
             "processes": 2,
             "versions": ["0.1.0"],
             "routes": '{"mail":{"policy":"class_budget","queues":[]}}',
+            "policies": {"mail": ["class_budget"]},
             "records": {"class": 9},
         }
         return Findings(

@@ -240,6 +240,30 @@ async def test_what_a_person_holds_is_told_with_its_end(live: Open) -> None:
     assert json.loads(view.whole())["held"] == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+async def test_a_route_in_shadow_says_so_and_what_it_would_do_and_no_more_when_it_is_not(
+    live: Open, scheme: str, width: int
+) -> None:
+    view = ToldView(shadow=True)
+    seen = await live(view, width=width, scheme=scheme)
+    await seen.shown()
+    mail, push = seen.page.locator("#routes article").first, seen.page.locator("#routes article").nth(1)
+    await expect(mail.locator(".pill").first).to_have_text("in shadow")
+    await expect(mail).to_contain_text("Nothing is held back: the policy only decides, and is watched.")
+    await expect(mail).to_contain_text("would be congested")
+    await expect(mail.locator(".gates")).to_have_attribute("aria-label", "What each class would be allowed")
+    await expect(push.locator(".pill").first).to_be_hidden()
+    await expect(push).not_to_contain_text("would")
+    await expect(seen.page.locator("#verdicts li", has_text="mail").first).to_contain_text("would slow down")
+    assert await seen.page.evaluate(SIDEWAYS) == []
+    view.shadow = False
+    await expect(mail.locator(".pill").first).to_be_hidden()
+    await expect(mail).not_to_contain_text("Nothing is held back")
+    await expect(mail.locator(".gates")).to_have_attribute("aria-label", "What each class is allowed")
+    assert seen.errors == []
+
+
 ANSWERS = {"replicas": [{"id": "m", "host": "h", "answer": {"types": 3}}], "silent": []}
 
 

@@ -52,6 +52,11 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "routes": {"main": {"policy": "per_type", "queues": ["work"]}},
         "slos": None,
     },
+    "settings": {
+        "routes": {"main": {"policy": "per_type", "queues": ["work"]}},
+        "settings": "{}",
+        "slos": None,
+    },
     "route": {
         "interval_s": 1.0,
         "route": "main",

@@ -7,6 +7,7 @@ import pytest
 
 from proxy.reports import spectra
 from proxy.reports.backlog import fairness, waiting
+from proxy.reports.changes import plans
 from proxy.reports.decisions import decisions
 from proxy.reports.latency import measured
 from proxy.reports.proof import events
@@ -168,11 +169,12 @@ def test_a_type_is_stuck_when_events_wait_and_nothing_is_done_for_three_interval
 
 
 def decided(record: Make, read: Make, rows: Make, lines: list[Any]) -> list[dict[str, Any]]:
-    plans = {name: {"policy": f"policy of {name}", "queues": []} for name in ("main", "seed")}
-    plans["still"] = {"policy": "static", "queues": []}
-    records = read([record("start", routes=plans), *lines])
-    kinds = ("start", "verdict", "route", "type")
-    return sorted(rows(decisions(*[records.of(kind) for kind in kinds])), key=lambda row: row["route"])
+    routes = {name: {"policy": f"policy of {name}", "queues": []} for name in ("main", "seed")}
+    routes["still"] = {"policy": "static", "queues": []}
+    records = read([record("start", routes=routes), *lines])
+    told = plans(records.of("start"), records.of("settings"))
+    found = rows(decisions(told, *[records.of(kind) for kind in ("verdict", "route", "type")]))
+    return sorted(found, key=lambda row: (row["route"], str(row["policy"])))
 
 
 def test_a_cut_was_needed_when_the_queue_held_messages_or_events_were_refused(
@@ -209,6 +211,31 @@ def test_a_cut_was_needed_when_the_queue_held_messages_or_events_were_refused(
     assert [main[name] for name in told] == ["policy of main", 7, 4, 2, 1, 60.0]
     assert (still["policy"], still["slowed"], still["unseen"], still["stretches"]) == ("static", 0, 0, 1)
     assert [by_type[name] for name in told] == ["policy of seed", 2, 1, 1, 0, None]
+
+
+def test_what_was_decided_counts_for_the_policy_that_was_in_force_when_other_settings_come(
+    record: Make, read: Make, rows: Make
+) -> None:
+    def cut(at_ms: int, **changes: Any) -> Any:
+        seen = {"congested": True, "cause": "depth", "cuts": 1, "threshold_us": None, "depth": 3}
+        return record("verdict", at_ms, **seen | changes)
+
+    def other(at_ms: int, policy: str, **changes: Any) -> Any:
+        return record("settings", at_ms, routes={"main": {"policy": policy, "queues": []}}, **changes)
+
+    lines = [
+        cut(1_500),
+        cut(4_000, instance="two"),  # which told of no settings: as the other one
+        other(5_200, "static"),
+        cut(6_500),
+        cut(7_500, instance="two"),
+        other(8_200, "new", instance="two"),
+        cut(9_500, instance="two"),
+        cut(9_500),
+        other(20_000, "never"),
+    ]
+    found = decided(record, read, rows, lines)
+    assert [(row["policy"], row["slowed"]) for row in found] == [("new", 1), ("policy of main", 2), ("static", 0)]
 
 
 def test_congestion_follows_growth_when_a_rate_had_just_grown(record: Make, read: Make, rows: Make) -> None:

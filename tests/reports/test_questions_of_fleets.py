@@ -8,7 +8,7 @@ import pytest
 
 from load.metric_fleet import Plan, faults, make
 from load.metric_fleet.plan import ROUTE_MS, TICK_MS, TYPE_MS
-from proxy.reports import backlog, decisions, replicas, scaling, spectra
+from proxy.reports import backlog, changes, decisions, replicas, scaling, spectra
 from proxy.reports.files import log_files
 from proxy.reports.latency import measured
 from proxy.reports.layers import read
@@ -101,8 +101,9 @@ def test_what_stood_still_is_found_and_nothing_else(of: Any, rows: Any, truth: d
 
 
 def test_what_control_decided_was_needed_where_it_was(of: Any, rows: Any, truth: dict[str, Any]) -> None:
+    told = changes.plans(of("start"), of("settings"))
     found = {
-        row["route"]: row for row in rows(decisions.decisions(*[of(k) for k in ("start", "verdict", "route", "type")]))
+        row["route"]: row for row in rows(decisions.decisions(told, *[of(k) for k in ("verdict", "route", "type")]))
     }  # fmt: skip
     assert {route: row["policy"] for route, row in found.items()} == {
         "main": "class_budget",

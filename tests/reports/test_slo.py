@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from proxy.congestion.buckets import index_of
 from proxy.reports import slo
+from proxy.reports.changes import plans
 from proxy.reports.latency import measured as measured_of
 from proxy.reports.proof import events
 from proxy.reports.sentences import of_targets, percent
@@ -42,7 +43,7 @@ def found(read: Make, rows: Make) -> Make:
     ) -> dict[tuple[str, str], Any]:
         run = f"run{next(number)}"
         records = read(**{run: lines})
-        promised = slo.targets(records.of("start"))
+        promised = slo.targets(promises(records))
         seen = events(records.of("produced"), records.of("consumed"))
         measured = slo.bridge_times(measured_of({"class": records.of("class")}), promised).unionByName(
             slo.consumed_times(seen, promised, {run: end_ms})
@@ -53,6 +54,10 @@ def found(read: Make, rows: Make) -> Make:
         return {(row["class"], row["scope"]): row for row in rows(slo.slo(judged, promised, frame))}
 
     return make
+
+
+def promises(records: Any) -> Any:
+    return plans(records.of("start"), records.of("settings"))
 
 
 def table(spark: Any, columns: str, rows: list[dict[str, Any]]) -> Any:
@@ -128,8 +133,13 @@ def test_the_target_is_that_of_the_process_that_started_last_when_it_was_changed
         record("start", at_ms=9, slos={"P1": bridge(3, 0.9)}, instance="three"),
         record("start", at_ms=7, slos={"P1": bridge(4, 0.9)}, instance="four"),
         record("start", at_ms=99, instance="of before"),
+        record("settings", at_ms=1, slos={"P1": bridge(5, 0.9)}, instance="four"),
     ]
-    found = rows(slo.targets(read(lines).of("start")))
+    told = [(row["class"], row["within_s"], row["targets"]) for row in rows(slo.targets(promises(read(lines))))]
+    assert told == [("P1", 3.0, 4), ("P2", 1.0, 1)], "by a reload before the last start"
+    (last,) = rows(slo.targets(promises(read([lines[1], record("settings", at_ms=9, slos={"P1": bridge(6, 0.9)})]))))
+    assert (last["within_s"], last["targets"]) == (6.0, 2), "in the same millisecond, too"
+    found = rows(slo.targets(promises(read(lines[:-1]))))
     assert [(row["class"], row["judges"], row["within_s"], row["share"], row["targets"]) for row in found] == [
         ("P1", "bridge", 3.0, 0.9, 3),
         ("P2", "consumed", 1.0, 0.5, 1),
@@ -139,7 +149,7 @@ def test_the_target_is_that_of_the_process_that_started_last_when_it_was_changed
 def test_a_target_that_nobody_can_have_set_is_none(record: Make, read: Make, rows: Make) -> None:
     broken = ({"within_s": 0}, {"within_s": None}, {"share": 1}, {"share": 7}, {"share": None}, {})
     lines = [record("start", slos={f"c{at}": bridge(2, 0.9) | one for at, one in enumerate(broken)})]
-    assert [row["class"] for row in rows(slo.targets(read(lines).of("start")))] == ["c5"]
+    assert [row["class"] for row in rows(slo.targets(promises(read(lines))))] == ["c5"]
 
 
 def test_an_event_counts_by_its_first_consumption_or_as_missed_when_it_never_came(record: Make, found: Make) -> None:

@@ -71,7 +71,7 @@ def test_records_are_read_as_they_were_written(spark: "SparkSession", write: Wri
     since, until = (datetime.fromtimestamp(EPOCH + at, UTC) for at in (3, 6))
     window = read(spark, files, since, until)
     assert 2.5 < window.seconds <= 3.5
-    assert window.last_start is not None
+    assert window.in_force is not None
     with pytest.raises(ReportError, match="no `class` records between --since and --until"):
         read(spark, files, until=datetime.fromtimestamp(EPOCH - 3_600, UTC))
 

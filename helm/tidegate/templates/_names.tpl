@@ -11,6 +11,19 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
+{{- /* The settings that can't change while events are moved: of classes their names, of the rest all but what the page
+docs/operations.md lists. A test holds it to proxy/config/difference.py. */ -}}
+{{- define "tidegate.fixed" -}}
+{{- $settings := .Values.settings -}}
+{{- $classes := $settings.classes | default (dict "P1" "" "P2" "" "P3" "") -}}
+{{- $limits := omit ($settings.limits | default dict) "inbox_events" "inbox_bytes" "inbox_low" "inboxes_bytes" "uncommitted_events" -}}
+{{- $live := list "event_types" "defaults" "routes" "class_budget" "throttling" "statistics" "detector" "retention" -}}
+{{- $fixed := dict "limits" $limits "classes" (keys $classes | sortAlpha) -}}
+{{- range $part, $said := omit $settings "limits" "classes" -}}
+{{- if not (has $part $live) }}{{ $_ := set $fixed $part $said }}{{ end -}}
+{{- end -}}
+{{ toJson $fixed }}
+{{- end }}
 {{- define "tidegate.port" -}}
 {{ .Values.settings.admin.listen | splitList ":" | last }}
 {{- end }}

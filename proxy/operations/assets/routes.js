@@ -3,6 +3,7 @@
 const STEADY = 0.03; // a change within a few seconds that is none
 const TREND_MS = 4_000;
 const VERDICTS = 12;
+const WATCHED = 'Nothing is held back: the policy only decides, and is watched. ';
 
 /** Remembers what was allowed a moment ago. */
 class Gates {
@@ -31,14 +32,14 @@ class Gates {
   }
 
   make(name, classes) {
-    const parts = { state: element('span', { class: 'pill' }), facts: element('p', { class: 'soft' }), why: element('p', { class: 'because' }), bars: {} };
-    const list = element('ul', { class: 'gates' });
+    const parts = { state: element('span', { class: 'pill' }), shadow: element('span', { class: 'pill', hidden: true }, 'in shadow'), facts: element('p', { class: 'soft' }), why: element('p', { class: 'because' }), bars: {} };
+    const list = parts.list = element('ul', { class: 'gates' });
     classes.forEach((priority, i) => {
       const bar = { fill: element('i', { class: 'fill' }), mark: element('i', { class: 'taken', hidden: true }), text: element('span', { class: 'n' }) };
       parts.bars[priority] = bar;
       list.append(element('li', { class: `class-${i % 6}` }, element('b', {}, priority), element('span', { class: 'bar' }, bar.fill, bar.mark), bar.text));
     });
-    parts.card = element('article', {}, element('h3', {}, element('span', { class: 'name' }, name), parts.state), parts.why, list, parts.facts);
+    parts.card = element('article', {}, element('h3', {}, element('span', { class: 'name' }, name), parts.shadow, parts.state), parts.why, list, parts.facts);
     this.holder.append(parts.card);
     this.cards.set(name, parts);
   }
@@ -47,9 +48,14 @@ class Gates {
     const { verdict, lane } = route;
     const is_shut = lane.state !== 'open';
     const is_congested = Boolean(verdict?.congested);
-    write(parts.state, is_shut ? lane.state : is_congested ? 'congested' : 'open');
+    const is_watched = Boolean(route.shadow);
+    parts.shadow.hidden = !is_watched;
+    mark(parts.card, 'data-shadow', is_watched || null);
+    mark(parts.list, 'aria-label', is_watched ? 'What each class would be allowed' : 'What each class is allowed');
+    write(parts.state, is_shut ? lane.state : is_congested ? `${is_watched ? 'would be ' : ''}congested` : 'open');
     mark(parts.state, 'data-state', is_shut ? 'bad' : is_congested ? 'warn' : 'good');
-    write(parts.why, is_shut ? 'Nothing goes out until its connection is open.' : verdict ? `${verdict.why[0].toUpperCase()}${verdict.why.slice(1)}.` : '');
+    const because = verdict ? `${verdict.why[0].toUpperCase()}${verdict.why.slice(1)}.` : '';
+    write(parts.why, is_shut ? 'Nothing goes out until its connection is open.' : `${is_watched ? WATCHED : ''}${because}`);
     const queues = Object.entries(route.queues).map(([queue, told]) => `${queue}: ${count(told.ready)} ready, ${count(told.consumers)} consumers`);
     write(parts.facts, [`policy ${route.policy}`, `${count(lane.in_flight)} of ${count(lane.window)} in flight`,
       `confirm P50 ${duration(route.publish_p50_s)}`, `queue delay ${duration(verdict?.queue_delay_s ?? null)}`, ...queues].join(' \u00b7 '));
@@ -95,7 +101,7 @@ function showVerdicts(holder, model) {
   holder.replaceChildren(...all.slice(0, VERDICTS).map((one) => element('li', {},
     element('time', {}, clock(one.at_ms)), element('b', {}, one.route),
     element('span', { class: 'pill', 'data-state': one.congested ? 'warn' : one.congested === null ? 'none' : 'good' },
-      one.congested ? 'slow down' : one.congested === null ? 'nothing said' : 'go'),
+      one.congested ? `${model.parts.routes[one.route]?.shadow ? 'would ' : ''}slow down` : one.congested === null ? 'nothing said' : 'go'),
     element('span', { class: 'because' }, one.why))));
   if (!all.length) holder.append(element('li', { class: 'soft' }, 'None yet.'));
 }

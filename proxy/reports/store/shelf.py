@@ -23,7 +23,7 @@ _MADE_FIRST = {LOCK, LOCKS, f".{MARKER}{BESIDE}"}
 PARTS = ("checkpoints", "batches", "facts", "records")
 MINUTE, HOUR, DAY = "minute", "hour", "day"
 GRAINS_MS = {MINUTE: 60_000, HOUR: 3_600_000, DAY: 86_400_000}
-LASTING = ("start", "stop", "drops")
+LASTING = ("start", "settings", "stop", "drops")
 """Kinds of which a process writes a few in its life: they are kept as long as the facts."""
 
 

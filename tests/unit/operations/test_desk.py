@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from proxy.errors import LogError
 from proxy.kafka_log.own_topic import Member
 from proxy.model import Mode
-from proxy.operations import desk, endpoints, intervening
+from proxy.operations import desk, endpoints, intervening, pinned
 from proxy.operations.admin import Admin
 from proxy.operations.desk import Desk
 from proxy.operations.intervention import Answer, Intervention, read
@@ -137,6 +137,19 @@ async def test_what_is_paused_runs_again_for_as_long_as_that_would_have_lasted_w
         _, paused = await one.ask()
         status, told = await one.ask({"mode": "run", "type": "orders"})
         assert (status, told["mode"], told["until_ms"]) == (201, "run", paused["until_ms"])
+
+
+async def test_a_class_that_is_to_run_names_its_types_that_are_held_and_is_refused_when_these_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with group() as one:
+        await one.ask({"mode": "pause", "type": "orders", "for": "10m"})
+        monkeypatch.setattr(pinned, "MOST_NAMES", 1)
+        status, told = await one.ask({"mode": "run", "class": "P1"})
+        assert (status, "resume some of them first, by name: orders" in told["error"]) == (409, True)
+        monkeypatch.undo()
+        status, told = await one.ask({"mode": "run", "class": "P1"})
+        assert (status, told["types"], told["classes"]) == (201, ["orders"], ["P1"])
 
 
 async def test_a_policy_is_pinned_for_a_route_and_taken_back() -> None:

@@ -14,6 +14,7 @@ from proxy.model import Cap, Mode, Note, Stance
 from proxy.operations.intervention import Answer, Intervention, read
 from proxy.operations.interventions import Interventions
 from proxy.operations.moves import Moves
+from proxy.operations.pinned import Pinned
 from proxy.steering.caps import Caps
 from tests.support.events import PARTITION, events
 from tests.support.memory_board import MemoryBoard
@@ -141,6 +142,20 @@ def test_the_one_pinned_last_counts_and_the_one_before_when_that_ends() -> None:
         one.world.lane.give_room(300)
         await asyncio.sleep(1)
         assert len(one.world.written) == 300, "what the lane could not take is not discarded any more"
+
+    replica(story)
+
+
+def test_a_type_that_was_resumed_with_its_class_is_not_paused_again_when_a_reload_gives_it_another_class() -> None:
+    async def story(one: Replica) -> None:
+        await one.ask(one.asked("a", Mode.PAUSE))
+        pinned = Pinned(lambda _: "P1")
+        pinned.take(one.board.notes)
+        resumed = pinned.resuming(one.asked("b", Mode.RUN, types=(), classes=("P1",)), one.now_ms)
+        assert resumed is not None
+        await one.ask(resumed)
+        moved = one.world.listener.event_type.model_copy(update={"priority": "P2"})
+        assert one.made.stance(moved).mode is Mode.RUN
 
     replica(story)
 

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from proxy.errors import SettingsError
 from proxy.model import Mode, Note
-from proxy.operations.intervention import Answer, Intervention
+from proxy.operations.intervention import MOST_NAMES, Answer, Intervention
 from proxy.operations.pinned import Pinned
 
 CLASSES = {"order": "P1", "alert": "P3", "flash": "P3"}
@@ -71,6 +72,39 @@ def test_what_has_an_effect_is_told_when_a_later_one_means_the_same_types(
     earlier: Intervention, later: Intervention, left: list[str]
 ) -> None:
     assert ids(pinned(earlier, later)) == left
+
+
+def test_a_resume_of_a_class_names_the_types_that_are_held_by_name_so_that_another_class_brings_nothing_back() -> None:
+    paused = one("1", types="alert order unheard-of")
+    capped, over = cap("2", types="flash", until_ms=90_000), one("3", types="over", until_ms=NOW)
+    masked = one("4", classes="P3", until_ms=80_000)
+    classes = {**CLASSES, "over": "P3"}
+    made = Pinned(classes.get)
+    made.take(Note(each.key, each.as_json()) for each in (paused, capped, over, masked))
+    resumed = made.resuming(one("5", Mode.RUN, classes="P3", until_ms=200_000), NOW)
+    assert resumed is not None
+    assert (resumed.types, resumed.classes, resumed.until_ms) == (("alert", "flash"), ("P3",), 100_000)
+    made.take([Note(resumed.key, resumed.as_json())])
+    classes["flash"] = "P2"
+    assert "2" not in ids(made), "it is resumed still"
+
+
+def test_a_resume_of_a_class_names_what_a_later_pause_of_the_class_hides() -> None:
+    made = pinned(one("1", types="alert"), one("2", classes="P3"))
+    assert ids(made) == ["2"]
+    resumed = made.resuming(one("3", Mode.RUN, classes="P3"), NOW)
+    assert resumed is not None
+    assert resumed.types == ("alert",)
+
+
+def test_a_resume_of_a_class_is_refused_with_the_way_out_when_more_are_held_by_name_than_a_note_can_name() -> None:
+    names = [f"t{number}" for number in range(MOST_NAMES + 1)]
+    made = Pinned(lambda _: "P3")
+    for part in (names[:-1], names[-1:]):
+        paused = one(f"of-{len(part)}", types=" ".join(part))
+        made.take([Note(paused.key, paused.as_json())])
+    with pytest.raises(SettingsError, match="resume some of them first, by name: t0"):
+        made.resuming(one("3", Mode.RUN, classes="P3"), NOW)
 
 
 def test_nothing_is_told_any_more_when_its_time_is_over() -> None:

@@ -12,8 +12,9 @@ def a_class(lag: int | None, age: float | None) -> dict[str, Any]:
     return {"lag": lag, "lag_age_s": age, "late_after_s": 5.0}
 
 
-def a_route(state: str = "open", *, congested: bool = False) -> dict[str, Any]:
-    return {"lane": {"state": state}, "verdict": {"congested": congested, "why": "its queue is long"}}
+def a_route(state: str = "open", *, congested: bool = False, shadow: bool = False) -> dict[str, Any]:
+    verdict = {"congested": congested, "why": "its queue is long"}
+    return {"lane": {"state": state}, "verdict": verdict, "shadow": shadow}
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,8 @@ def test_what_is_late_is_said_by_class_when_its_oldest_event_waits_too_long(clas
     [
         ({"r": a_route("lost", congested=True)}, [], [], "route r: its connection is lost."),
         ({"r": a_route(congested=True), "s": a_route()}, [], [], "route r: its queue is long."),
+        ({"r": a_route("lost", shadow=True)}, [], [], "route r: its connection is lost."),
+        ({"r": a_route(shadow=True)}, [], [], "Nothing holds events back."),
         ({"r": a_route()}, [("pause", "P3")], [], "P3: pause by ann."),
         ({"r": a_route()}, [("run", "P3")], [Waiting("a", "P3", "commit", 3)],
          "No route is congested; 1 type waits for a commit."),
@@ -45,6 +48,18 @@ def test_what_is_late_is_said_by_class_when_its_oldest_event_waits_too_long(clas
 def test_why_is_said_by_what_is_nearest_to_the_cause(routes: Any, held: Any, waiting: Any, said: str) -> None:
     acts = [{"mode": mode, "classes": [name], "types": [], "by": "ann"} for mode, name in held]
     assert questions.why(routes, acts, waiting) == said
+
+
+def test_a_route_in_shadow_is_told_as_what_it_is_beside_what_holds_events_back() -> None:
+    routes, told = (
+        {"r": a_route(congested=True, shadow=True)},
+        "in shadow, holds nothing back, though its queue is long",
+    )
+    held = [{"mode": "pause", "classes": ["P3"], "types": [], "by": "ann"}]
+    assert questions.why(routes, [], []) == f"route r, {told}."
+    assert questions.why(routes, held, []) == f"P3: pause by ann; route r, {told}."
+    said = questions.why(routes, [], [Waiting("a", "P3", "commit", 3)])
+    assert said == f"route r, {told}; 1 type waits for a commit."
 
 
 def test_what_may_be_dropped_is_the_least_important_class_that_waits_with_its_types() -> None:

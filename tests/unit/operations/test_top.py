@@ -19,7 +19,7 @@ from proxy.operations import stream as stream_module
 from proxy.operations.admin import Admin
 from proxy.operations.stream import Stream
 from proxy.operations.top_links import Link, Replica, context
-from proxy.operations.top_screen import Choice, lines
+from proxy.operations.top_screen import Choice, Style, lines
 from proxy.operations.top_sum import summed
 from proxy.settings import AdminSettings
 from tests.support.terminal import terminal
@@ -81,6 +81,27 @@ async def test_it_prints_the_four_answers_classes_gates_and_types_once_for_scrip
     for words in ("LATE", "DROP?", "BETTER?", "P3", "GATE", "mail", "congested", "shop.campaign-0029", "rate"):
         assert words in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+async def test_a_route_in_shadow_is_told_as_such_with_what_would_be_allowed_however_narrow_the_terminal() -> None:
+    told_view = ToldView(shadow=True)
+    for width in (40, 79):
+        shown = lines(summed([await told(told_view, "gate-0")]), Choice(), width, 24)
+        (mail,) = [line for line in shown if line.text.startswith("mail ")]
+        (push,) = [line for line in shown if line.text.startswith("push ")]
+        assert "shadow congested" in mail.text
+        assert mail.style is Style.PLAIN, "nothing is held back"
+        assert "shadow" not in push.text
+    assert "would be P1 900" in mail.text
+
+
+async def test_it_is_told_how_many_routes_are_in_shadow_when_there_is_no_room_for_them() -> None:
+    replicas = [await told(ToldView(shadow=True), f"gate-{number}") for number in range(4)]
+    shown = lines(summed(replicas), Choice(), 79, 24)
+    assert "and 4 more" in [line.text for line in shown]
+    hidden = summed([await told(ToldView(), f"gate-{number}") for number in range(3)])
+    hidden.routes["push at gate-2"]["shadow"] = True
+    assert "and 2 more, 1 in shadow" in [line.text for line in lines(hidden, Choice(), 79, 24)]
 
 
 async def test_it_prints_json_for_programs() -> None:

@@ -1,0 +1,42 @@
+"""The tables of report.html that tell of the logs themselves: processes, their settings, what is no record."""
+
+from proxy.reports.page_columns import PageTable, counts, texts
+
+OF_LOGS = (
+    PageTable(
+        "Processes",
+        "processes",
+        [
+            *texts("run"),
+            ("instance", "process", "text"),
+            *texts("version"),
+            ("started_s", "started", "s"),
+            ("stopped_s", "stopped", "s"),
+            *counts("unresolved", "dropped_records", "dropped_files"),
+        ],
+        "One that left no stop record was killed, or still runs.",
+    ),
+    PageTable(
+        "Settings that came into force",
+        "settings",
+        [
+            *texts("run"),
+            ("at_s", "at", "s"),
+            ("instance", "process", "text"),
+            ("what", "setting", "text"),
+            *texts("before", "after"),
+        ],
+        "By a reload, or by a policy that a person set for a time. Nothing: the default, or no such route.",
+    ),
+    PageTable(
+        "Cross-checks",
+        "cross_checks",
+        [*texts("run", "check"), ("subject", "of", "text"), *counts("left", "right", "difference")],
+        "Two kinds of records tell of the same events. A difference is shown, not explained away.",
+    ),
+    PageTable(
+        "Lines that are no records",
+        "rejected_lines",
+        [*texts("run", "file", "reason"), *counts("lines"), ("sample", "one begins", "text")],
+    ),
+)
