@@ -190,6 +190,43 @@ def test_the_chart_says_what_is_missing_when_keda_has_no_target(values: Path) ->
         helm.render(values, ["keda.enabled=true"])
 
 
+GRADES = {"gold": {"increase": 15, "decrease": 0.8}, "silver": {}, "bronze": {"increase": 5, "decrease": 0.4}}
+
+
+def graded(tmp_path: Path, classes: Sequence[str]) -> Path:
+    """Return values whose classes are not in the order of their names."""
+    values = yaml.safe_load(SMALLEST)
+    values["settings"]["classes"] = GRADES
+    for one in values["settings"]["event_types"].values():
+        one["class"] = "silver"
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values | ({"classes": list(classes)} if classes else {})))
+    return file
+
+
+def test_classes_stand_in_the_order_that_is_said_when_their_names_have_another(tmp_path: Path) -> None:
+    objects = rendered(graded(tmp_path, list(GRADES)), ())
+    assert list(yaml.safe_load(objects["ConfigMap/try-tidegate"]["data"]["tidegate.yaml"])["classes"].items()) == [
+        *GRADES.items()
+    ]
+
+
+def test_other_pods_are_made_when_classes_change_their_order(tmp_path: Path) -> None:
+    pods = [
+        rendered(graded(tmp_path, order), ())["Deployment/try-tidegate"]["spec"]["template"]
+        for order in (["gold", "silver", "bronze"], ["silver", "gold", "bronze"])
+    ]
+    assert pods[0] != pods[1]
+
+
+@pytest.mark.parametrize(
+    "said", [[], ["gold", "silver"], ["gold", "silver", "bronze", "gold"], ["gold", "silver", "tin"]]
+)
+def test_the_chart_asks_for_the_order_of_classes_when_it_is_not_said_whole(tmp_path: Path, said: list[str]) -> None:
+    with pytest.raises(StackError, match=r"most important first"):
+        helm.render(graded(tmp_path, said))
+
+
 def test_the_chart_says_what_is_missing_when_there_are_no_settings() -> None:
     with pytest.raises(StackError, match=r"settings\.log is missing"):
         helm.render()

@@ -11,18 +11,31 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
-{{- /* The settings that can't change while events are moved: of classes their names, of the rest all but what the page
+{{- /* The settings that can't change while events are moved: of classes their names in order, of the rest all but what the page
 docs/operations.md lists. A test holds it to proxy/config/difference.py. */ -}}
 {{- define "tidegate.fixed" -}}
 {{- $settings := .Values.settings -}}
-{{- $classes := $settings.classes | default (dict "P1" "" "P2" "" "P3" "") -}}
+{{- $classes := ternary (list "P1" "P2" "P3") (include "tidegate.classes" . | fromJsonArray) (empty $settings.classes) -}}
 {{- $limits := omit ($settings.limits | default dict) "inbox_events" "inbox_bytes" "inbox_low" "inboxes_bytes" "uncommitted_events" -}}
 {{- $live := list "event_types" "defaults" "routes" "class_budget" "throttling" "statistics" "detector" "retention" -}}
-{{- $fixed := dict "limits" $limits "classes" (keys $classes | sortAlpha) -}}
+{{- $fixed := dict "limits" $limits "classes" $classes -}}
 {{- range $part, $said := omit $settings "limits" "classes" -}}
 {{- if not (has $part $live) }}{{ $_ := set $fixed $part $said }}{{ end -}}
 {{- end -}}
 {{ toJson $fixed }}
+{{- end }}
+{{- /* The names of the classes, most important first, as JSON: the order of `classes` is their importance, and Helm sorts
+what a mapping holds by name. */ -}}
+{{- define "tidegate.classes" -}}
+{{- $said := keys (.Values.settings.classes | default dict) | sortAlpha -}}
+{{- $names := .Values.classes | default $said -}}
+{{- if not .Values.classes -}}
+{{- range $said -}}
+{{- if not (regexMatch "^P[0-9]$" .) }}{{ fail (printf "settings.classes has %s: name all classes in classes, most important first, as in classes: [%s, ...]" . .) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- if ne (toJson (sortAlpha $names)) (toJson $said) }}{{ fail (printf "classes must name each of settings.classes (%s) once, most important first" (join ", " $said)) }}{{ end -}}
+{{ toJson $names }}
 {{- end }}
 {{- define "tidegate.port" -}}
 {{ .Values.settings.admin.listen | splitList ":" | last }}
