@@ -21,6 +21,7 @@ from proxy.nakadi_log.event_types import EventTypes
 from proxy.nakadi_log.reach import Reach
 from proxy.nakadi_log.reader import Reader
 from proxy.nakadi_log.session import Session, Share
+from proxy.nakadi_log.window import FIRST
 from proxy.settings import Limits, LogSettings
 
 _say = structlog.get_logger("tidegate.nakadi")
@@ -42,10 +43,15 @@ class NakadiLog:
         *,
         access: Access | None = None,
         connector: aiohttp.BaseConnector | None = None,
+        first_window: int = FIRST,
     ) -> None:
-        """Make one; without `access` it shows what `settings.nakadi` names, without `connector` it makes its own."""
+        """Make one; without `access` it shows what `settings.nakadi` names, without `connector` it makes its own.
+
+        A type's first stream is sent `first_window` events ahead of what is committed.
+        """
         assert settings.nakadi is not None
         self._settings = settings
+        self._first_window = first_window
         self._limits = limits
         self._nakadi = settings.nakadi
         self._bus = Bus(settings.nakadi.url, access or nakadi_access(settings.nakadi), connector)
@@ -82,6 +88,7 @@ class NakadiLog:
             settings=self._settings,
             nakadi=self._nakadi,
             window=limits.uncommitted_events,
+            first_window=self._first_window,
             line_bytes=min(self._settings.batch_bytes, self._settings.fetch_bytes),
             event_bytes=self._settings.batch_bytes,
             owner=owner,
@@ -233,15 +240,30 @@ class NakadiLog:
         return bool(self._owned or self._endings.ending)
 
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
-        """Ask some subscriptions for what is not committed; of the others tell what was said last."""
-        if self._stopped or not done:
+        """Ask some subscriptions for what is not committed; of the others tell what was said last.
+
+        What was given up and has not begun again is told, too, until another replica has it.
+        """
+        waiting = [one for one in self._readers.values() if one.left]
+        if self._stopped or not (done or waiting):
             return {}
         self._ids_now()
         try:
-            counts = await self._counts.of({at.topic for at in done})
+            counts = await self._counts.of({at.topic for at in done} | {one.event_type for one in waiting})
         except LogError:
             return {}
-        return {at: _lag(counts[at], self._owned.get(at, (None, None))[1], done[at]) for at in done if at in counts}
+        for one in waiting:
+            others = [
+                at for at, stream in one.left.items() if at in counts and counts[at].stream_id not in {None, stream}
+            ]
+            for at in others:
+                del one.left[at]
+        left = {at: None for one in waiting for at in one.left}
+        return {
+            at: _lag(counts[at], self._owned.get(at, (None, None))[1], position)
+            for at, position in (left | dict(done)).items()
+            if at in counts
+        }
 
     def doubts_topics(self) -> bool:
         """Return whether an event type that is read is gone or refused."""

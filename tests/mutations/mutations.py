@@ -2274,8 +2274,29 @@ MUTATIONS = (
     Mutation(
         "a type that Nakadi has waited for in vain is sent as much again",
         NAKADI_WINDOW,
-        "return max(1, min(full, most, int(rate * timeout * _AHEAD_SHARE)))",
-        "return max(1, min(full, most, max(window, int(rate * timeout * _AHEAD_SHARE))))",
+        "return max(1, min(full, most, int(fitting)))",
+        "return max(1, min(full, most, max(window, int(fitting))))",
         tests=(IN_NAKADI_SESSION,),
+    ),
+    Mutation(
+        "a first burst into an empty queue is taken for what consumers do",
+        NAKADI_WINDOW,
+        "AHEAD_SHARE / max(seconds, _PROOF)",
+        "AHEAD_SHARE / max(seconds, _SHORTEST)",
+        tests=(IN_NAKADI_SESSION,),
+    ),
+    Mutation(
+        "a type that Nakadi sends little is taken for a slow one",
+        NAKADI_SESSION,
+        "(self.is_spent and 2 * self.outstanding >= self.window)",
+        "self.is_spent",
+        tests=(IN_NAKADI_SESSION,),
+    ),
+    Mutation(
+        "the lag of what this replica has let go counts as none",
+        "proxy/recording/waiting.py",
+        "self.lag += self._left.get(one.event_type.topic, 0)",
+        "self.lag += 0",
+        tests=("tests/unit/recording/test_waiting.py",),
     ),
 )
