@@ -99,7 +99,7 @@ async def _live(policy: str) -> Seen:
     broker.declare_exchange("work")
     broker.bind("work", "work")
 
-    def on_published(message: Message, verdict: Verdict) -> None:
+    def on_published(message: Message, verdict: Verdict | None) -> None:
         if verdict is Verdict.ACKED and json.loads(message.body)["type"] == "campaign":
             seen.arrived.append(loop.time())
 
