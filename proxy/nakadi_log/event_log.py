@@ -15,9 +15,9 @@ from proxy.model import Event, Partition, Position, Retention
 from proxy.nakadi_log.around import Around
 from proxy.nakadi_log.bus import FORBIDDEN, NOT_FOUND, Bus
 from proxy.nakadi_log.commits import Commits
-from proxy.nakadi_log.counts import Count, Counts
 from proxy.nakadi_log.endings import Endings
 from proxy.nakadi_log.event_types import EventTypes
+from proxy.nakadi_log.progress import Progress
 from proxy.nakadi_log.reach import Reach
 from proxy.nakadi_log.reader import Reader
 from proxy.nakadi_log.session import Session, Share
@@ -28,7 +28,6 @@ _say = structlog.get_logger("tidegate.nakadi")
 
 LOOK_SECONDS = 0.5
 """Between two looks at what every stream holds."""
-_PROGRESS_SECONDS = 1.0
 _FRESH_SECONDS = 1.0
 """What Nakadi said within so long proves that it is there, unasked."""
 
@@ -67,8 +66,7 @@ class NakadiLog:
         self._around: Around
         self._endings: Endings
         self._commits = Commits(self._bus, self._on_taken, within=limits.commit_deadline)
-        self._ids: dict[str, str] = {}
-        self._counts = Counts(self._bus, self._ids, within=settings.answer_deadline)
+        self._progress = Progress(self._bus, self._readers, self._owned, within=settings.answer_deadline)
 
     async def start(self, owner: PartitionOwner) -> None:
         """Wait until Nakadi answers, however long that takes; cancelled or failed, it leaves nothing open.
@@ -127,8 +125,7 @@ class NakadiLog:
                 sessions = [one.session for one in readers if one.session is not None]
                 await asyncio.gather(*(self._endings.end(one, list(one.shares.values())) for one in sessions))
                 for topic in gone:
-                    self._ids.pop(topic, None)
-                    self._counts.forget(topic)
+                    self._progress.forget(topic)
             for topic in sorted(topics - self._readers.keys()):
                 reader = self._readers[topic] = Reader(topic, self._around)
                 task = self._tasks[topic] = asyncio.create_task(reader.run(), name=f"nakadi-reader {topic}")
@@ -244,26 +241,7 @@ class NakadiLog:
 
         What was given up and has not begun again is told, too, until another replica has it.
         """
-        waiting = [one for one in self._readers.values() if one.left]
-        if self._stopped or not (done or waiting):
-            return {}
-        self._ids_now()
-        try:
-            counts = await self._counts.of({at.topic for at in done} | {one.event_type for one in waiting})
-        except LogError:
-            return {}
-        for one in waiting:
-            others = [
-                at for at, stream in one.left.items() if at in counts and counts[at].stream_id not in {None, stream}
-            ]
-            for at in others:
-                del one.left[at]
-        left = {at: None for one in waiting for at in one.left}
-        return {
-            at: _lag(counts[at], self._owned.get(at, (None, None))[1], position)
-            for at, position in (left | dict(done)).items()
-            if at in counts
-        }
+        return {} if self._stopped else await self._progress.lags(done)
 
     def doubts_topics(self) -> bool:
         """Return whether an event type that is read is gone or refused."""
@@ -278,20 +256,14 @@ class NakadiLog:
     async def progress(self) -> Mapping[Partition, int]:
         """Tell what others committed, some of it asked for now; of the rest what was said last."""
         self._raise_stopped()
-        self._ids_now()
-        try:
-            async with asyncio.timeout(_PROGRESS_SECONDS):
-                counts = await self._counts.of(list(self._ids))
-        except TimeoutError as error:
-            raise LogError("no answer in time") from error
+        committed = await self._progress.committed()
         ours = self._owned.keys() | self._endings.ending.keys()
-        return {at: count.committed for at, count in counts.items() if at not in ours}
+        return {at: place for at, place in committed.items() if at not in ours}
 
     async def extents(self, topics: Collection[str]) -> Mapping[Partition, Extent]:
         """Tell how far the group has come, some of it asked for now; of the rest what was said last."""
         self._raise_stopped()
-        self._ids_now()
-        return {at: Extent(count.committed, count.end) for at, count in (await self._counts.of(topics)).items()}
+        return await self._progress.extents(topics)
 
     async def retention(self, topics: Collection[str]) -> Mapping[str, Retention | None]:
         """Ask for all event types at once."""
@@ -324,12 +296,6 @@ class NakadiLog:
         if self._stopped:
             raise LogError("the log has been left")
 
-    def _ids_now(self) -> Mapping[str, str]:
-        for topic, reader in self._readers.items():
-            if reader.subscription is not None:
-                self._ids[topic] = reader.subscription
-        return self._ids
-
     def _on_taken(self, session: Session) -> None:
         self._around.proven_at = asyncio.get_running_loop().time()
         for share in session.shares.values():
@@ -352,8 +318,3 @@ class NakadiLog:
             now = clock()
             for reader in list(self._readers.values()):
                 reader.look(now)
-
-
-def _lag(count: Count, share: Share | None, position: Position | None) -> int:
-    begun = count.committed if share is None else share.done
-    return max(0, count.end - max(begun, position + 1 if isinstance(position, int) else begun))

@@ -26,9 +26,9 @@ from proxy.nakadi_log.lines import BadLineError, Batch, Lines, LongLineError, ba
 from proxy.nakadi_log.offsets import same_timeline
 from proxy.nakadi_log.pieces import next_piece
 from proxy.nakadi_log.reach import FIRST_PAUSE, LONGEST_PAUSE
-from proxy.nakadi_log.session import Session, Share
+from proxy.nakadi_log.session import Pace, Session, Share
 from proxy.nakadi_log.subscription import committed, stream_path, subscribed
-from proxy.nakadi_log.window import HOLD_SHARE, ROUNDS, following
+from proxy.nakadi_log.window import HOLD_SHARE, Window
 
 _say = structlog.get_logger("tidegate.nakadi")
 
@@ -58,9 +58,7 @@ class Reader:
         self._around = around
         self.left: dict[Partition, str] = {}
         """Partitions that were given up and have not begun again, by the stream that had them."""
-        self._window = min(around.first_window, around.window)
-        self._is_fitting = False
-        """The window is what the last stream has proved."""
+        self._window = Window(around.first_window, around.window)
         self._batch_events = around.nakadi.batch_events
         self._reading: asyncio.Task[None] | None = None
         self._room = asyncio.Event()
@@ -148,10 +146,9 @@ class Reader:
         """Read one stream to its end; return in how many seconds the next one may begin."""
         around, loop = self._around, asyncio.get_running_loop()
         clock = loop.time
-        limit = 1 if self.event_type in around.compacted else min(self._batch_events, self._window)
-        window = self._window
-        ends_after = None if window >= around.window else window * (ROUNDS if self._is_fitting else 1)
-        path = stream_path(subscription, around.nakadi, limit, window, ends_after)
+        window, ends_after = self._window.events, self._window.limit
+        batch_events = 1 if self.event_type in around.compacted else min(self._batch_events, window)
+        path = stream_path(subscription, around.nakadi, batch_events, window, ends_after)
         opened = contextlib.AsyncExitStack()
         async with opened:
             async with around.openings:
@@ -179,19 +176,10 @@ class Reader:
         self.left |= dict.fromkeys(session.shares, session.stream_id)
         await around.endings.end(session, list(session.shares.values()))
         self.session = None
-        settled = pace.settled + session.committed - committed_before
-        self._learn(session, settled, pace.seconds, is_overdue=is_overdue)
+        pace = Pace(pace.settled + session.committed - committed_before, pace.seconds)
+        self._window.learn(session, pace, timeout=timeout, is_overdue=is_overdue)
         since = session.left_since
         return 0.0 if since is None else since + timeout - clock()
-
-    def _learn(self, session: Session, settled: int, seconds: float, *, is_overdue: bool) -> None:
-        """Choose the next stream's window by what one has shown in its last seconds."""
-        if not (is_overdue or session.was_full):
-            self._is_fitting = self._is_fitting or session.is_spent
-            return
-        full, timeout = self._around.window, self._around.nakadi.commit_timeout
-        self._window = following(session.window, full, settled, seconds, timeout=timeout, is_overdue=is_overdue)
-        self._is_fitting = not is_overdue and self._window < 2 * session.window
 
     # -- reading ------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,8 @@ A stream with less than the full window ends by itself (`stream_limit`), and Nak
 whatever is committed: nothing is sent in vain, and the next one goes on at once with a window that fits better.
 """
 
+from proxy.nakadi_log.session import Pace, Session
+
 FIRST = 256
 """The first stream's."""
 HOLD_SHARE = 2 / 3
@@ -25,6 +27,29 @@ _PROOF = 1.0
 """Seconds: what was settled in less says nothing of more than `FIRST` events. Queues take a first burst at once."""
 _QUICK_SHARE = 1 / 3
 """What so short a time seems to prove may take so much of the commit timeout: the next one proves it."""
+
+
+class Window:
+    """One event type's, from stream to stream."""
+
+    def __init__(self, first: int, full: int) -> None:
+        self.events = min(first, full)
+        self._full = full
+        self._is_proved = False
+
+    @property
+    def limit(self) -> int | None:
+        """After how many events the next stream is to end; None: it is not."""
+        return None if self.events >= self._full else self.events * (ROUNDS if self._is_proved else 1)
+
+    def learn(self, session: Session, pace: Pace, *, timeout: float, is_overdue: bool) -> None:
+        """Choose the next one by what a stream has shown in its last seconds."""
+        if not (is_overdue or session.was_full):
+            self._is_proved = self._is_proved or session.is_spent
+            return
+        before = self.events
+        self.events = following(before, self._full, *pace, timeout=timeout, is_overdue=is_overdue)
+        self._is_proved = not is_overdue and self.events < 2 * before
 
 
 def following(window: int, full: int, settled: int, seconds: float, *, timeout: float, is_overdue: bool) -> int:
