@@ -15,6 +15,8 @@ from proxy.nakadi_log.lines import Batch, Cursor
 
 _MOMENT = 0.5
 """Seconds."""
+_MOMENTS = 128
+"""Kept: a minute of them at least, the longest commit timeout."""
 _IDLE = 1.0
 """Seconds; who waits for less has something to do all the time."""
 
@@ -95,7 +97,7 @@ class Session:
         """All that may be sent was sent, and most of it not committed: how fast it goes is its owner's doing."""
         self._busy = (now, 0)
         """Since when there is always something to commit, and what was committed then."""
-        self._settled: deque[tuple[float, int]] = deque()
+        self._settled: deque[tuple[float, int]] = deque(maxlen=_MOMENTS)
         """When commits were taken since then, and `committed` after each; those of a moment together."""
         self._settled_at = now
 

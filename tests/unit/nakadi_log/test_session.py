@@ -160,6 +160,18 @@ def test_the_pace_is_that_of_the_last_seconds_when_a_type_becomes_slow() -> None
     assert 10 <= settled / seconds <= 12
 
 
+def test_the_pace_is_that_of_the_last_seconds_when_a_stream_has_lived_for_an_hour() -> None:
+    made, share = session(window=400)
+    made.take(share, batch(0, 1), 0.0)
+    for number in range(1, 7_200):
+        made.take(share, batch(share.next, 10), number / 2)
+        first = share.batches[0]
+        made.claim(share, first, number / 2)
+        made.settle(share, first, number / 2)
+    settled, seconds = made.pace(3_599.5, 40.0)
+    assert 19 <= settled / seconds <= 21
+
+
 def test_the_pace_is_that_of_the_time_in_which_something_was_to_settle_when_much_of_it_was_none() -> None:
     made, share = session()
     for start in (0.0, 100.0):
