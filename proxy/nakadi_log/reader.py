@@ -1,7 +1,7 @@
 """One event type: its subscription, and one stream after another.
 
-open ─► read ─┬─ the stream ended, or all was read that it is ever sent, or it was paused for seconds with nothing on its
-              ▼  way: the connection closes
+open ─► read ─┬─ the stream ended, or all was read that it is ever sent, or it was paused for seconds with nothing more
+              ▼  on its way: the connection closes
             hold ── until all that was read is committed, or a batch was held for too long: its partitions end, then
               ▼     what still waits of them is dropped: the log has it
              end ── last commit; the next stream, with a window that fits (`window`)
