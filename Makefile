@@ -27,9 +27,10 @@ export TIDEGATE_TEST_WHEEL := 1
 
 QUICK := $(wildcard tests/unit tests/properties tests/simulation tests/histories tests/wire tests/nakadi)
 # Tests that share a stack, a Spark, a browser or a container engine go to one worker (tests/conftest.py), the others to any.
-PYTEST := $(BIN)/python -m pytest -q --numprocesses logical --dist loadgroup --cov --cov-report=
+PYTEST := $(BIN)/python -m pytest -q --numprocesses logical --dist loadgroup
 
-# What an event's safety and speed depend on; all tests together must run through so much of it, in percent of lines and branches.
+# What an event's safety and speed depend on; all tests together must run through so much of it, in percent of lines and
+# branches. Only `test-all` looks: under coverage the same tests take four times as long.
 PROVEN := bridge congestion steering kafka_log nakadi_log rabbitmq publish_lane recording operations
 PROVEN_AT_LEAST := 95
 empty :=
@@ -66,18 +67,18 @@ lint: setup
 .PHONY: test
 test: lint software ## everything that CI runs: check, then all tests on real brokers and the image (30 minutes on two cores)
 	@timeout --foreground --kill-after=60 4500 env TIDEGATE_TEST_RABBITMQS="system 4" $(PYTEST) -m "not long" tests 2>&1 | tee --ignore-interrupts .build/logs/tests.log
+	@tail -n 1 .build/logs/tests.log
+
+# The same tests and those marked `long`: clusters, rotations, all histories. Hours, so it goes on after a failure.
+.PHONY: test-all
+test-all: lint software spark-cluster ## test, and the long series: clusters, rotations, a day's calm, all histories (hours)
+	@env TIDEGATE_TEST_RABBITMQS="system 4" $(PYTEST) --cov --cov-report= tests
 	@for part in $(PROVEN); do \
 		echo "Branch coverage of $$part: $$($(BIN)/coverage report --format=total --include="*/proxy/$$part/*,*/proxy/$$part.py") %"; done
 	@echo "Branch coverage of these together, at least $(PROVEN_AT_LEAST): $$($(BIN)/coverage report --format=total \
 		--include='$(PROVEN_FILES)') %"
 	@$(BIN)/coverage report --include='$(PROVEN_FILES)' --fail-under=$(PROVEN_AT_LEAST) > .build/logs/coverage.log || \
 		{ cat .build/logs/coverage.log; exit 1; }
-	@tail -n 1 .build/logs/tests.log
-
-# The same tests and those marked `long`: clusters, rotations, all histories. Hours, so it goes on after a failure.
-.PHONY: test-all
-test-all: lint software spark-cluster ## test, and the long series: clusters, rotations, a day's calm, all histories (hours)
-	@env TIDEGATE_TEST_RABBITMQS="system 4" $(PYTEST) tests
 
 # Whatever takes long the first time, so that no test waits for it.
 .PHONY: software

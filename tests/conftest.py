@@ -40,8 +40,8 @@ the longest first. So Spark doesn't compete with what is timed, least of all wit
 """
 
 COVERED = {"unit", "contract", "integration"}
-"""Folders whose tests coverage watches: it makes Python three times as slow, and histories and scenarios go where these
-went before, a thousand times.
+"""Folders whose tests coverage watches, in `make test-all`: it makes Python four times as slow, and histories and
+scenarios go where these went before, a thousand times.
 """
 
 FOR_LITTLE = (

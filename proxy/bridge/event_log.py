@@ -189,7 +189,8 @@ class EventLog(Protocol):
         """Return for each partition how many positions its end is ahead of `done`.
 
         None: nothing is done with since the assignment, so count from where it began. Gaps left by compaction count,
-        and what a transaction that has not ended holds back. Partitions the log can't tell of are left out.
+        and what a transaction that has not ended holds back. Partitions the log can't tell of are left out. Others may
+        be told: those that this replica has let go and waits for, and that are nobody else's.
         """
         ...
 

@@ -20,7 +20,7 @@ def log_lines(log: LogSettings) -> Iterator[str]:
     yield f"log      Nakadi at {nakadi.url}, {who}, from {log.start}"
     yield (
         f"nakadi   a subscription and a stream for each event type, batches of {nakadi.batch_events} at most; pause, "
-        "resume, discard, cap, skip and rewind need a topic on Kafka: there are none"
+        "resume, discard and cap need a topic on Kafka: there are none; skip and rewind need every replica stopped"
     )
 
 
@@ -33,7 +33,5 @@ def demand_board(settings: Settings, command: str) -> None:
     """Raise `SettingsError` if a command has no place to leave its wish for the replicas."""
     if settings.log.nakadi is not None:
         why = f"{command} leaves its wish in a topic on Kafka, and this log is Nakadi"
-        remedy = (
-            "stop what sends; or move cursors by PATCH /subscriptions/ID/cursors: every replica goes on where they are"
-        )
+        remedy = "stop what sends; or stop every replica, and pass over events by tidegate skip"
         raise SettingsError([f"{why}; {remedy}"])

@@ -17,7 +17,7 @@ _LOOK_SECONDS = 0.25
 
 
 class Hands(Protocol):
-    """Who may commit for an empty group; see `KafkaCursors`."""
+    """Who may commit for an empty group; see `KafkaCursors` and `NakadiCursors`."""
 
     async def committed(self) -> Mapping[Partition, Committed | None]:
         """Return everything that the group has committed; None is what can't be told now."""
@@ -73,6 +73,12 @@ async def carry_out(
             if clock() >= end or not (left or silent):
                 return Carried(sorted(left), silent, members, moved)
         await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def make(plan: Plan, hands: Hands) -> Carried:
+    """Make a plan at a log that has no board: whoever reads there goes on where cursors stand. See `Hands.commit`."""
+    moved = await _commit(plan, hands)
+    return Carried(sorted(plan.moves().keys() - {one.partition for one in moved}), [], [], moved)
 
 
 async def _commit(plan: Plan, hands: Hands) -> list[Moved]:

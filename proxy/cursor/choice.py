@@ -7,18 +7,17 @@ from typing import NamedTuple, Protocol
 from proxy import config
 from proxy.bridge.move import NEVER_MOVED, Direction, Move, serial
 from proxy.errors import LogError, SettingsError
-from proxy.kafka_log.cursors import Found
 from proxy.model import Note, Partition
 from proxy.operations.intervention import Answer, read
 from proxy.operations.plan import Plan, PlannedTopic, read_plan
 from proxy.operations.scope import Scope
-from proxy.positions.identity import Committed
+from proxy.positions.identity import Committed, Found
 from proxy.positions.port import EARLIEST, LATEST
-from proxy.settings import LogSettings, Settings
+from proxy.settings import EventType, LogSettings, Settings
 
 
 class Cursors(Protocol):
-    """What is asked of the group's cursors; see `KafkaCursors`."""
+    """What is asked of the group's cursors; see `KafkaCursors` and `NakadiCursors`."""
 
     async def topics(self) -> Mapping[str, Found]:
         """Return every topic that may be read."""
@@ -118,13 +117,13 @@ async def choose(
 ) -> tuple[list[Chosen], Mapping[Partition, Committed | None]]:
     """Return each partition that is meant, in order, and what is committed.
 
-    Raises `SettingsError` with every mistake that only Kafka can tell, `LogError`.
+    Raises `SettingsError` with every mistake that only the log can tell, `LogError`.
     """
     found, committed = await cursors.topics(), await cursors.committed()
     types = _topics(wanted, settings, found)
     ids = _partitions(wanted, types, found)
     if untold := [at for at in ids if at in committed and committed[at] is None]:
-        raise LogError(f"Kafka can't tell now what is committed of {min(untold)}")
+        raise LogError(f"the log can't tell now what is committed of {min(untold)}")
     known = {at: one for at, one in committed.items() if one is not None}
     if not known.keys() & {Partition(topic, at) for topic in types for at in found[topic].partitions}:
         raise SettingsError(
@@ -222,11 +221,17 @@ def planned(chosen: Iterable[Chosen]) -> tuple[PlannedTopic, ...]:
     return tuple(PlannedTopic(topic, topic_id, tuple(parts)) for (topic, topic_id), parts in by_topic.items())
 
 
+def meant_by(wanted: Wanted, settings: Settings, topic: str) -> EventType | None:
+    """Return the event type of a topic if it is among those that are asked for."""
+    types, classes, _ = wanted.scope
+    known = config.event_type_for(settings, topic)
+    return known if known is not None and (known.name in types or known.priority in classes) else None
+
+
 def _topics(wanted: Wanted, settings: Settings, found: Mapping[str, Found]) -> dict[str, str]:
     """Return event types by the topics that are meant and may be read. Raises `SettingsError`."""
-    types, classes, _ = wanted.scope
-    known = {topic: one for topic in found if (one := config.event_type_for(settings, topic)) is not None}
-    meant = {topic: one.name for topic, one in known.items() if one.name in types or one.priority in classes}
+    types = wanted.scope[0]
+    meant = {topic: one.name for topic in found if (one := meant_by(wanted, settings, topic)) is not None}
     missing = [f"no topic of event type {name} exists, or may be read" for name in types if name not in meant.values()]
     if not missing and not meant:
         missing.append("no topic of these classes exists, or may be read")

@@ -1,6 +1,7 @@
 """`tidegate skip` and `tidegate rewind`: arguments, and the wiring of a move from choice to outcome.
 
-They speak to Kafka alone and to no process, so they work from anywhere, and with every replica stopped.
+They speak to the log alone and to no process, so they work from anywhere, and with every replica stopped: on Nakadi,
+where no plan can be left for replicas, only so.
 """
 
 import argparse
@@ -19,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 from proxy import config
 from proxy.bridge.move import Direction
 from proxy.config.items import printable
+from proxy.cursor.adapters import LogCursors, demand_end, opened
 from proxy.cursor.audit import records, write
-from proxy.cursor.carrying import Carried, carry_out, is_made
+from proxy.cursor.carrying import Carried, carry_out, is_made, make
 from proxy.cursor.choice import Chosen, Plans, Wanted, choose, planned
 from proxy.cursor.words import REWIND, SKIP, Counted, as_json, dry, outcome
 from proxy.errors import LogError, SettingsError, TidegateError
@@ -35,7 +37,6 @@ from proxy.settings import Settings
 
 if TYPE_CHECKING:
     from proxy.kafka_log.board import KafkaBoard
-    from proxy.kafka_log.cursors import KafkaCursors
 
 _DONE, _FAILED, _MISTAKE = 0, 1, 2
 _MOST_OFFSET = 2**62
@@ -91,7 +92,6 @@ def _text(given: str) -> str:
 
 def _move(options: argparse.Namespace) -> int:
     settings = config.load(options.config, os.environ, config.Inspection(time.time()))
-    config.demand_board(settings, options.direction)
     scope = checked(settings, options.type, options.classes)
     if options.to is not None and options.to > time.time() * 1000:
         raise SettingsError(["--to is a time that has not come yet"])
@@ -104,6 +104,7 @@ def _move(options: argparse.Namespace) -> int:
         raise SettingsError(["nobody is logged in under a name: say who asks, by --by NAME"]) from error
     again = getattr(options, "again", False)
     wanted = Wanted(options.direction, scope, options.to, options.to_offset, options.partition, again)
+    demand_end(settings, wanted)
     lines = log_to_stderr()
     try:
         return asyncio.run(_run(options, settings, wanted, by))
@@ -115,16 +116,8 @@ def _move(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace, settings: Settings, wanted: Wanted, by: str) -> int:
-    from proxy.kafka_log.board import KafkaBoard
-    from proxy.kafka_log.cursors import KafkaCursors
-
-    board, cursors = KafkaBoard(settings.log), KafkaCursors(settings.log)
-    try:
-        await cursors.open()
+    async with opened(settings, wanted) as (cursors, board):
         return await _Moving(options, settings, wanted, by, cursors, board).run()
-    finally:
-        await cursors.close()
-        await board.close()
 
 
 class _Moving:
@@ -136,8 +129,8 @@ class _Moving:
         settings: Settings,
         wanted: Wanted,
         by: str,
-        cursors: "KafkaCursors",
-        board: "KafkaBoard",
+        cursors: LogCursors,
+        board: "KafkaBoard | None",
     ) -> None:
         self._options = options
         self._settings = settings
@@ -150,8 +143,8 @@ class _Moving:
     async def run(self) -> int:
         """Do it; return the exit code. Raises `TidegateError`."""
         options, wanted = self._options, self._wanted
-        await self._board.open()
-        self._plans.take(await self._board.news())
+        if self._board is not None:
+            self._plans.take(await self._board.news())
         chosen, committed = await choose(wanted, self._settings, self._cursors, self._plans, _now_ms())
         counts = await self._counted(chosen)
         lines = dry(wanted.direction, chosen, counts, _named(wanted.time))
@@ -193,9 +186,14 @@ class _Moving:
         return sys.stdin.readline().strip() == "yes"
 
     async def _pinned(self, moving: Sequence[Chosen]) -> Plan:
-        """Pin the plan; its number is above all that others have taken meanwhile. Raises `TidegateError`."""
-        await self._board.create()
-        self._plans.take(await self._board.news())
+        """Pin the plan, where there is a board; its number is above all that others have taken meanwhile.
+
+        Raises `TidegateError`.
+        """
+        board = self._board
+        if board is not None:
+            await board.create()
+            self._plans.take(await board.news())
         number = self._plans.next_number(await self._cursors.committed())
         now_ms = _now_ms()
         name = f"{number}-{secrets.token_hex(6)}"
@@ -204,8 +202,9 @@ class _Moving:
             plan = Plan(name, self._wanted.direction, self._by, why, now_ms, now_ms + LIFE_MS, planned(moving))
         except ValueError as error:
             raise SettingsError([str(error)]) from error
-        await self._board.pin(plan.key, plan.as_json())
-        _tell(f"kept in topic {self._board.topic} as {plan.id}; waiting for every replica")
+        if board is not None:
+            await board.pin(plan.key, plan.as_json())
+            _tell(f"kept in topic {board.topic} as {plan.id}; waiting for every replica")
         return plan
 
     async def _carried(
@@ -220,8 +219,13 @@ class _Moving:
         alive = [one for one in self._plans.named(set(wanted.values())) if _now_ms() < one.until_ms]
         if plan is not None and plan.id not in {one.id for one in alive}:
             alive.append(plan)
-        seconds = settings.limits.drain_deadline + ANSWER_SECONDS
-        carried = await carry_out(wanted, alive, self._cursors, self._board, self._plans, seconds)
+        seconds: float | None = None
+        if self._board is None:
+            assert plan is not None, "nothing is pending where no plan is kept"
+            carried = await make(plan, self._cursors)
+        else:
+            seconds = settings.limits.drain_deadline + ANSWER_SECONDS
+            carried = await carry_out(wanted, alive, self._cursors, self._board, self._plans, seconds)
         self._keep(carried, {one.partition: one.event_type for one in chosen})
         if not self._options.json:
             meant = [one for one in chosen if one.partition in wanted]
@@ -229,9 +233,8 @@ class _Moving:
             print(*outcome(settings.log.group, meant, carried, answered, seconds), sep="\n")
         self._answer(plan, chosen, counts, carried)
         if carried.left or carried.silent:
-            _tell(
-                "Not all is done. It holds for whoever reads it within 10 minutes; run the same command again to see."
-            )
+            holds = "" if self._board is None else "It holds for whoever reads it within 10 minutes; "
+            _tell(f"Not all is done. {holds}run the same command again to see.")
         return _FAILED if carried.left or carried.silent else _DONE
 
     def _keep(self, carried: Carried, types: Mapping[Partition, str]) -> None:

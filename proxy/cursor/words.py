@@ -18,13 +18,16 @@ partition of each of their topics.
 Offsets are settled once, when the command runs: it tells for each partition the range and how many events it holds, and
 asks. --dry-run only tells. Then every replica moves its own partitions, when what is on its way has its outcome; with
 every replica stopped the command moves them itself. The same command again changes nothing.
+
+On Nakadi every replica must be stopped, there is no --to TIME, and a rewind that was made and is asked for again once
+events of it were sent is another rewind: nothing there keeps which one was made.
 """
 _ENDS = """
 exit codes: 0 it is done (or there was nothing to do), 1 a partition was not moved or a replica did not answer in time,
-  or Kafka does not answer, 2 a mistake: nothing was changed
+  or the log does not answer, 2 a mistake: nothing was changed
 """
 SKIP = f"""
-Passes over events: they are never sent, though Kafka keeps them. To a time means: to the first event of that time or
+Passes over events: they are never sent, though the log keeps them. To a time means: to the first event of that time or
 later. Times need not rise with offsets, so events that are older may come behind it; they are sent.
 {_WHICH}
 examples:
@@ -94,8 +97,9 @@ def _sum(counts: Sequence[Counted]) -> Counted:
     return Counted(sum(one.events for one in counts), sum(newer) if newer else None)
 
 
-def outcome(group: str, wanted: Sequence[Chosen], carried: Carried, answered: int, seconds: float) -> list[str]:
-    """Return what became of it: who has answered, who has not, and what is not moved."""
+def outcome(group: str, wanted: Sequence[Chosen], carried: Carried, answered: int, seconds: float | None) -> list[str]:
+    """Return what became of it: who has answered, who has not, and what is not moved within `seconds`, if bounded."""
+    within = "" if seconds is None else f" within {seconds:g} s"
     left = set(carried.left)
     made = sum(one.partition not in left for one in wanted)
     found = [f"{made} of {len(wanted)} partitions moved"]
@@ -103,8 +107,8 @@ def outcome(group: str, wanted: Sequence[Chosen], carried: Carried, answered: in
         found.append(f"{answered} of {len(carried.members)} replicas have answered")
     else:
         found.append(f"no replica is in group {group}: this command has moved them")
-    found += [f"  no answer from {one.id} at {one.host} within {seconds:g} s" for one in carried.silent]
-    found += [f"  {at} is not moved within {seconds:g} s" for at in carried.left]
+    found += [f"  no answer from {one.id} at {one.host}{within}" for one in carried.silent]
+    found += [f"  {at} is not moved{within}" for at in carried.left]
     return [printable(one) for one in found]
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
 
 from aiokafka import TopicPartition, errors
 
@@ -20,7 +19,7 @@ from proxy.kafka_log.protocol import TopicsRequest, leaders, topics
 from proxy.kafka_log.range_count import RangeCount
 from proxy.kafka_log.words import unreached
 from proxy.model import Partition
-from proxy.positions.identity import Committed
+from proxy.positions.identity import Committed, Found
 from proxy.positions.port import Membership
 from proxy.settings import LogSettings
 
@@ -31,14 +30,6 @@ _NO_SESSION = (0, -1)
 _BYTES = 4 * 1024**2
 _NOBODY = Membership(-1, "")
 """Who commits for a group that has no member."""
-
-
-class Found(NamedTuple):
-    """A topic that may be read."""
-
-    id: str
-    """Empty if the broker tells none."""
-    partitions: tuple[int, ...]
 
 
 class KafkaCursors:

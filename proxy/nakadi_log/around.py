@@ -25,6 +25,7 @@ class Around:
     nakadi: NakadiSettings
     window: int
     """A full one."""
+    first_window: int
     line_bytes: int
     """The longest line of several events ..."""
     event_bytes: int

@@ -89,6 +89,6 @@ class Commits:
         except LogError as error:
             return error
         for share, sent in due:
-            taken[share.partition] = session.settle(share, sent)
+            taken[share.partition] = session.settle(share, sent, asyncio.get_running_loop().time())
         self._on_taken(session)
         return None

@@ -28,6 +28,8 @@ class Count:
     """Before this place all is done with."""
     end: int
     """So much further on it ends, as events are counted."""
+    stream_id: str | None
+    """Whose it is; None: nobody's."""
 
 
 class Counts:
@@ -79,20 +81,20 @@ class Counts:
             return error
         committed = cursors_in(cursors)
         self._known[topic] = {
-            Partition(topic, number): Count(committed[number], committed[number] + unread)
-            for number, unread in _unconsumed(stats).items()
+            Partition(topic, number): Count(committed[number], committed[number] + unread, stream_id)
+            for number, (unread, stream_id) in _unconsumed(stats).items()
             if number in committed
         }
         return None
 
 
-def _unconsumed(told: Any) -> dict[int, int]:
-    """Return how many events are not committed, by partition; of what was never read nothing is told."""
-    found = dict[int, int]()
+def _unconsumed(told: Any) -> dict[int, tuple[int, str | None]]:
+    """Return how many events are not committed, and of which stream a partition is; nothing of what was never read."""
+    found = dict[int, tuple[int, str | None]]()
     for item in told.get("items") or [] if isinstance(told, dict) else []:
         for view in item.get("partitions") or []:
             try:
-                found[int(view["partition"])] = int(view["unconsumed_events"])
+                found[int(view["partition"])] = int(view["unconsumed_events"]), view.get("stream_id")
             except (KeyError, TypeError, ValueError):
                 continue
     return found

@@ -15,19 +15,17 @@ from proxy.model import Event, Partition, Position, Retention
 from proxy.nakadi_log.around import Around
 from proxy.nakadi_log.bus import FORBIDDEN, NOT_FOUND, Bus
 from proxy.nakadi_log.commits import Commits
-from proxy.nakadi_log.counts import Count, Counts
 from proxy.nakadi_log.endings import Endings
 from proxy.nakadi_log.event_types import EventTypes
+from proxy.nakadi_log.progress import Progress
 from proxy.nakadi_log.reach import Reach
-from proxy.nakadi_log.reader import Reader
+from proxy.nakadi_log.readers import Readers
 from proxy.nakadi_log.session import Session, Share
+from proxy.nakadi_log.window import FIRST
 from proxy.settings import Limits, LogSettings
 
 _say = structlog.get_logger("tidegate.nakadi")
 
-LOOK_SECONDS = 0.5
-"""Between two looks at what every stream holds."""
-_PROGRESS_SECONDS = 1.0
 _FRESH_SECONDS = 1.0
 """What Nakadi said within so long proves that it is there, unasked."""
 
@@ -42,27 +40,27 @@ class NakadiLog:
         *,
         access: Access | None = None,
         connector: aiohttp.BaseConnector | None = None,
+        first_window: int = FIRST,
     ) -> None:
-        """Make one; without `access` it shows what `settings.nakadi` names, without `connector` it makes its own."""
+        """Make one; without `access` it shows what `settings.nakadi` names, without `connector` it makes its own.
+
+        A type's first stream is sent `first_window` events ahead of what is committed.
+        """
         assert settings.nakadi is not None
         self._settings = settings
+        self._first_window = first_window
         self._limits = limits
         self._nakadi = settings.nakadi
         self._bus = Bus(settings.nakadi.url, access or nakadi_access(settings.nakadi), connector)
         self._types = EventTypes(self._bus, within=settings.answer_deadline)
         self._owned: dict[Partition, tuple[Session, Share]] = {}
-        self._readers: dict[str, Reader] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._readers = Readers()
         self._new_topics = set[str]()
         self._stopped = False
-        self._failure: BaseException | None = None
-        self._changes = asyncio.Lock()
-        self._keeper: asyncio.Task[None] | None = None
         self._around: Around
         self._endings: Endings
-        self._commits = Commits(self._bus, self._on_taken, within=limits.commit_deadline)
-        self._ids: dict[str, str] = {}
-        self._counts = Counts(self._bus, self._ids, within=settings.answer_deadline)
+        self._commits = Commits(self._bus, self._readers.on_taken, within=limits.commit_deadline)
+        self._progress = Progress(self._bus, self._readers.by_topic, self._owned, within=settings.answer_deadline)
 
     async def start(self, owner: PartitionOwner) -> None:
         """Wait until Nakadi answers, however long that takes; cancelled or failed, it leaves nothing open.
@@ -82,6 +80,7 @@ class NakadiLog:
             settings=self._settings,
             nakadi=self._nakadi,
             window=limits.uncommitted_events,
+            first_window=self._first_window,
             line_bytes=min(self._settings.batch_bytes, self._settings.fetch_bytes),
             event_bytes=self._settings.batch_bytes,
             owner=owner,
@@ -93,7 +92,7 @@ class NakadiLog:
             new_topics=self._new_topics,
             compacted=self._types.compacted,
         )
-        self._keeper = asyncio.create_task(self._keep(), name="nakadi-keeper")
+        self._readers.begin(self._around)
 
     async def survey(self, wanted: Collection[str]) -> Survey:
         """Ask which event types exist; one that could not be read lately is refused."""
@@ -101,37 +100,19 @@ class NakadiLog:
         there = frozenset(await self._types.all())
         missing = frozenset(set(wanted) - there)
         self._new_topics |= missing
-        refused = frozenset(
-            topic
-            for topic, reader in self._readers.items()
-            if reader.refusal is not None and reader.refusal.status == FORBIDDEN
-        )
+        refused = self._readers.refused(FORBIDDEN)
         return Survey(there - refused, missing, refused & frozenset(wanted))
 
     async def subscribe(self, topics: frozenset[str]) -> None:
         """Read these event types and no others; streams of those that stay go on."""
-        async with self._changes:
-            gone = [topic for topic in self._readers if topic not in topics]
-            readers = [self._readers.pop(topic) for topic in gone]
-            for topic in gone:
-                self._tasks[topic].cancel()
-            if gone:
-                await asyncio.wait([self._tasks.pop(topic) for topic in gone])
-                sessions = [one.session for one in readers if one.session is not None]
-                await asyncio.gather(*(self._endings.end(one, list(one.shares.values())) for one in sessions))
-                for topic in gone:
-                    self._ids.pop(topic, None)
-                    self._counts.forget(topic)
-            for topic in sorted(topics - self._readers.keys()):
-                reader = self._readers[topic] = Reader(topic, self._around)
-                task = self._tasks[topic] = asyncio.create_task(reader.run(), name=f"nakadi-reader {topic}")
-                task.add_done_callback(self._on_done)
+        for topic in await self._readers.read(topics):
+            self._progress.forget(topic)
 
     async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
         """Return all that was read so far of what is not paused."""
-        if self._failure is not None:
-            raise self._failure
-        if self._stopped or self._keeper is None:
+        if (failure := self._readers.failure) is not None:
+            raise failure
+        if self._stopped or not self._readers.is_begun:
             await asyncio.sleep(wait)
             return {}
         around = self._around
@@ -151,7 +132,7 @@ class NakadiLog:
             if share.is_paused or not share.ready or self._owned.get(at, (None, None))[1] is not share:
                 continue
             taken[at], share.ready, share.ready_bytes = share.ready, [], 0
-            self._readers[at.topic].wake()
+        self._readers.wake(at.topic for at in taken)
         return taken
 
     def pause(self, partitions: Collection[Partition]) -> None:
@@ -169,15 +150,14 @@ class NakadiLog:
                 if share.ready:
                     self._around.fresh[share] = None
                     self._around.stirred.set()
-                if at.topic in self._readers:
-                    self._readers[at.topic].wake()
+                self._readers.wake((at.topic,))
 
     async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
         """Commit, one request for each event type, the batches that are done with as a whole.
 
         Left out is also what is done of a batch that is not done with yet, and what has to wait for its turn.
         """
-        if self._is_beyond_hope():
+        if self._readers.are_beyond_hope():
             return {}
         wanted = {at: (*self._owned[at], done) for at, done in positions.items() if at in self._owned}
         sessions = {session for session, _ in self._owned.values()}
@@ -202,8 +182,8 @@ class NakadiLog:
     def renew(self, topics: Collection[str]) -> None:
         """Close the streams of these event types: the next ones begin where they are done with."""
         for topic in topics:
-            if topic in self._readers:
-                self._readers[topic].renew()
+            if topic in self._readers.by_topic:
+                self._readers.by_topic[topic].renew()
 
     def place(self, position: Position) -> int:
         """Return where a position stands: the number that its offset says."""
@@ -219,7 +199,7 @@ class NakadiLog:
         held = [*(session for session, _ in self._owned.values()), *self._endings.ending.values()]
         if held and all(session.is_lost for session in held):
             raise AssignmentLostError("Nakadi takes no commit of any stream any more")
-        if not held or self._is_beyond_hope():
+        if not held or self._readers.are_beyond_hope():
             return False
         now = asyncio.get_running_loop().time()
         if now - self._around.proven_at < _FRESH_SECONDS:
@@ -233,21 +213,15 @@ class NakadiLog:
         return bool(self._owned or self._endings.ending)
 
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
-        """Ask some subscriptions for what is not committed; of the others tell what was said last."""
-        if self._stopped or not done:
-            return {}
-        self._ids_now()
-        try:
-            counts = await self._counts.of({at.topic for at in done})
-        except LogError:
-            return {}
-        return {at: _lag(counts[at], self._owned.get(at, (None, None))[1], done[at]) for at in done if at in counts}
+        """Ask some subscriptions for what is not committed; of the others tell what was said last.
+
+        What was given up and has not begun again is told, too, until another replica has it.
+        """
+        return {} if self._stopped else await self._progress.lags(done)
 
     def doubts_topics(self) -> bool:
         """Return whether an event type that is read is gone or refused."""
-        return any(
-            one.refusal is not None and one.refusal.status in {FORBIDDEN, NOT_FOUND} for one in self._readers.values()
-        )
+        return bool(self._readers.refused(FORBIDDEN, NOT_FOUND))
 
     def standing(self) -> Mapping[Partition, Standing]:
         """Return none: what has no stream has no partitions, and why is said as it happens."""
@@ -256,20 +230,14 @@ class NakadiLog:
     async def progress(self) -> Mapping[Partition, int]:
         """Tell what others committed, some of it asked for now; of the rest what was said last."""
         self._raise_stopped()
-        self._ids_now()
-        try:
-            async with asyncio.timeout(_PROGRESS_SECONDS):
-                counts = await self._counts.of(list(self._ids))
-        except TimeoutError as error:
-            raise LogError("no answer in time") from error
+        committed = await self._progress.committed()
         ours = self._owned.keys() | self._endings.ending.keys()
-        return {at: count.committed for at, count in counts.items() if at not in ours}
+        return {at: place for at, place in committed.items() if at not in ours}
 
     async def extents(self, topics: Collection[str]) -> Mapping[Partition, Extent]:
         """Tell how far the group has come, some of it asked for now; of the rest what was said last."""
         self._raise_stopped()
-        self._ids_now()
-        return {at: Extent(count.committed, count.end) for at, count in (await self._counts.of(topics)).items()}
+        return await self._progress.extents(topics)
 
     async def retention(self, topics: Collection[str]) -> Mapping[str, Retention | None]:
         """Ask for all event types at once."""
@@ -287,12 +255,7 @@ class NakadiLog:
         if self._stopped:
             return
         self._stopped = True
-        tasks = [*self._tasks.values(), *([self._keeper] if self._keeper is not None else [])]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
-            self._around.stirred.set()
+        await self._readers.stop()
         self._owned.clear()
         await self._bus.close()
 
@@ -301,37 +264,3 @@ class NakadiLog:
     def _raise_stopped(self) -> None:
         if self._stopped:
             raise LogError("the log has been left")
-
-    def _ids_now(self) -> Mapping[str, str]:
-        for topic, reader in self._readers.items():
-            if reader.subscription is not None:
-                self._ids[topic] = reader.subscription
-        return self._ids
-
-    def _on_taken(self, session: Session) -> None:
-        self._around.proven_at = asyncio.get_running_loop().time()
-        for share in session.shares.values():
-            if share.partition.topic in self._readers:
-                self._readers[share.partition.topic].wake()
-
-    def _is_beyond_hope(self) -> bool:
-        now = asyncio.get_running_loop().time()
-        return any(reader.is_beyond_hope(now) for reader in self._readers.values())
-
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._failure = error
-            self._around.stirred.set()
-
-    async def _keep(self) -> None:
-        clock = asyncio.get_running_loop().time
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            now = clock()
-            for reader in list(self._readers.values()):
-                reader.look(now)
-
-
-def _lag(count: Count, share: Share | None, position: Position | None) -> int:
-    begun = count.committed if share is None else share.done
-    return max(0, count.end - max(begun, position + 1 if isinstance(position, int) else begun))

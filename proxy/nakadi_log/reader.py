@@ -1,7 +1,7 @@
 """One event type: its subscription, and one stream after another.
 
-open ─► read ─┬─ the stream ended, or its window is full and small, or it was paused for seconds: the connection closes
-              ▼
+open ─► read ─┬─ the stream ended, or all was read that it is ever sent, or it was paused for seconds with nothing more
+              ▼  on its way: the connection closes
             hold ── until all that was read is committed, or a batch was held for too long: its partitions end, then
               ▼     what still waits of them is dropped: the log has it
              end ── last commit; the next stream, with a window that fits (`window`)
@@ -26,14 +26,15 @@ from proxy.nakadi_log.lines import BadLineError, Batch, Lines, LongLineError, ba
 from proxy.nakadi_log.offsets import same_timeline
 from proxy.nakadi_log.pieces import next_piece
 from proxy.nakadi_log.reach import FIRST_PAUSE, LONGEST_PAUSE
-from proxy.nakadi_log.session import Session, Share
+from proxy.nakadi_log.session import Pace, Session, Share
 from proxy.nakadi_log.subscription import committed, stream_path, subscribed
-from proxy.nakadi_log.window import HOLD_SHARE, following
+from proxy.nakadi_log.window import HOLD_SHARE, Window
 
 _say = structlog.get_logger("tidegate.nakadi")
 
 PAUSED_SECONDS = 3.0
-"""A stream of which nothing is wanted for so long is closed."""
+"""A stream of which nothing is wanted for so long is closed, unless there may be more of it on its way: nobody could
+commit that, and the next stream would wait for it. That one is held until a batch is held for too long."""
 KEPT_BYTES = 256 * 1024
 """Of paused partitions, read beside others of their stream: beyond that the stream is not read."""
 _SILENCES = 4.0
@@ -55,7 +56,9 @@ class Reader:
         self.refusal: RefusedError | None = None
         """Why it is not read now."""
         self._around = around
-        self._window = around.window
+        self.left: dict[Partition, str] = {}
+        """Partitions that were given up and have not begun again, by the stream that had them."""
+        self._window = Window(around.first_window, around.window)
         self._batch_events = around.nakadi.batch_events
         self._reading: asyncio.Task[None] | None = None
         self._room = asyncio.Event()
@@ -83,7 +86,8 @@ class Reader:
         if session is None or self._reading is None:
             return
         if self._blocked_since is not None:
-            if now - self._blocked_since >= PAUSED_SECONDS:
+            in_vain = session.outstanding and not (session.is_full or session.is_spent)
+            if now - self._blocked_since >= PAUSED_SECONDS and not in_vain:
                 self._stop_reading()
         elif now - self._heard_at >= (self._silence if session.shares else _WITHOUT_PARTITIONS):
             _say.info("stream_silent", event_type=self.event_type, effect="opened anew")
@@ -142,15 +146,16 @@ class Reader:
         """Read one stream to its end; return in how many seconds the next one may begin."""
         around, loop = self._around, asyncio.get_running_loop()
         clock = loop.time
-        limit = 1 if self.event_type in around.compacted else min(self._batch_events, self._window)
-        path = stream_path(subscription, around.nakadi, limit, self._window)
+        window, ends_after = self._window.events, self._window.limit
+        batch_events = 1 if self.event_type in around.compacted else min(self._batch_events, window)
+        path = stream_path(subscription, around.nakadi, batch_events, window, ends_after)
         opened = contextlib.AsyncExitStack()
         async with opened:
             async with around.openings:
                 within = around.settings.answer_deadline
                 response = await opened.enter_async_context(around.bus.stream(path, within=within))
             stream_id = response.headers.get("X-Nakadi-StreamId", "")
-            session = self.session = Session(subscription, stream_id, self._window, clock())
+            session = self.session = Session(subscription, stream_id, window, clock(), ends_after)
             around.reach.found()
             self.refusal = None
             around.proven_at = self._heard_at = clock()
@@ -166,13 +171,13 @@ class Reader:
         if not reading.cancelled() and (error := reading.exception()) is not None:
             self._on_broken(error)
         is_overdue = await self._hold(session)
-        seconds, timeout = clock() - session.opened_at, around.nakadi.commit_timeout
+        timeout = around.nakadi.commit_timeout
+        pace, committed_before = session.pace(clock(), timeout * HOLD_SHARE), session.committed
+        self.left |= dict.fromkeys(session.shares, session.stream_id)
         await around.endings.end(session, list(session.shares.values()))
         self.session = None
-        if session.read:
-            self._window = following(
-                session.window, around.window, session.committed, seconds, timeout=timeout, is_overdue=is_overdue
-            )
+        pace = Pace(pace.settled + session.committed - committed_before, pace.seconds)
+        self._window.learn(session, pace, timeout=timeout, is_overdue=is_overdue)
         since = session.left_since
         return 0.0 if since is None else since + timeout - clock()
 
@@ -203,8 +208,8 @@ class Reader:
                     continue
                 share = session.shares.get(Partition(self.event_type, told.number))
                 self._take(session, share or await self._begin(session, told), told, now)
-            if session.is_full and session.window < around.window:
-                return  # nothing can be on its way, so nothing is sent in vain
+            if session.is_spent:
+                return
 
     def _wants_more(self, session: Session) -> bool:
         shares = session.shares.values()
@@ -245,6 +250,7 @@ class Reader:
         share = Share(partition, begins, is_paused, asyncio.get_running_loop().time(), begins)
         session.shares[partition] = share
         around.owned[partition] = session, share
+        self.left.pop(partition, None)
         around.owner.on_begun(partition, Beginning("", begins, done, None))
         return share
 

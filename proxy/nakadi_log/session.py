@@ -13,6 +13,13 @@ from typing import NamedTuple
 from proxy.model import Event, Partition
 from proxy.nakadi_log.lines import Batch, Cursor
 
+_MOMENT = 0.5
+"""Seconds."""
+_MOMENTS = 128
+"""Kept: a minute of them at least, the longest commit timeout."""
+_IDLE = 1.0
+"""Seconds; who waits for less has something to do all the time."""
+
 
 class Sent(NamedTuple):
     """A batch that is not committed."""
@@ -23,6 +30,13 @@ class Sent(NamedTuple):
     events: int
     after: float
     """It was not sent before."""
+
+
+class Pace(NamedTuple):
+    """How quickly events are settled."""
+
+    settled: int
+    seconds: float
 
 
 @dataclass(slots=True, eq=False)
@@ -57,10 +71,12 @@ class Share:
 class Session:
     """One stream, from its first line to the commit of its last; every `now` is the loop's clock, in seconds."""
 
-    def __init__(self, subscription: str, stream_id: str, window: int, now: float) -> None:
+    def __init__(self, subscription: str, stream_id: str, window: int, now: float, limit: int | None = None) -> None:
         self.subscription = subscription
         self.stream_id = stream_id
         self.window = window
+        self.limit = limit
+        """Events after which Nakadi ends it; None: not so."""
         self.opened_at = now
         self.shares: dict[Partition, Share] = {}
         self.read = 0
@@ -77,6 +93,13 @@ class Session:
         self._marks: deque[tuple[int, float]] = deque()
         """`_asked`, and since when."""
         self._empty_at = now
+        self.was_full = False
+        """All that may be sent was sent, and most of it not committed: how fast it goes is its owner's doing."""
+        self._busy = (now, 0)
+        """Since when there is always something to commit, and what was committed then."""
+        self._settled: deque[tuple[float, int]] = deque(maxlen=_MOMENTS)
+        """When commits were taken since then, and `committed` after each; those of a moment together."""
+        self._settled_at = now
 
     def on_empty(self, now: float) -> None:
         """Note that everything sent has been read: a read has to wait."""
@@ -89,10 +112,14 @@ class Session:
         share.next = max(share.next, batch.place + 1)
         if not count:
             return
+        if not self.outstanding and now - self._settled_at >= _IDLE:
+            self._busy = now, self.committed
+            self._settled.clear()
         share.batches.append(Sent(batch.cursor, batch.place, count, self._sent_after(self.read + 1)))
         share.ready += batch.events
         share.ready_bytes += batch.size
         self.read += count
+        self.was_full |= self.is_full or (self.is_spent and 2 * self.outstanding >= self.window)
 
     def _sent_after(self, number: int) -> float:
         """Return since when the so manieth event may have been sent at the earliest."""
@@ -112,6 +139,11 @@ class Session:
         """Whether nothing more can have been sent than was read, since not even a commit on its way makes room."""
         return self.read - self._asked >= self.window
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether all was read that this stream is ever sent."""
+        return self.limit is not None and self.read >= self.limit
+
     def held_since(self) -> float | None:
         """Return since when the batch that is held longest may have been held; None: none is."""
         return min((share.batches[0].after for share in self.shares.values() if share.batches), default=None)
@@ -124,12 +156,28 @@ class Session:
             self._asked += fresh
             self._marks.append((self._asked, now))
 
-    def settle(self, share: Share, sent: Sent) -> int:
+    def settle(self, share: Share, sent: Sent, now: float) -> int:
         """Note that a commit up to a batch was taken; return before which place all is done with."""
         while share.batches and share.batches[0].place <= sent.place:
             self.committed += share.batches.popleft().events
+        self._settled_at = now
+        if self._settled and now - self._settled[-1][0] < _MOMENT:
+            self._settled[-1] = self._settled[-1][0], self.committed
+        else:
+            self._settled.append((now, self.committed))
         share.done = max(share.done, sent.place + 1)
         return share.done
+
+    def pace(self, now: float, within: float) -> Pace:
+        """Return how many events were settled in the last seconds that something was not, and in how many seconds."""
+        if not self.outstanding:
+            now = self._settled_at  # from then on there was nothing to settle
+        while len(self._settled) > 1 and self._settled[1][0] <= now - within:
+            self._settled.popleft()
+        since, before = self._busy
+        if self._settled and self._settled[0][0] <= now - within:
+            since, before = self._settled[0]
+        return Pace(self.committed - before, now - since)
 
     def drop(self, share: Share) -> None:
         """Give up a partition and what is held of it."""

@@ -32,12 +32,14 @@ async def committed(subscription: str, around: Around) -> dict[int, int]:
     return cursors_in(told)
 
 
-def stream_path(subscription: str, nakadi: NakadiSettings, batch_events: int, window: int) -> str:
-    """Return what a stream is asked for by."""
+def stream_path(subscription: str, nakadi: NakadiSettings, batch_events: int, window: int, limit: int | None) -> str:
+    """Return what a stream is asked for by; after `limit` events it ends."""
     asked = {
         "batch_limit": batch_events,
         "batch_flush_timeout": int(nakadi.batch_wait),
         "max_uncommitted_events": window,
         "commit_timeout": int(nakadi.commit_timeout),
     }
+    if limit is not None:
+        asked["stream_limit"] = limit
     return f"/subscriptions/{subscription}/events?{urlencode(asked)}"

@@ -47,6 +47,14 @@ class Committed(NamedTuple):
         return cls(offset, left.removeprefix(_TOPIC) if left.startswith(_TOPIC) else "", move)
 
 
+class Found(NamedTuple):
+    """A topic that may be read."""
+
+    id: str
+    """Empty if the log tells none."""
+    partitions: tuple[int, ...]
+
+
 class Looks:
     """Chooses the topics of each look."""
 

@@ -144,6 +144,8 @@ class Positions:
 
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """Ask for the ends of all partitions at once; nothing is returned if the log does not answer in time."""
+        if not done:
+            return {}
         heads: dict[Partition, int] = {}
         shares, offset_of = self.shares, self._fetches.offset_of
         for partition, position in done.items():

@@ -63,6 +63,8 @@ class Recorder:
         self._settings = settings
         self._told: records.SettingsInForce | None = None
         """What records have told of the settings; None before the start."""
+        self._left: dict[str, int] = {}
+        """Lags of partitions that are nobody's now, by topic."""
         self._dead_lettered = 0
         self._recorded_at = 0.0
         self._types_recorded_at = 0.0
@@ -156,7 +158,7 @@ class Recorder:
         lags: Mapping[Partition, int] | None,
     ) -> None:
         """Look at the event types in steps, then take and write all counts in one: cancelled before, none is lost."""
-        waiting = {name: Waiting(lags) for name in self._settings.classes}
+        waiting = {name: Waiting(lags, self._left) for name in self._settings.classes}
         sizes: dict[str, list[float]] = {name: [] for name in self._settings.classes}
         steps = list(slices(assignment.listeners.values()))
         for some in steps:
@@ -232,7 +234,7 @@ class Recorder:
         own = self._of_types[kind.name]
         if own.is_empty and not listener.inbox.events:
             return
-        waiting = Waiting(lags)
+        waiting = Waiting(lags, self._left)
         waiting.add(listener)
         self._writer.write(
             TypeInterval(
@@ -254,13 +256,16 @@ class Recorder:
 
     async def _ask_lags(self, log: EventLog, assignment: Assignment) -> Mapping[Partition, int] | None:
         done = {flow.partition: flow.watermark.position for flow in assignment.flows()}
-        if not done:
-            return {}
         try:
             async with asyncio.timeout(LAG_WAIT):
-                return await log.lags(done)
+                lags = await log.lags(done)
         except (TimeoutError, LogError):
             return None
+        self._left = {}
+        for at, lag in lags.items():
+            if at not in done:
+                self._left[at.topic] = self._left.get(at.topic, 0) + lag
+        return lags
 
 
 def _counts(tally: Tally) -> dict[str, Any]:

@@ -14,10 +14,14 @@ _WEIGHT = 256
 
 
 class Waiting:
-    """What waits of event types; `lags` is what the log has told of their partitions, None if it did not answer."""
+    """What waits of event types; `lags` is what the log has told of their partitions, None if it did not answer.
 
-    def __init__(self, lags: Mapping[Partition, int] | None) -> None:
+    `left` is what it has told, by topic, of partitions that are nobody's now.
+    """
+
+    def __init__(self, lags: Mapping[Partition, int] | None, left: Mapping[str, int] | None = None) -> None:
         self._lags = lags
+        self._left = left or {}
         self._events = self._catching_up = self._ahead = 0
         self._oldest_ms: float = inf
         self.lag: int | None = None if lags is None else 0
@@ -35,6 +39,8 @@ class Waiting:
             self._ahead += flow.watermark.ahead
             lag = None if self._lags is None else self._lags.get(partition)
             self.lag = None if self.lag is None or lag is None else self.lag + lag
+        if self.lag is not None:
+            self.lag += self._left.get(one.event_type.topic, 0)
 
     def told(self, wall: float) -> dict[str, Any]:
         """Return the fields of a record; `wall` is now in seconds since 1970."""

@@ -71,8 +71,9 @@ class NakadiWorld:
         }
         nakadi |= settings.pop("nakadi", {})
         chosen = {"nakadi": nakadi, "session_timeout": 1.0, "answer_deadline": 5.0} | settings
+        first_window = chosen.pop("first_window", LIMITS.uncommitted_events)  # tests read much and commit late
         chosen["session_timeout"] = min(chosen["session_timeout"], 2.0)
-        return UnwrappingLog(LogSettings.model_validate(chosen), LIMITS)
+        return UnwrappingLog(LogSettings.model_validate(chosen), LIMITS, first_window=first_window)
 
     async def create(self, topic: str, partitions: int = 1) -> None:
         if topic in self.bus.event_types:

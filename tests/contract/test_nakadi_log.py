@@ -338,12 +338,32 @@ class TestNakadiLog(EventLogContract):
         [found] = world.bus.subscriptions.values()
         await poll_until(log, owner, lambda: owner.revocations == [{partition}])
         assert (await log.commit({partition: owner.received[partition][9].position})) == {}
+        assert await log.lags({}) == {partition: 40}, "it is nobody's, and waits"
         await receive(log, owner, 41)
         assert owner.values(partition)[40:] == numbered(1)
         await until(lambda: all(stream.state == "closing" for stream in found.streams.values()))
         await log.commit({partition: owner.received[partition][-1].position})
         await receive(log, owner, 41 + 16)
         assert owner.values(partition)[41:57] == numbered(16, first=1)
+
+    async def test_a_stream_is_sent_nothing_in_vain_when_its_window_is_unproved(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        """It ends by itself after its window, whatever was committed meanwhile, and the next one is larger."""
+        assert isinstance(world, NakadiWorld)
+        await world.create(topic)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(200))
+        log, owner = await join(first_window=20, nakadi={"batch_events": 10})
+        await receive(log, owner, 10)
+        await log.commit({partition: owner.received[partition][9].position})
+        await receive(log, owner, 20)
+        [found] = world.bus.subscriptions.values()
+        await until(lambda: all(stream.state == "closing" for stream in found.streams.values()))
+        assert await log.lags({partition: owner.received[partition][19].position}) == {partition: 180}
+        await log.commit({partition: owner.received[partition][19].position})
+        await receive(log, owner, 200)
+        assert owner.values(partition) == numbered(200)
 
     async def test_nothing_is_handed_out_twice_when_a_replica_waits_for_a_partition_that_another_has(
         self, world: World, topic: str, join: Join

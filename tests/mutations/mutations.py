@@ -31,6 +31,8 @@ class Mutation:
 NAKADI_LINES = "proxy/nakadi_log/lines.py"
 NAKADI_SESSION = "proxy/nakadi_log/session.py"
 NAKADI_WINDOW = "proxy/nakadi_log/window.py"
+NAKADI_CURSORS = "proxy/nakadi_log/cursors.py"
+IN_NAKADI_CURSORS = "tests/contract/test_nakadi_cursors.py"
 IN_NAKADI_LINES = "tests/unit/nakadi_log/test_lines.py"
 IN_NAKADI_SESSION = "tests/unit/nakadi_log/test_session.py"
 FLOW = "proxy/bridge/flow.py"
@@ -2332,8 +2334,50 @@ MUTATIONS = (
     Mutation(
         "a type that Nakadi has waited for in vain is sent as much again",
         NAKADI_WINDOW,
-        "return max(1, min(full, most, int(rate * timeout * _AHEAD_SHARE)))",
-        "return max(1, min(full, most, max(window, int(rate * timeout * _AHEAD_SHARE))))",
+        "return max(1, min(full, most, int(fitting)))",
+        "return max(1, min(full, most, max(window, int(fitting))))",
         tests=(IN_NAKADI_SESSION,),
+    ),
+    Mutation(
+        "cursors are moved under a replica that reads",
+        NAKADI_CURSORS,
+        'any(view.get("stream_id") for one in',
+        'all(view.get("stream_id") for one in',
+        tests=(IN_NAKADI_CURSORS,),
+    ),
+    Mutation(
+        "a move of cursors that may have been heard is asked for again",
+        NAKADI_CURSORS,
+        "            except LogError:\n                break\n",
+        "            except LogError:\n                if clock() >= end:\n                    raise\n",
+        tests=(IN_NAKADI_CURSORS,),
+    ),
+    Mutation(
+        "the first event that is kept is not counted",
+        NAKADI_CURSORS,
+        "+ (first == BEGIN)",
+        "+ 0",
+        tests=(IN_NAKADI_CURSORS,),
+    ),
+    Mutation(
+        "a first burst into an empty queue is taken for what consumers do",
+        NAKADI_WINDOW,
+        "AHEAD_SHARE / max(seconds, _PROOF)",
+        "AHEAD_SHARE / max(seconds, _SHORTEST)",
+        tests=(IN_NAKADI_SESSION,),
+    ),
+    Mutation(
+        "a type that Nakadi sends little is taken for a slow one",
+        NAKADI_SESSION,
+        "(self.is_spent and 2 * self.outstanding >= self.window)",
+        "self.is_spent",
+        tests=(IN_NAKADI_SESSION,),
+    ),
+    Mutation(
+        "the lag of what this replica has let go counts as none",
+        "proxy/recording/waiting.py",
+        "self.lag += self._left.get(one.event_type.topic, 0)",
+        "self.lag += 0",
+        tests=("tests/unit/recording/test_waiting.py",),
     ),
 )

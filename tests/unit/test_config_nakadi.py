@@ -26,7 +26,7 @@ def test_the_group_is_nakadi_s_when_the_log_is(files: Files) -> None:
     assert settings.log.group == "mails"
     told = config.describe(settings)
     assert "log      Nakadi at http://nakadi:8080, application shop, group mails, from latest" in told
-    assert "pause, resume, discard, cap, skip and rewind need a topic on Kafka: there are none" in told
+    assert "pause, resume, discard and cap need a topic on Kafka: there are none; skip and rewind need every" in told
     assert not [line for line in config.warnings(settings) if "Kafka" in line]
 
 
@@ -70,5 +70,7 @@ def test_notices_by_a_topic_are_refused_when_there_is_no_kafka(files: Files) -> 
 
 def test_a_command_that_needs_a_topic_is_refused_with_the_reason_when_the_log_is_nakadi(files: Files) -> None:
     settings = files.load(text(f"{{nakadi: {{{WHO}}}}}"))
-    with pytest.raises(SettingsError, match="skip leaves its wish in a topic on Kafka, and this log is Nakadi; stop"):
-        config.demand_board(settings, "skip")
+    with pytest.raises(
+        SettingsError, match="a pause leaves its wish in a topic on Kafka, and this log is Nakadi; stop"
+    ):
+        config.demand_board(settings, "a pause")

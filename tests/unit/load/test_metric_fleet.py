@@ -283,7 +283,7 @@ def test_every_record_is_as_it_is_declared_when_everything_goes_wrong(
         rest = {name: value for name, value in record.items() if name not in envelope}
         assert fits(KINDS[record["kind"]], rest), record
     kinds = {record["kind"] for record in everything[1]}
-    assert set(KINDS) - kinds == {"produced", "consumed", "intervention"}
+    assert set(KINDS) - kinds == {"produced", "consumed", "intervention", "settings"}
 
 
 def test_a_record_of_version_1_lacks_what_came_later() -> None:

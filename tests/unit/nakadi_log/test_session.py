@@ -44,7 +44,7 @@ def test_a_commit_ends_at_the_last_border_that_is_passed_when_the_watermark_is_a
             assert expected <= done
             continue
         made.claim(share, sent, 2.0)
-        done = made.settle(share, sent)
+        done = made.settle(share, sent, 2.0)
         assert done == expected
         assert made.outstanding == first - done
 
@@ -83,7 +83,7 @@ def test_a_batch_is_never_taken_for_younger_than_it_is_when_a_server_sends_as_it
             if share.batches:
                 first = share.batches[0]
                 made.claim(share, first, now)
-                committed = made.settle(share, first)
+                committed = made.settle(share, first, 30.0)
         now += 1.0
     assert all(first.after <= second.after for first, second in pairwise(share.batches))
 
@@ -94,7 +94,7 @@ def test_a_batch_is_held_since_its_room_was_made_when_the_connection_is_never_em
     assert made.held_since() == 0.0
     first = share.batches[0]
     made.claim(share, first, 30.0)
-    made.settle(share, first)
+    made.settle(share, first, 30.0)
     assert made.held_since() is None
     made.take(share, batch(2, 2), 31.0)
     assert made.held_since() == 30.0
@@ -104,7 +104,7 @@ def test_a_batch_is_held_since_the_opening_when_there_was_room_for_it_then() -> 
     made, share = session(window=6)
     made.take(share, batch(0, 2), 5.0)
     made.claim(share, share.batches[0], 30.0)
-    made.settle(share, share.batches[0])
+    made.settle(share, share.batches[0], 30.0)
     made.take(share, batch(2, 2), 31.0)
     assert made.held_since() == 0.0, "the commit made room for others"
 
@@ -118,6 +118,28 @@ def test_a_stream_is_not_full_when_a_commit_is_on_its_way() -> None:
     assert made.outstanding == 2
 
 
+def test_a_stream_is_spent_when_all_was_read_that_it_is_ever_sent() -> None:
+    made = Session("id", "s", 10, 0.0, 20)
+    share = made.shares[AT] = Share(AT, 0, is_paused=False, seen_at=0.0, done=0)
+    for first in (0, 10):
+        assert not made.is_spent
+        made.take(share, batch(first, 10), 1.0)
+        made.claim(share, share.batches[-1], 2.0)
+        made.settle(share, share.batches[-1], 2.0)
+    assert made.is_spent
+
+
+def test_a_window_is_no_hindrance_when_what_is_sent_is_settled_as_it_comes() -> None:
+    made = Session("id", "s", 10, 0.0, 20)
+    share = made.shares[AT] = Share(AT, 0, is_paused=False, seen_at=0.0, done=0)
+    for first in range(0, 20, 2):
+        made.take(share, batch(first, 2), 1.0)
+        made.claim(share, share.batches[-1], 2.0)
+        made.settle(share, share.batches[-1], 2.0)
+    assert made.is_spent
+    assert not made.was_full
+
+
 def test_nothing_is_held_of_a_partition_when_it_is_given_up() -> None:
     made, share = session()
     made.take(share, batch(0, 2), 1.0)
@@ -125,15 +147,61 @@ def test_nothing_is_held_of_a_partition_when_it_is_given_up() -> None:
     assert (made.outstanding, made.held_since(), made.shares) == (0, None, {})
 
 
-def test_a_window_grows_as_its_type_goes_when_all_is_committed() -> None:
-    assert following(5000, 5000, 7, 3600.0, timeout=60.0, is_overdue=False) == 5000
+def test_the_pace_is_that_of_the_last_seconds_when_a_type_becomes_slow() -> None:
+    made, share = session(window=400)
+    made.take(share, batch(0, 1), 0.0)
+    for second in range(1, 40):  # 100 a second for 20 s, then 10 a second
+        count = 100 if second <= 20 else 10
+        made.take(share, batch(share.next, count), float(second))
+        first = share.batches[0]
+        made.claim(share, first, second + 0.5)
+        made.settle(share, first, second + 0.5)
+    settled, seconds = made.pace(39.5, 10.0)
+    assert 10 <= settled / seconds <= 12
+
+
+def test_the_pace_is_that_of_the_last_seconds_when_a_stream_has_lived_for_an_hour() -> None:
+    made, share = session(window=400)
+    made.take(share, batch(0, 1), 0.0)
+    for number in range(1, 7_200):
+        made.take(share, batch(share.next, 10), number / 2)
+        first = share.batches[0]
+        made.claim(share, first, number / 2)
+        made.settle(share, first, number / 2)
+    settled, seconds = made.pace(3_599.5, 40.0)
+    assert 19 <= settled / seconds <= 21
+
+
+def test_the_pace_is_that_of_the_time_in_which_something_was_to_settle_when_much_of_it_was_none() -> None:
+    made, share = session()
+    for start in (0.0, 100.0):
+        made.take(share, batch(share.next, 50), start)
+        made.claim(share, share.batches[-1], start + 2.0)
+        made.settle(share, share.batches[-1], start + 2.0)
+    assert made.pace(200.0, 20.0) == (50, 2.0)
+
+
+@given(st.integers(1, 5_000), st.integers(0, 100_000), st.floats(0.0, 60.0), st.booleans())
+def test_a_window_is_settled_long_before_it_must_be_when_a_type_goes_on_as_it_did(
+    window: int, settled: int, seconds: float, is_overdue: bool
+) -> None:
+    found = following(window, 5_000, settled, seconds, timeout=30.0, is_overdue=is_overdue)
+    assert 1 <= found <= 5_000
+    if settled and seconds >= 1.0:
+        assert found <= max(1.0, settled / seconds * 30.0 / 8), "nothing is let go before it is five times as slow"
+    assert found <= (window if is_overdue else 16 * window)
+
+
+def test_a_window_grows_as_its_type_goes_when_all_of_it_was_settled() -> None:
+    assert following(5000, 5000, 90_000, 60.0, timeout=60.0, is_overdue=False) == 5000
     assert following(1, 5000, 1, 0.5, timeout=60.0, is_overdue=False) == 16
     assert following(16, 5000, 16, 0.5, timeout=60.0, is_overdue=False) == 256
-    assert following(256, 5000, 256, 0.5, timeout=60.0, is_overdue=False) == 4096
-    assert following(20, 5000, 20, 20.0, timeout=60.0, is_overdue=False) == 20
+    assert following(256, 5000, 256, 0.5, timeout=60.0, is_overdue=False) == 1920, "a first burst proves little"
+    assert following(256, 5000, 2560, 1.0, timeout=60.0, is_overdue=False) == 4096
+    assert following(20, 5000, 20, 20.0, timeout=60.0, is_overdue=False) == 7
 
 
 def test_a_window_shrinks_to_what_a_type_can_commit_when_a_batch_was_held_for_too_long() -> None:
-    assert following(5000, 5000, 400, 40.0, timeout=60.0, is_overdue=True) == 200
+    assert following(5000, 5000, 400, 40.0, timeout=60.0, is_overdue=True) == 75
     assert following(5000, 5000, 0, 40.0, timeout=60.0, is_overdue=True) == 1
     assert following(3, 5000, 3, 0.0, timeout=60.0, is_overdue=True) == 3

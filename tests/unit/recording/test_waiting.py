@@ -60,6 +60,13 @@ def test_the_lag_is_unknown_when_one_partition_s_is(lags: Mapping[Partition, int
     assert waiting.told(50.0)["lag"] is None
 
 
+def test_what_nobody_has_counts_as_lag_when_the_log_tells_of_it() -> None:
+    waiting = Waiting({Partition("t0", 0): 10}, {"t0": 7, "t1": 5, "other": 100})
+    waiting.add(listener(0, 1))
+    waiting.add(listener(1, 0))
+    assert waiting.told(50.0)["lag"] == 22
+
+
 def test_every_type_is_looked_at_once_and_few_together_when_there_are_thousands() -> None:
     many = [listener(number, number % 600) for number in range(1_500)]
     together = list(slices(many))
@@ -77,7 +84,11 @@ async def test_few_types_are_looked_at_in_a_step_and_no_count_is_lost_when_it_is
     every = {f"t{number}": listener(number) for number in range(TYPES)}
     for one in every.values():
         recorder.counts(one.event_type).on_received(1, 10)
-    assignment: Any = SimpleNamespace(listeners=every, flows=list)
+
+    async def lags(_: object) -> dict[Partition, int]:
+        return {}
+
+    assignment: Any = SimpleNamespace(listeners=every, flows=list, lags=lags)
     lanes: Any = {"r": SimpleNamespace(state=SimpleNamespace(value="open"), in_flight=0)}
     Inbox.asked = most = 0
     recording = asyncio.create_task(recorder.run(assignment, assignment, lanes, lambda _: None))
