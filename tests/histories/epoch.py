@@ -46,6 +46,8 @@ class Epoch:
     cap: int
     topic_id: str
     """Of the topic that there was when it began."""
+    known: str | None = None
+    """Of the topic that was read before, if its owner began it anew by itself."""
     offsets: list[int] = field(default_factory=list)
     """Of the records received, in their order."""
     committed: int = 0

@@ -144,6 +144,8 @@ class Witness:
             # Whose cursor is moved goes on in the log that it knows, whatever has its name by now.
             topic_id = self._moved.pop((replica, partition), self._topic_id(partition))
             self.epochs[replica, partition] = Epoch(replica, partition, number, kind.order, cap, topic_id)
+            if old is not None and self.holders.get(partition) == (generation, replica):
+                self.epochs[replica, partition].known = old.topic_id
             if generation >= self.holders.get(partition, (0, ""))[0]:
                 if self.holders.get(partition, (0, ""))[1] != replica:
                     self._move(partition)
@@ -159,6 +161,9 @@ class Witness:
 
     def on_begun(self, replica: str, partition: Partition, beginning: Beginning) -> None:
         """Note where a replica begins to read a partition."""
+        # So does one that begins anew because its settings are others; it soon notices.
+        if beginning.topic_id == (epoch := self.epochs[replica, partition]).known:
+            epoch.topic_id = epoch.known
         self.on_begin(partition, beginning)
         self.ranges.begin(replica, partition, self.epochs[replica, partition], beginning)
 
