@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import contextlib
 import gc
+import json
 import os
 import signal
 import sys
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 EXIT_UNEXPECTED = 1
 EXIT_MISTAKE = 2
 _SIGNALLED = 128
+_MOST_TOLD = 1_000_000
+"""Bytes that are read of an answer; a thousand stuck event types take a tenth of it."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -159,6 +162,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _health(options: argparse.Namespace) -> int:
+    import http.client
     import ssl
     import urllib.error
     import urllib.request
@@ -174,17 +178,33 @@ def _health(options: argparse.Namespace) -> int:
         # Its certificate names the host that others know it by, and nothing secret is sent.
         scheme, context = "https", ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    address, code = f"{scheme}://{host}:{port}/health", 0
     try:
-        address = f"{scheme}://{host}:{port}/health"
-        with urllib.request.urlopen(address, timeout=2, context=context) as answer:  # noqa: S310 - one of the two
-            print(answer.read().decode())
-    except urllib.error.HTTPError as error:
-        _tell(error.read().decode(errors="replace"))
+        try:
+            with urllib.request.urlopen(address, timeout=2, context=context) as answer:  # noqa: S310 - one of the two
+                told = answer.read(_MOST_TOLD)
+        except urllib.error.HTTPError as error:
+            told, code = error.read(_MOST_TOLD), EXIT_UNEXPECTED
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        _tell(f"no answer from {host}:{port}: {getattr(reason, 'strerror', None) or reason}")
         return EXIT_UNEXPECTED
-    except (urllib.error.URLError, OSError) as error:
-        _tell(f"no answer from {host}:{port}: {error}")
+    if not _tells_health(told):
+        _tell(f"what answers at {host}:{port} is no Tidegate; see admin.listen")
         return EXIT_UNEXPECTED
-    return 0
+    if code:
+        _tell(told.decode())
+    else:
+        print(told.decode())
+    return code
+
+
+def _tells_health(told: bytes) -> bool:
+    try:
+        found = json.loads(told)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and isinstance(found.get("alive"), bool)
 
 
 def _run(options: argparse.Namespace) -> int:

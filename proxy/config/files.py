@@ -56,12 +56,17 @@ def included_folder(file: FilePath, environ: Mapping[str, str]) -> FilePath | No
     return file.parent / named if isinstance(named, str) and named else None
 
 
+def is_included(file: FilePath) -> bool:
+    """Return whether a file of the folder counts: not one that is hidden, as editors leave them."""
+    return file.suffix in {".yaml", ".yml"} and not file.name.startswith(".")
+
+
 def _included(include: Item, folder: FilePath, mistakes: Mistakes) -> list[FilePath]:
     if not isinstance(include.value, str) or not include.value:
         mistakes.add(include, "is no folder; allowed: the path of one, relative to this file")
         return []
     try:
-        found = sorted(part for part in (folder / include.value).iterdir() if part.suffix in {".yaml", ".yml"})
+        found = sorted(part for part in (folder / include.value).iterdir() if is_included(part))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "no folder can be called so"
         mistakes.add(include, f"can't be read: {reason}; allowed: a folder, relative to this file")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from proxy.access.files import read_plain
-from proxy.config.files import INCLUDED_FILES, included_folder
+from proxy.config.files import INCLUDED_FILES, included_folder, is_included
 
 FILE_BYTES = 16 * 1024**2
 """Of a longer file only so much is compared."""
@@ -38,7 +38,7 @@ def _parts(folder: Path | None) -> list[Path]:
     if folder is None:
         return []
     try:
-        return sorted(part for part in folder.iterdir() if part.suffix in {".yaml", ".yml"})[:INCLUDED_FILES]
+        return sorted(part for part in folder.iterdir() if is_included(part))[:INCLUDED_FILES]
     except OSError:
         return []
 

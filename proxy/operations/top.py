@@ -90,15 +90,23 @@ def _top(options: argparse.Namespace) -> int:
 
 def _token(file: Path | None) -> str | None:
     if file is None:
-        return os.environ.get(TOKEN) or None
+        token = os.environ.get(TOKEN) or None
+        if token is not None and not _can_be_shown(token):
+            raise SettingsError([f"{TOKEN} holds no token: there is a line end, or another sign that is none of it"])
+        return token
     try:
         token = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise SettingsError([f"--token-file {file} can't be read: {why}"]) from error
-    if not token or not token.isascii() or not token.isprintable():
+    if not _can_be_shown(token):
         raise SettingsError([f"--token-file {file} holds no token"])
     return token
+
+
+def _can_be_shown(token: str) -> bool:
+    """Return whether it can stand in a header."""
+    return bool(token) and token.isascii() and token.isprintable()
 
 
 def _as_json(found: Sum) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class RabbitBroker:
 
     async def missing_exchanges(self, names: Collection[str]) -> frozenset[str]:
         """Return which of these exchanges do not exist. Raises `BrokerError`, `RefusedLoginError`."""
-        return await missing_exchanges(self._logins, names)
+        return await missing_exchanges(self._logins, names, self._limits.connect_deadline)
 
     def monitor(self) -> RabbitMonitor:
         """Return a new monitor."""

@@ -9,20 +9,24 @@ from pamqp import commands
 
 from proxy.errors import BrokerError
 from proxy.rabbitmq.login import Logins
-from proxy.rabbitmq.words import cause, speaking
+from proxy.rabbitmq.words import cause, silent, speaking
 
 _SECONDS = 10.0
 _PLACEHOLDER = "x"
 
 
-async def missing_exchanges(logins: Logins, names: Collection[str]) -> frozenset[str]:
-    """Return which of these do not exist; the default exchange always does.
+async def missing_exchanges(logins: Logins, names: Collection[str], within: float) -> frozenset[str]:
+    """Return which of these do not exist; the default exchange always does. A host lets us in `within` seconds.
 
     Raises `BrokerError`, `RefusedLoginError`.
     """
     missing: set[str] = set()
     host = logins.hosts().next(asyncio.get_running_loop().time())
-    login = await logins.log_in(host, "redrive")
+    try:
+        async with asyncio.timeout(within):
+            login = await logins.log_in(host, "redrive")
+    except TimeoutError as error:
+        raise BrokerError(silent(host, within, is_known=logins.was_let_in)) from error
     try:
         with speaking(host):
             for name in sorted(set(names) - {""}):

@@ -5,13 +5,13 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, SecretStr, model_validator
 
 from proxy.settings.parts import (
-    Allowed,
     Count,
     FilePath,
     Host,
     Part,
     Seconds,
     ShortText,
+    WebAddress,
 )
 from proxy.settings.secrets import Secret, Token
 
@@ -34,11 +34,7 @@ class BrokerTls(Part):
 class Management(Part):
     """RabbitMQ's management API, whose statistics show what consumers hold unacknowledged; present means used."""
 
-    url: Annotated[
-        str,
-        Field(pattern=r"^https?://[^\s/?#@]+(/[^\s?#@]*)?$", max_length=1024),
-        Allowed("http://host:port or https://host:port, perhaps with a path"),
-    ]
+    url: WebAddress
     """With https the certificate must be one that `broker.tls` trusts, or the system if there is no `broker.tls`."""
     username: ShortText | None = None
     """The broker's, or its token, if not given; needs the tag `management`."""

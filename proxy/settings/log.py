@@ -107,7 +107,7 @@ class LogSettings(Part):
 
     @model_validator(mode="after")
     def _timestamp_is_given(self) -> Self:
-        if (self.start == "timestamp") != (self.start_timestamp is not None):
+        if self.nakadi is None and (self.start == "timestamp") != (self.start_timestamp is not None):
             raise ValueError("start_timestamp goes with `start: timestamp`, and only with it")
         return self
 
@@ -118,14 +118,17 @@ class LogSettings(Part):
             if missing := [key for key, value in (("hosts", self.hosts), ("group", self.group)) if not value]:
                 raise ValueError(f"{' and '.join(missing)} must be given, or nakadi in place of hosts and group")
             return self
-        if kafka := [key for key in type(self).model_fields if key in given - _OF_BOTH]:
-            raise ValueError(f"nakadi stands in place of Kafka, whose {', '.join(kafka)} must be left out")
-        if "group" in given and self.group != self.nakadi.consumer_group:
-            raise ValueError("nakadi stands in place of Kafka, whose group must be left out")
+        wrong: list[str] = []
+        kafka = given - _OF_BOTH | (given & {"group"} if self.group != self.nakadi.consumer_group else set())
+        if kafka:
+            names = ", ".join(key for key in type(self).model_fields if key in kafka)
+            wrong.append(f"nakadi stands in place of Kafka, whose {names} must be left out")
         if self.start == "timestamp":
-            raise ValueError("Nakadi can't begin at a time; allowed: start: earliest, start: latest")
+            wrong.append("Nakadi can't begin at a time; allowed: start: earliest, start: latest")
         longest = self.nakadi.commit_timeout / _SESSION_SHARE
         if self.session_timeout > longest:
-            raise ValueError(f"session_timeout must be a quarter of nakadi.commit_timeout at most: {longest:g}s")
+            wrong.append(f"session_timeout must be a quarter of nakadi.commit_timeout at most: {longest:g}s")
+        if wrong:
+            raise ValueError("; ".join(wrong))
         object.__setattr__(self, "group", self.nakadi.consumer_group)
         return self

@@ -5,18 +5,14 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from proxy.settings.broker import BrokerTls
-from proxy.settings.parts import Allowed, Count, Part, Seconds
+from proxy.settings.parts import Count, Part, Seconds, WebAddress
 from proxy.settings.secrets import Token
 
 
 class NakadiSettings(Part):
     """A Nakadi, and who reads there: with each event type a subscription is identified by this."""
 
-    url: Annotated[
-        str,
-        Field(pattern=r"^https?://[^\s/?#@]+(/[^\s?#@]*)?$", max_length=1024),
-        Allowed("http://host:port or https://host:port, perhaps with a path"),
-    ]
+    url: WebAddress
     owning_application: Annotated[str, Field(min_length=1, max_length=249)]
     consumer_group: Annotated[str, Field(min_length=1, max_length=249)]
     """Replicas of one Tidegate share it."""

@@ -2,25 +2,33 @@
 
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_serializer, model_validator
 
 from proxy.settings.events import TopicName
-from proxy.settings.parts import Allowed, FilePath, Part, Seconds
-from proxy.settings.secrets import Secret
+from proxy.settings.parts import FilePath, Part, Seconds, WebTarget
+from proxy.settings.secrets import MASK, Secret
 
 
 class Webhook(Part):
     """An address that takes notices by POST."""
 
-    url: Annotated[
-        str,
-        Field(pattern=r"^https?://[^\s/?#@]+(/[^\s#@]*)?$", max_length=1024),
-        Allowed("http://host:port or https://host:port, perhaps with a path"),
-    ]
+    url: WebTarget
     key: Secret | None = None
     """With it every notice is signed (HMAC-SHA256); read again when its file changes. None: not signed."""
     ca_file: FilePath | None = None
     """PEM file of the authorities to trust; the system's if not given."""
+
+    @model_validator(mode="after")
+    def _key_signs(self) -> Self:
+        if self.key is not None and self.key.text is not None and not self.key.text.get_secret_value():
+            raise ValueError("key is empty, so anybody could sign; leave it out, or give one")
+        return self
+
+    @field_serializer("url")
+    def _without_query(self, url: str) -> str:
+        """Many a service has its secret there."""
+        where, asked, _ = url.partition("?")
+        return f"{where}?{MASK}" if asked else where
 
 
 class NoticeSettings(Part):

@@ -109,6 +109,13 @@ def _host(text: str) -> str:
     return text
 
 
+def web_host(text: str) -> str:
+    """Return an http address if what stands between `//` and the path is a host, perhaps with a port."""
+    where = re.split(r"[/?#]", text.split("//", 1)[1], maxsplit=1)[0]
+    _host(where if re.search(r":[0-9]*$", where) and not where.endswith("]") else f"{where}:80")
+    return text
+
+
 def _short(text: str) -> str:
     if len(text.encode()) > _SHORT_BYTES:
         raise ValueError("is longer than 255 bytes in UTF-8")
@@ -147,6 +154,20 @@ Name = Annotated[
 """What a route or class may be called."""
 Host = Annotated[str, AfterValidator(_host), Allowed(HOST_FORM)]
 """Whom to connect to."""
+WebAddress = Annotated[
+    str,
+    Field(pattern=r"^https?://[^\s/?#@]+(/[^\s?#@]*)?$", max_length=1024),
+    AfterValidator(web_host),
+    Allowed("http://host:port or https://host:port, perhaps with a path"),
+]
+"""Whom to ask by HTTP."""
+WebTarget = Annotated[
+    str,
+    Field(pattern=r"^https?://[^\s/?#@]+(/[^\s#@]*)?$", max_length=1024),
+    AfterValidator(web_host),
+    Allowed("http://host:port or https://host:port, perhaps with a path and a query"),
+]
+"""Whom to tell by HTTP; the query may hold a secret."""
 Listen = Annotated[str, AfterValidator(_listen), Allowed(LISTEN_FORM)]
 """Where to accept connections."""
 Text = Annotated[str, Field(min_length=1, max_length=1024)]

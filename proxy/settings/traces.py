@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from proxy.settings.parts import Allowed, Count, Number, Part
+from proxy.settings.parts import Allowed, Count, Number, Part, web_host
 
 
 class TraceSettings(Part):
@@ -14,6 +14,7 @@ class TraceSettings(Part):
         Annotated[
             str,
             Field(pattern=r"^https?://[^\s/?#@]+/[^\s?#@]*$", max_length=1024),
+            AfterValidator(web_host),
             Allowed("http://host:port/path or https://host:port/path, usually with the path /v1/traces"),
         ]
         | None

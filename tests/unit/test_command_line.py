@@ -1,10 +1,15 @@
 """What is wrong with the arguments is said before anything is read."""
 
+import http.server
+import threading
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from proxy.__main__ import main
+from tests.support.settings_files import HEAD, ONE_TYPE
 
 
 @pytest.mark.parametrize(
@@ -22,3 +27,29 @@ def test_a_settings_file_is_refused_when_it_is_named_twice_or_not_at_all(
 ) -> None:
     assert main(arguments) == 2
     assert capsys.readouterr().err.endswith(f"argument -c/--config: {told}\n")
+
+
+@pytest.mark.parametrize("body", [b"<html>hello</html>", b'{"status": "ok"}', b"[]", b"", b'{"alive": "yes"}', b"\xff"])
+@pytest.mark.parametrize("status", [200, 404])
+def test_nobody_is_called_healthy_when_what_answers_is_no_tidegate(
+    tmp_path: Path, body: bytes, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Foreign(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Foreign) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        file = tmp_path / "tidegate.yaml"
+        file.write_text(f'{HEAD}{ONE_TYPE}admin: {{listen: "127.0.0.1:{server.server_port}"}}\n')
+        assert main(["health", "-c", str(file)]) == 1
+        told = capsys.readouterr()
+    assert (told.out, told.err) == (
+        "",
+        f"what answers at 127.0.0.1:{server.server_port} is no Tidegate; see admin.listen\n",
+    )

@@ -26,7 +26,7 @@ def test_the_group_is_nakadi_s_when_the_log_is(files: Files) -> None:
     assert settings.log.group == "mails"
     told = config.describe(settings)
     assert "log      Nakadi at http://nakadi:8080, application shop, group mails, from latest" in told
-    assert "pause, resume, discard and cap need a topic on Kafka: there are none; skip and rewind need every" in told
+    assert "pause, resume, discard, cap, policy and interventions need a topic on Kafka: there are none" in told
     assert not [line for line in config.warnings(settings) if "Kafka" in line]
 
 
@@ -42,11 +42,15 @@ def test_the_group_is_nakadi_s_when_the_log_is(files: Files) -> None:
         (f"{{group: other, nakadi: {{{WHO}}}}}", "log: nakadi stands in place of Kafka, whose group must be left out"),
         (
             f"{{start: timestamp, nakadi: {{{WHO}}}}}",
-            "log: start_timestamp goes with `start: timestamp`, and only with it",
+            "log: Nakadi can't begin at a time; allowed: start: earliest, start: latest",
         ),
         (
             f"{{session_timeout: 8s, nakadi: {{{WHO}}}}}",
             "log: session_timeout must be a quarter of nakadi.commit_timeout at most: 7.5s",
+        ),
+        (
+            f'{{hosts: ["a:1"], group: g, start: timestamp, session_timeout: 8s, nakadi: {{{WHO}}}}}',
+            "log: nakadi stands in place of Kafka, whose hosts, group must be left out; Nakadi can't begin at",
         ),
         ("{nakadi: {url: 'http://nakadi'}}", "log.nakadi.owning_application: is missing"),
         (f"{{nakadi: {{{WHO}, tls: {{}}}}}}", "log.nakadi: tls goes with an https url only"),

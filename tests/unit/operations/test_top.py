@@ -190,6 +190,13 @@ async def test_a_mistake_ends_it_with_2_and_its_reason(arguments: tuple[str, ...
     assert "Traceback" not in err
 
 
+async def test_a_token_is_refused_and_not_shown_when_no_header_can_bear_it() -> None:
+    code, out, err = await answered("--once", "--admin", "127.0.0.1:1", TIDEGATE_ADMIN_TOKEN="con\nfidential")
+    assert (code, out) == (2, "")
+    assert "TIDEGATE_ADMIN_TOKEN holds no token" in err
+    assert "fidential" not in err
+
+
 async def test_every_address_that_is_wrong_is_named(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("no-token-of-this-bridge\n")
     async with served(ToldView(), token=TOKEN) as guarded, served(ToldView()) as fine:

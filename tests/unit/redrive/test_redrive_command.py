@@ -1,6 +1,7 @@
 """What `tidegate redrive` refuses before it speaks to anybody, and what it takes times for."""
 
 import json
+import socket
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,6 +53,18 @@ def test_a_mistake_is_told_and_ends_with_2_when_arguments_mean_nothing(
         code = int(str(ended.code))
     assert code == 2
     assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_it_is_told_and_ends_with_1_when_a_port_takes_connections_and_says_nothing(
+    file: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        settings = yaml.safe_load(file.read_text())
+        settings |= {"broker": {"hosts": [f"127.0.0.1:{port}"]}, "limits": {"connect_deadline": "500ms"}}
+        file.write_text(yaml.safe_dump(settings))
+        assert command(["redrive", "-c", str(file), "--dry-run"]) == 1
+    assert f"127.0.0.1:{port}: no answer within 0.5 s: if RabbitMQ runs there, is this its port" in capfd.readouterr().err
 
 
 def test_it_is_told_and_ends_with_1_when_no_broker_answers(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
