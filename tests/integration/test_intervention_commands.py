@@ -167,7 +167,10 @@ async def test_a_pause_is_done_told_and_taken_back_when_every_replica_answers(du
     assert (await duty.run("resume", "--class", "P3", "--json")).out == "null\n"
     assert len(await duty.interventions()) == 3
     nothing = await duty.run("interventions")
-    assert (nothing.code, nothing.out) == (0, "Nothing is paused, discarded or capped.\n")
+    assert (nothing.code, nothing.out) == (
+        0,
+        "Nothing is paused, discarded or capped, and no route has another policy.\n",
+    )
 
 
 @pytest.mark.parametrize("is_json", [False, True])

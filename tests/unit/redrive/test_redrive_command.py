@@ -64,7 +64,9 @@ def test_it_is_told_and_ends_with_1_when_a_port_takes_connections_and_says_nothi
         settings |= {"broker": {"hosts": [f"127.0.0.1:{port}"]}, "limits": {"connect_deadline": "500ms"}}
         file.write_text(yaml.safe_dump(settings))
         assert command(["redrive", "-c", str(file), "--dry-run"]) == 1
-    assert f"127.0.0.1:{port}: no answer within 0.5 s: if RabbitMQ runs there, is this its port" in capfd.readouterr().err
+    assert (
+        f"127.0.0.1:{port}: no answer within 0.5 s: if RabbitMQ runs there, is this its port" in capfd.readouterr().err
+    )
 
 
 def test_it_is_told_and_ends_with_1_when_no_broker_answers(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
