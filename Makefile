@@ -65,7 +65,7 @@ lint: setup
 
 # All tests in one pytest: its closing line, repeated as the last that is printed, counts them all.
 .PHONY: test
-test: lint software ## everything that CI runs: check, then all tests on real brokers and the image (30 minutes on two cores)
+test: lint software ## everything that CI runs: check, then all tests on real brokers and the image (less than an hour on two cores)
 	@timeout --foreground --kill-after=60 4500 env TIDEGATE_TEST_RABBITMQS="system 4" $(PYTEST) -m "not long" tests 2>&1 | tee --ignore-interrupts .build/logs/tests.log
 	@tail -n 1 .build/logs/tests.log
 

@@ -9,7 +9,7 @@ from pamqp import commands
 
 from proxy.errors import BrokerError
 from proxy.rabbitmq.login import Logins
-from proxy.rabbitmq.words import cause, silent, speaking
+from proxy.rabbitmq.words import cause, speaking
 
 _SECONDS = 10.0
 _PLACEHOLDER = "x"
@@ -22,11 +22,7 @@ async def missing_exchanges(logins: Logins, names: Collection[str], within: floa
     """
     missing: set[str] = set()
     host = logins.hosts().next(asyncio.get_running_loop().time())
-    try:
-        async with asyncio.timeout(within):
-            login = await logins.log_in(host, "redrive")
-    except TimeoutError as error:
-        raise BrokerError(silent(host, within, is_known=logins.was_let_in)) from error
+    login = await logins.log_in_within(within, host, "redrive")
     try:
         with speaking(host):
             for name in sorted(set(names) - {""}):

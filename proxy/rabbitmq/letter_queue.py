@@ -22,7 +22,7 @@ from proxy.bridge.letter_queue import TakenLetter
 from proxy.errors import BrokerError
 from proxy.publish_lane.letters import IllegibleError, read_letter
 from proxy.rabbitmq.login import Login, Logins
-from proxy.rabbitmq.words import cause, silent, speaking
+from proxy.rabbitmq.words import cause, speaking
 
 FIRST_PREFETCH = 64
 """Letters out with us before it is known how long they are: by default 64 MiB of the longest."""
@@ -88,11 +88,7 @@ class RabbitLetterQueue:
         loop = asyncio.get_running_loop()
         hosts = self._logins.hosts()
         host = hosts.next(loop.time())
-        try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                self._login = await self._logins.log_in(host, f"redrive of {self._queue}")
-        except TimeoutError as error:
-            raise BrokerError(silent(host, _ANSWER_SECONDS, is_known=self._logins.was_let_in)) from error
+        self._login = await self._logins.log_in_within(_ANSWER_SECONDS, host, f"redrive of {self._queue}")
         with speaking(self._login.host):
             underlay = self._login.underlay
             number = 1

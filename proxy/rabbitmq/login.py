@@ -25,7 +25,7 @@ from proxy.access import LOOK_SECONDS, Access, broker_access
 from proxy.errors import BrokerError, RefusedLoginError, SecretError
 from proxy.rabbitmq.host_turn import DoubtedHosts, HostTurn
 from proxy.rabbitmq.intake import BoundedReader, Intake
-from proxy.rabbitmq.words import handshake_failure, speaking, stranger, tls_failure
+from proxy.rabbitmq.words import handshake_failure, silent, speaking, stranger, tls_failure
 from proxy.settings import BrokerSettings
 from proxy.settings.parts import split_host
 
@@ -195,6 +195,14 @@ class Logins:
         login = Login(host, connection, underlay, transport, token)
         self._living[login] = None
         return login
+
+    async def log_in_within(self, seconds: float, host: str, name: str) -> Login:
+        """Log in as `log_in` does, or raise `BrokerError` when the host has said nothing for so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.log_in(host, name)
+        except TimeoutError as error:
+            raise BrokerError(silent(host, seconds, is_known=self.was_let_in)) from error
 
     def _url(self, address: str, port: int, token: str | None) -> URL:
         settings = self._settings

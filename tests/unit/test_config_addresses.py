@@ -1,5 +1,6 @@
 """Addresses of HTTP, and what goes with them: a form that no client could use is refused, and no secret is shown."""
 
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,8 @@ def test_an_address_is_refused_when_nobody_could_connect_to_it(files: Files, pla
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("where", ["x", "x:80", "10.0.0.1:65535", "[::1]", "[2001:db8::1]:4318", "a.b-c.d_e."])
 def test_an_address_is_taken_when_it_names_a_host(files: Files, place: str, where: str) -> None:
-    files.load(text(place, f"https://{where}/v1"))
+    given = files.load(text(place, f"https://{where}/v1"))
+    assert attrgetter(place)(given) == f"https://{where}/v1"
 
 
 def test_the_query_of_a_webhook_is_not_shown_when_settings_are(files: Files) -> None:
@@ -62,5 +64,5 @@ def test_an_empty_key_is_refused_when_notices_are_to_be_signed(files: Files) -> 
 def test_a_hidden_file_is_passed_over_when_a_folder_is_included(files: Files, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / ".#a.yaml").symlink_to("somebody@host.123")
-    (tmp_path / "more" / "a.yaml").write_text("event_types: {}\n")
-    files.load(f"{HEAD}{ONE_TYPE}\ninclude: more\n")
+    (tmp_path / "more" / "a.yaml").write_text("event_types: {more: {}}\n")
+    assert set(files.load(f"{HEAD}{ONE_TYPE}\ninclude: more\n").event_types) == {"order-confirmed", "more"}

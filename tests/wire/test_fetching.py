@@ -33,6 +33,7 @@ def test_fetching_goes_on_when_the_connection_is_lost_under_a_fetch() -> None:
                 bridge.loop.network.reset(f"{KAFKA}:9092")
                 bridge.produce()
                 await bridge.arrived()
+            assert len(bridge.received) == bridge.produced == 20
 
     lived(story)
 
