@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from proxy.config.access_checks import Inspection, check_access
-from proxy.config.checks import check
+from proxy.config.checks import check, check_topics
 from proxy.config.difference import Difference, difference
 from proxy.config.event_types import resolve
 from proxy.config.files import gather
@@ -72,6 +72,7 @@ def load(path: Path, environ: Mapping[str, str], inspection: Inspection | None =
     classes = _named(_with_default_classes(root), "classes", PriorityClass, mistakes)
     resolved = resolve(root, mistakes)
     check(root, parts, routes, classes, mistakes)
+    check_topics(parts, resolved.topics, mistakes)
     if inspection is not None:
         check_access(root, inspection, mistakes)
     found = mistakes.listed()

@@ -84,6 +84,17 @@ def _check_law(root: Item, name: str, route: Route, mistakes: Mistakes) -> None:
         )
 
 
+def check_topics(parts: Mapping[str, Part], topics: Mapping[str, Item], mistakes: Mistakes) -> None:
+    """Note event types whose topic Tidegate writes itself."""
+    log, notices = parts.get("log"), parts.get("notices")
+    with suppress(AttributeError):
+        if isinstance(log, LogSettings) and (place := topics.get(log.board_topic)) is not None:
+            mistakes.add(place, f"its topic {quoted(log.board_topic)} is where log.group keeps interventions: no events")
+    with suppress(AttributeError):
+        if isinstance(notices, NoticeSettings) and notices.topic in topics:
+            mistakes.add(topics[notices.topic], f"its topic {quoted(notices.topic)} is notices.topic: no events")
+
+
 def is_cron(text: str) -> bool:
     """Tell whether the text is a cron expression of six fields, seconds first, that comes true within eight years."""
     if len(text.split()) != _CRON_FIELDS or _CRON_CHANCE.search(text):

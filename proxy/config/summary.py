@@ -54,8 +54,27 @@ def describe(settings: Settings) -> str:
         f"event    at most {size_text(limits.event_bytes)}, confirmed within {confirm}",
         f"keep     {keep(settings)}",
         f"commit   every {duration_text(limits.commit_interval)}, {limits.uncommitted_events} ahead per partition",
+        *_around(settings),
     ]
     return "\n".join(map(printable, lines))
+
+
+def _around(settings: Settings) -> Iterator[str]:
+    """Say who else is spoken to, where anybody is."""
+    admin, notices, traces = settings.admin, settings.notices, settings.traces
+    if admin.listen is None:
+        yield "admin    none: no probes, no metrics, no page"
+    else:
+        proofs = ["a token"] * (admin.token is not None)
+        proofs += ["a client's certificate"] * (admin.tls is not None and admin.tls.client_ca_file is not None)
+        asked = f", to whoever shows {' or '.join(proofs)}" if proofs else ", to this host" * admin.is_local
+        yield f"admin    {'https' if admin.tls else 'http'}://{admin.listen}{asked}"
+    if notices.webhook is not None or notices.topic is not None:
+        hook = notices.webhook
+        to = f"topic {notices.topic}" if hook is None else f"{hook.shown}{', signed' if hook.key else ''}"
+        yield f"notices  to {to}, of classes held back for {duration_text(notices.after)}"
+    if traces.endpoint is not None:
+        yield f"traces   to {traces.endpoint}, {traces.sample * 100:.6g} % of what no producer has sampled"
 
 
 def warnings(settings: Settings) -> list[str]:

@@ -28,7 +28,7 @@ class KafkaBoard:
 
     def __init__(self, settings: LogSettings, *, access: Access | None = None) -> None:
         """Make one; without `access` it logs in with what `settings.security` names."""
-        self._topic = OwnTopic(f"{settings.group}.tidegate", settings, access)
+        self._topic = OwnTopic(settings.board_topic, settings, access)
         self._id: str | None = None
         """Of the topic that is read; None while there is none, as far as is known."""
         self._look_at = 0.0

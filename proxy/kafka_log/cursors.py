@@ -17,7 +17,7 @@ from proxy.kafka_log.network import Network
 from proxy.kafka_log.nodes import QUIET, Nodes
 from proxy.kafka_log.protocol import TopicsRequest, leaders, topics
 from proxy.kafka_log.range_count import RangeCount
-from proxy.kafka_log.words import unreached
+from proxy.kafka_log.words import unanswered
 from proxy.model import Partition
 from proxy.positions.identity import Committed, Found
 from proxy.positions.port import Membership
@@ -57,7 +57,7 @@ class KafkaCursors:
                 client.nodes = Nodes(asyncio.get_running_loop().time, QUIET)
                 await client.bootstrap()
         except (TimeoutError, OSError, errors.KafkaError) as error:
-            raise LogError(f"Kafka does not answer: {unreached(error, settings.security.protocol)}") from error
+            raise LogError(unanswered(error, settings)) from error
         self._client, reach = client, Reach(settings.hosts, QUIET)
         self._inquiry = Inquiry(client, settings, reach)
         self._group = GroupCoordinator(client, settings, reach, ANSWER_SECONDS)

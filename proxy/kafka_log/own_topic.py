@@ -21,7 +21,7 @@ from proxy.kafka_log.login import Credentials
 from proxy.kafka_log.network import Network
 from proxy.kafka_log.nodes import QUIET, Nodes
 from proxy.kafka_log.protocol import TopicsRequest, topics
-from proxy.kafka_log.words import unreached
+from proxy.kafka_log.words import NoHostError, unanswered
 from proxy.settings import LogSettings
 
 ANSWER_SECONDS = 5.0
@@ -70,9 +70,9 @@ class OwnTopic:
                         return await ask()
                     except errors.KafkaError as error:
                         failure = error
-                        if not error.retriable:
+                        if isinstance(error, NoHostError) or not error.retriable:
                             raise
-                        if error.invalid_metadata:
+                        if error.invalid_metadata and self._made is not None:
                             self._client.force_metadata_update()
                     await asyncio.sleep(_PAUSE)
         except TimeoutError as error:
@@ -170,7 +170,7 @@ class OwnTopic:
             return LogError(f"this login may not see who is in group {group}; grant it Describe on the group")
         if isinstance(error, errors.BrokerResponseError):
             return LogError(f"Kafka refuses: {error}")
-        return LogError(f"Kafka does not answer: {unreached(error, self._settings.security.protocol)}")
+        return LogError(unanswered(error, self._settings))
 
     async def _connect(self) -> None:
         async with self._connecting:

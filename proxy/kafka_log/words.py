@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from aiokafka import errors
 
 from proxy.errors import causes
+from proxy.settings import LogSettings
 
 _PERHAPS = "if it runs, the port may be another service's, or ask for TLS or another login; see log.hosts, log.security"
 _SHOWN = 3
@@ -35,6 +36,16 @@ def unreached(error: BaseException, protocol: str) -> str:
     told = [f"{host}: {_unreached(one, protocol)}" for host, one in list(error.by_host.items())[:_SHOWN]]
     more = len(error.by_host) - len(told)
     return " | ".join(told) + (f" | and {more} more" if more > 0 else "")
+
+
+def unanswered(error: BaseException, settings: LogSettings) -> str:
+    """Return the line of a command that ends because the log gave no answer: which hosts, and why."""
+    why = unreached(error, settings.security.protocol)
+    if isinstance(error, NoHostError):
+        return f"Kafka does not answer: {why}"
+    more = len(settings.hosts) - _SHOWN
+    hosts = ", ".join(settings.hosts[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return f"Kafka at {hosts} does not answer: {why}"
 
 
 def _unreached(error: BaseException, protocol: str) -> str:

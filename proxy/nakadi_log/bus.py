@@ -56,7 +56,7 @@ class Bus:
                 async with answer:
                     return answer.status, await _read(answer)
         except _TROUBLE as error:
-            raise LogError(failure(error)) from error
+            raise LogError(self._said(path, failure(error))) from error
 
     @asynccontextmanager
     async def stream(self, path: str, *, within: float) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -65,7 +65,7 @@ class Bus:
             async with asyncio.timeout(within):
                 response = await self._answer("GET", path, None, {"Accept": "application/x-json-stream"})
         except _TROUBLE as error:
-            raise LogError(failure(error)) from error
+            raise LogError(self._said(path, failure(error))) from error
         try:
             yield response
         finally:
@@ -90,7 +90,12 @@ class Bus:
         if response.status in {OK, CREATED, NO_CONTENT}:
             return response
         async with response:
-            raise RefusedError(response.status, self._access.redacted(problem(response.status, await _read(response))))
+            words = self._access.redacted(problem(response.status, await _read(response)))
+            raise RefusedError(response.status, self._said(path, words))
+
+    def _said(self, path: str, words: str) -> str:
+        """Return what came of a question, with what was asked."""
+        return f"{self._url}{path.partition('?')[0]}: {words}"
 
     async def _send(self, method: str, path: str, body: object, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
         if self._client is None:

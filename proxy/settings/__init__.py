@@ -93,6 +93,11 @@ class Settings(Part):
         return found
 
     @cached_property
+    def own_topics(self) -> frozenset[str]:
+        """Topics that Tidegate writes itself: no events, whatever pattern matches them."""
+        return frozenset({self.log.board_topic} | ({self.notices.topic} if self.notices.topic is not None else set()))
+
+    @cached_property
     def by_topic(self) -> dict[str, EventType]:
         """The event types that name their topic, by topic."""
         return {event_type.topic: event_type for event_type in self.event_types.values()}

@@ -3,17 +3,25 @@
 from fnmatch import fnmatchcase
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from proxy.model import Order
 from proxy.settings.parts import Allowed, Name, Number, Part, Seconds
 from proxy.settings.queues import RoutingKey
 from proxy.settings.route import DeadLetter
 
+
+def _no_folder(name: str) -> str:
+    if name in {".", ".."}:
+        raise ValueError("can be no topic")
+    return name
+
+
 TopicName = Annotated[
     str,
     Field(pattern=r"^[A-Za-z0-9._-]{1,249}$"),
-    Allowed("what Kafka takes for a topic: 1 to 249 of the characters A-Z a-z 0-9 . _ -"),
+    AfterValidator(_no_folder),
+    Allowed("what Kafka takes for a topic: 1 to 249 of the characters A-Z a-z 0-9 . _ -, but neither . nor .."),
 ]
 """What a topic, and an event type after it, may be called."""
 

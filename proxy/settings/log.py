@@ -105,6 +105,11 @@ class LogSettings(Part):
     nakadi: NakadiSettings | None = None
     """In place of `hosts`, `group` and whatever else is Kafka's."""
 
+    @property
+    def board_topic(self) -> str:
+        """Name of the topic in which the group keeps what people have asked for."""
+        return f"{self.group}.tidegate"
+
     @model_validator(mode="after")
     def _timestamp_is_given(self) -> Self:
         if self.nakadi is None and (self.start == "timestamp") != (self.start_timestamp is not None):

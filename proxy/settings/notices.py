@@ -24,11 +24,15 @@ class Webhook(Part):
             raise ValueError("key is empty, so anybody could sign; leave it out, or give one")
         return self
 
-    @field_serializer("url")
-    def _without_query(self, url: str) -> str:
-        """Many a service has its secret there."""
-        where, asked, _ = url.partition("?")
+    @property
+    def shown(self) -> str:
+        """The address without its query: many a service has its secret there."""
+        where, asked, _ = self.url.partition("?")
         return f"{where}?{MASK}" if asked else where
+
+    @field_serializer("url")
+    def _as_shown(self, _: str) -> str:
+        return self.shown
 
 
 class NoticeSettings(Part):

@@ -7,7 +7,8 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -115,15 +116,27 @@ def _run(scenario: Scenario, policies: Sequence[str], copy: Path | None, out: Pa
 
 
 def _make_room(copy: Path | None, out: Path | None) -> None:
-    """Make the folders of the results, and try the file, before a long run is made for nothing. Raises `OSError`."""
+    """Make the folder of the pictures, and try the file, before a long run is made for nothing.
+
+    Raises `SettingsError`.
+    """
     if copy is not None:
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        with copy.open("a"):
+        with _told("--json", copy), copy.open("a"):
             pass
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):
-            pass
+        with _told("--out", out):
+            out.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=out):
+                pass
+
+
+@contextmanager
+def _told(option: str, place: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise SettingsError([f"{option}: {place} can't be written: {why}; name another place"]) from error
 
 
 def summary(scenario: Scenario, judged: Mapping[str, Sequence[Judged]], took: Mapping[str, float]) -> str:

@@ -293,11 +293,13 @@ async def test_a_mistake_is_told_and_changes_nothing(duty: Duty, command: str, a
 async def test_one_line_says_that_kafka_does_not_answer(duty: Duty, command: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.shutdown(socket.SHUT_RDWR)  # listens no more, and keeps the port
-        duty.write(hosts=[f"127.0.0.1:{server.getsockname()[1]}"])
+        host = f"127.0.0.1:{server.getsockname()[1]}"
+        duty.write(hosts=[host])
         ended = await duty.run(command, *COMMANDS[command])
     assert (ended.code, ended.out) == (1, "")
     (line,) = ended.err.splitlines()
-    assert "Kafka does not answer: " in line
+    assert f"Kafka does not answer: {host}: " in line
+    assert "refused" in line
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -160,11 +160,17 @@ def test_no_run_is_made_when_its_results_could_not_be_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
-    for option, place in (("--json", tmp_path), ("--json", tmp_path / "file" / "x"), ("--out", tmp_path / "file")):
+    for option, place, why in (
+        ("--json", tmp_path, "is a directory"),
+        ("--json", tmp_path / "file" / "x", "not a directory"),
+        ("--json", tmp_path / "no" / "x", "no such file or directory"),
+        ("--out", tmp_path / "file", "file exists"),
+    ):
         assert main(["unloaded", option, str(place)]) == 2
         told = capsys.readouterr()
         assert not told.out, "no run was made for nothing"
-        assert str(tmp_path) in told.err
+        assert f"{option}: {place} can't be written: {why}; name another place" in told.err
+    assert [one.name for one in tmp_path.iterdir()] == ["file"], "nothing was made"
 
 
 _FINGERPRINT = """
