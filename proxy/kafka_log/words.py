@@ -54,7 +54,7 @@ def _unreached(error: BaseException, protocol: str) -> str:
         return f"the name can't be resolved ({error.strerror}); see log.hosts"
     found = list(causes(error))
     if any(isinstance(one, ConnectionRefusedError) for one in found):
-        return words
+        return "refused, nothing listens there"
     if any(isinstance(one, TimeoutError) for one in found):
         return f"{words}; if it runs, is this its port? See log.hosts"
     if protocol.endswith("SSL") and any(isinstance(one, (ssl.SSLError, ConnectionError)) for one in found):
