@@ -97,6 +97,9 @@ def _parts(root: Item, mistakes: Mistakes) -> dict[str, Part]:
 def _named(root: Item, key: str, model: type[P], mistakes: Mistakes) -> dict[str, P]:
     """Return the parts of a mapping from names, as far as they are known."""
     given = root.mapping.get(key)
+    if given is not None and given.value and not isinstance(given.value, dict):
+        mistakes.add(given, f"must be a mapping; allowed: names, each {allowed(model)}")
+        return {}
     if given is None or not given.mapping:
         mistakes.add(
             given or root, f"at least one is needed; allowed: names, each {allowed(model)}", *([] if given else [key])
@@ -115,6 +118,8 @@ def _named(root: Item, key: str, model: type[P], mistakes: Mistakes) -> dict[str
 def _with_default_classes(root: Item) -> Item:
     """Fill in what the file leaves out of P1 to P3, or of the classes altogether; leave `events` to the types."""
     given = root.mapping.get("classes", root.at({name: root.at({}) for name in DEFAULT_CLASSES}))
+    if given.value and not isinstance(given.value, dict):
+        return root.at({"classes": given})
     classes = {}
     for name, entry in given.mapping.items():
         default = DEFAULT_CLASSES.get(name)

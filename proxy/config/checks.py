@@ -89,10 +89,10 @@ def check_topics(parts: Mapping[str, Part], topics: Mapping[str, Item], mistakes
     log, notices = parts.get("log"), parts.get("notices")
     with suppress(AttributeError):
         if isinstance(log, LogSettings) and (place := topics.get(log.board_topic)) is not None:
-            mistakes.add(place, f"its topic {quoted(log.board_topic)} is where log.group keeps interventions: no events")
+            mistakes.add(place, f"its topic {quoted(log.board_topic)} holds what people ask of the group: no events")
     with suppress(AttributeError):
-        if isinstance(notices, NoticeSettings) and notices.topic in topics:
-            mistakes.add(topics[notices.topic], f"its topic {quoted(notices.topic)} is notices.topic: no events")
+        if isinstance(notices, NoticeSettings) and notices.topic and (place := topics.get(notices.topic)) is not None:
+            mistakes.add(place, f"its topic {quoted(notices.topic)} is notices.topic: no events")
 
 
 def is_cron(text: str) -> bool:

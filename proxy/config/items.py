@@ -103,6 +103,13 @@ class Mistakes:
         """Tell whether the item itself is known to be wrong, so that what follows from it need not be said."""
         return (place.file, place.line, place.path) in self._places
 
+    def has_within(self, place: Item) -> bool:
+        """Tell whether something in the item is known to be wrong: how much it holds can't be judged then."""
+        depth = len(place.path)
+        return any(
+            file == place.file and len(path) > depth and path[:depth] == place.path for file, _, path in self._places
+        )
+
     def add_line(self, file: str, line: int, words: str) -> None:
         """Note a mistake where there is no item."""
         self.begin(file)

@@ -118,7 +118,7 @@ def _note(model: type[Part], item: Item, detail: Any, mistakes: Mistakes) -> Non
         keys = [FILE_KEYS.get(str(key), key) for key in left]
         where = _INHERITED if issubclass(model, Traits) and len(path) == 1 else ""
         mistakes.add(place, f"is missing{where}; allowed: {allowed(annotation, metadata)}", *keys)
-    elif mistakes.has(place):
+    elif mistakes.has(place) or (kind == "too_short" and mistakes.has_within(place)):
         return
     elif kind == "extra_forbidden":
         holder, _ = _spot(model, path[:-1])

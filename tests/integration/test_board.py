@@ -318,7 +318,7 @@ async def test_a_board_goes_on_where_it_was_when_kafka_was_away(board: Make, sta
     try:
         with capture_logs() as said:
             for call in (one.news, other.members):
-                with pytest.raises(LogError, match="Kafka .*does not answer"):
+                with pytest.raises(LogError, match=r"Kafka .*does not answer"):
                     await call()
         assert said == []
     finally:
