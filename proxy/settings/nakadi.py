@@ -30,9 +30,10 @@ class NakadiSettings(Part):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if self.tls is not None and not self.url.startswith("https:"):
-            raise ValueError("tls goes with an https url only")
-        for key in ("commit_timeout", "batch_wait"):
-            if getattr(self, key) % 1:
-                raise ValueError(f"{key} must be whole seconds: Nakadi knows no others")
+        wrong = [] if self.tls is None or self.url.startswith("https:") else ["tls goes with an https url only"]
+        broken = [key for key in ("commit_timeout", "batch_wait") if getattr(self, key) % 1]
+        if broken:
+            wrong.append(f"{' and '.join(broken)} must be whole seconds: Nakadi knows no others")
+        if wrong:
+            raise ValueError("; ".join(wrong))
         return self
