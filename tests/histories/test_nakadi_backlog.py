@@ -1,12 +1,11 @@
 """A backlog in Nakadi before slow consumers, under virtual time: it goes on without a pause, and its lag is told."""
 
 import asyncio
-import contextlib
 import gc
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -71,6 +70,18 @@ class Seen:
     """When its events came to the queue, in seconds."""
     lags: list[int | None] = field(default_factory=list)
     """As recorded, each second."""
+    recorded: dict[str, set[int]] = field(default_factory=dict)
+    """Places by event type that are in a range that was recorded as committed."""
+    committed: dict[str, int] = field(default_factory=dict)
+    """At Nakadi, in the end."""
+
+    def take(self, record: Mapping[str, Any]) -> None:
+        """Take a record of the metric log."""
+        if record["kind"] == "class" and record["class"] == "P3":
+            self.lags.append(record["lag"])
+        if record["kind"] == "committed":
+            places = self.recorded.setdefault(record["topic"], set())
+            places.update(place for one in record["ranges"] for place in range(one["first"], one["end"]))
 
     @property
     def longest_pause(self) -> float:
@@ -84,6 +95,7 @@ def nothing_is_left_to_other_tests() -> Iterator[None]:
     gc.collect()
 
 
+@cache
 def lived(policy: str) -> Seen:
     with seeded(Random(1)):
         return virtual_time.run(_live(policy), partial(WireLoop, Random(1)))
@@ -103,10 +115,6 @@ async def _live(policy: str) -> Seen:
         if verdict is Verdict.ACKED and json.loads(message.body)["type"] == "campaign":
             seen.arrived.append(loop.time())
 
-    def on_record(record: Mapping[str, Any]) -> None:
-        if record["kind"] == "class" and record["class"] == "P3":
-            seen.lags.append(record["lag"])
-
     broker.on_published = on_published
     for name in TYPES:
         nakadi.bus.create(name, 1, created_at=nakadi.wall())
@@ -119,7 +127,7 @@ async def _live(policy: str) -> Seen:
         {name: rabbit.lane(name) for name in chosen.routes},
         rabbit.dead_letter_lane(),
         rabbit.monitor(),
-        write=on_record,
+        write=seen.take,
         wall=nakadi.wall,
         instance="one",
     )
@@ -129,9 +137,13 @@ async def _live(policy: str) -> Seen:
         queue.take(round(CAPACITY * STEP))
         for name in ("order", "alert"):
             nakadi.bus.append(name, 0, [_event(nakadi, name, step)] * round(LIVE * STEP), nakadi.wall())
-    running.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await running
+    app.stop()
+    while not running.done():
+        await asyncio.sleep(STEP)
+        queue.take(round(CAPACITY * STEP))
+    running.result()
+    for found in nakadi.bus.subscriptions.values():
+        seen.committed |= {name: part.committed for (name, _), part in found.parts.items()}
     await nakadi.close()
     broker.stop()
     loop.network.calm()
@@ -150,3 +162,12 @@ def test_a_backlog_goes_on_and_its_lag_is_told_when_consumers_are_slow(policy: s
     assert seen.longest_pause <= (LONGEST_REFUSAL if policy == "static" else 3.0)
     assert len(seen.arrived) >= 0.8 * (CAPACITY - 2 * LIVE) * SECONDS
     assert all(lag is not None and lag >= BACKLOG - len(seen.arrived) - CAPACITY for lag in seen.lags[2:])
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("policy", ["static", "class_budget"])
+def test_all_that_nakadi_has_taken_is_recorded_when_streams_come_and_go(policy: str) -> None:
+    seen = lived(policy)
+    for name, committed in seen.committed.items():
+        left = set(range(committed)) - seen.recorded[name]
+        assert not left, f"{name}: {len(left)} of {committed} are unrecorded"

@@ -34,6 +34,7 @@ NAKADI_WINDOW = "proxy/nakadi_log/window.py"
 NAKADI_CURSORS = "proxy/nakadi_log/cursors.py"
 NAKADI_GRIP = "proxy/nakadi_log/grip.py"
 IN_NAKADI_CURSORS = "tests/contract/test_nakadi_cursors.py"
+IN_NAKADI_BACKLOG = "tests/histories/test_nakadi_backlog.py"
 IN_NAKADI_LIVE_MOVES = "tests/contract/test_nakadi_live_moves.py"
 IN_NAKADI_LINES = "tests/unit/nakadi_log/test_lines.py"
 IN_NAKADI_SESSION = "tests/unit/nakadi_log/test_session.py"
@@ -2395,6 +2396,13 @@ MUTATIONS = (
         "+ (first == BEGIN)",
         "+ 0",
         tests=(IN_NAKADI_CURSORS,),
+    ),
+    Mutation(
+        "a commit that is answered when its stream has ended is told to nobody",
+        "proxy/nakadi_log/commits.py",
+        "elif is_last and share.done > share.told:",
+        "elif is_last and share.done < share.told:",
+        tests=(IN_NAKADI_BACKLOG,),
     ),
     Mutation(
         "a first burst into an empty queue is taken for what consumers do",
