@@ -50,12 +50,9 @@ async def gripped(
     for seconds in _HOLDS:
         async with AsyncExitStack() as stack:
             grip = await _opened(stack, bus, subscription, partitions, seconds, within)
-            while asyncio.get_running_loop().time() < grip.until:
-                with suppress(LogError):
-                    if await grip.holds(bus, subscription, partitions, within=within):
-                        yield grip
-                        return
-                await asyncio.sleep(LOOK_SECONDS)
+            if await _is_complete(grip, bus, subscription, partitions, within):
+                yield grip
+                return
     raise LogError(f"the replicas did not give it up within {_HOLDS[-1]} s: nothing was moved; stop them first")
 
 
@@ -95,3 +92,15 @@ async def _opened(
         else:
             return Grip(response.headers.get("X-Nakadi-StreamId", ""), opened_at + seconds - _WAY_SECONDS)
         await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _is_complete(
+    grip: Grip, bus: Bus, subscription: str, partitions: Collection[Partition], within: float
+) -> bool:
+    """Wait until a grip has its partitions; return whether it does in time."""
+    while asyncio.get_running_loop().time() < grip.until:
+        with suppress(LogError):
+            if await grip.holds(bus, subscription, partitions, within=within):
+                return True
+        await asyncio.sleep(LOOK_SECONDS)
+    return False

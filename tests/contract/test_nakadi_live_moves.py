@@ -217,6 +217,20 @@ def test_nothing_is_moved_when_another_holds_it_for_good() -> None:
     lived(told)
 
 
+def test_nothing_is_moved_and_it_is_said_when_nakadi_does_not_answer_while_it_is_held() -> None:
+    async def told(story: Story) -> None:
+        story.commit(10)
+
+        def fail() -> Any:
+            raise ConnectionResetError("nobody answers")
+
+        story.found.cursors = fail  # type: ignore[method-assign]
+        assert await story.move(Direction.REWIND, 0) == []
+        assert (story.asked, story.committed) == (0, 10)
+
+    lived(told)
+
+
 def test_the_grip_names_its_partitions_and_takes_one_event_at_most_when_it_is_opened() -> None:
     async def told(story: Story) -> None:
         story.commit(10)
