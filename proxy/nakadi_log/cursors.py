@@ -122,7 +122,10 @@ class NakadiCursors:
         return Distance(first, end)
 
     async def read_on(self, partition: Partition, count: Distance) -> None:
-        """Ask how many events a range holds."""
+        """Ask how many events a range holds. Raises `SettingsError` if the group does not read its event type."""
+        if partition.topic not in self._subscriptions:
+            group = self._nakadi.consumer_group
+            raise SettingsError([f"group {group} has no subscription of {partition.topic}: there is no cursor to move"])
         first, last = await self._cursor(partition, count.first), await self._cursor(partition, count.end)
         initial = self._oldest[partition] if first == BEGIN else first
         if last != BEGIN:

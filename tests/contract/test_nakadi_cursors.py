@@ -166,6 +166,16 @@ async def test_no_subscription_is_made_when_there_is_none(duty: Duty, capfd: pyt
     assert len(duty.world.bus.subscriptions) == 1
 
 
+async def test_nothing_is_moved_when_one_of_several_types_is_not_read_by_the_group(
+    duty: Duty, capfd: pytest.CaptureFixture[str]
+) -> None:
+    await duty.world.create("alerts")
+    await duty.world.produce("alerts", [b"x"] * 3)
+    assert await duty.say("skip", "--class", "P1", "--class", "P2", "--to-end", "--yes") == 2
+    assert "group g has no subscription of alerts" in " ".join(capfd.readouterr().err.split())
+    assert duty.committed == [4, 4]
+
+
 # -- what became of it is not known, under virtual time -------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -13,7 +14,11 @@ from typing import Any
 import pytest
 
 from proxy.app import App
+from proxy.bridge.move import Direction, Move, Moved
+from proxy.cursor.carrying import make
 from proxy.nakadi_log import NakadiLog
+from proxy.nakadi_log.cursors import NakadiCursors
+from proxy.operations.plan import Plan, PlannedTopic
 from proxy.rabbitmq import RabbitBroker
 from proxy.settings import Settings
 from proxy.simulation import virtual_time
@@ -70,8 +75,10 @@ class Seen:
     """When its events came to the queue, in seconds."""
     lags: list[int | None] = field(default_factory=list)
     """As recorded, each second."""
-    recorded: dict[str, set[int]] = field(default_factory=dict)
-    """Places by event type that are in a range that was recorded as committed."""
+    recorded: dict[str, Counter[int]] = field(default_factory=dict)
+    """By event type how many ranges that were recorded as committed each place is in."""
+    moved: list[Moved] = field(default_factory=list)
+    """What a command tells that it has moved."""
     committed: dict[str, int] = field(default_factory=dict)
     """At Nakadi, in the end."""
 
@@ -80,7 +87,7 @@ class Seen:
         if record["kind"] == "class" and record["class"] == "P3":
             self.lags.append(record["lag"])
         if record["kind"] == "committed":
-            places = self.recorded.setdefault(record["topic"], set())
+            places = self.recorded.setdefault(record["topic"], Counter())
             places.update(place for one in record["ranges"] for place in range(one["first"], one["end"]))
 
     @property
@@ -96,12 +103,25 @@ def nothing_is_left_to_other_tests() -> Iterator[None]:
 
 
 @cache
-def lived(policy: str) -> Seen:
+def lived(policy: str, move: Move | None = None) -> Seen:
+    """Live a minute; `move` is what a command is to do with the campaign's cursor after a third of it."""
     with seeded(Random(1)):
-        return virtual_time.run(_live(policy), partial(WireLoop, Random(1)))
+        return virtual_time.run(_live(policy, move), partial(WireLoop, Random(1)))
 
 
-async def _live(policy: str) -> Seen:
+async def _moved(chosen: Settings, move: Move) -> list[Moved]:
+    await asyncio.sleep(SECONDS / 3)
+    cursors = NakadiCursors(chosen.log, lambda name: name == "campaign")
+    plan = Plan(move.id, move.direction, "somebody", None, 0, 1, (PlannedTopic("campaign", "", ((0, 0, move.to),)),))
+    try:
+        await cursors.open()
+        await cursors.topics()
+        return (await make(plan, cursors, cursors.held)).moved
+    finally:
+        await cursors.close()
+
+
+async def _live(policy: str, move: Move | None) -> Seen:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, WireLoop)
     seen, chosen, nakadi = Seen(), settings(policy), NakadiPeer(Random(1))
@@ -132,6 +152,7 @@ async def _live(policy: str) -> Seen:
         instance="one",
     )
     running = asyncio.create_task(app.run())
+    moving = asyncio.create_task(_moved(chosen, move)) if move is not None else None
     for step in range(round(SECONDS / STEP)):
         await asyncio.sleep(STEP)
         queue.take(round(CAPACITY * STEP))
@@ -142,6 +163,8 @@ async def _live(policy: str) -> Seen:
         await asyncio.sleep(STEP)
         queue.take(round(CAPACITY * STEP))
     running.result()
+    if moving is not None:
+        seen.moved = moving.result()
     for found in nakadi.bus.subscriptions.values():
         seen.committed |= {name: part.committed for (name, _), part in found.parts.items()}
     await nakadi.close()
@@ -169,5 +192,25 @@ def test_a_backlog_goes_on_and_its_lag_is_told_when_consumers_are_slow(policy: s
 def test_all_that_nakadi_has_taken_is_recorded_when_streams_come_and_go(policy: str) -> None:
     seen = lived(policy)
     for name, committed in seen.committed.items():
-        left = set(range(committed)) - seen.recorded[name]
+        left = set(range(committed)) - set(seen.recorded[name])
         assert not left, f"{name}: {len(left)} of {committed} are unrecorded"
+
+
+@pytest.mark.timeout(300)
+def test_what_is_recorded_is_what_was_not_passed_over_when_a_backlog_is_skipped_under_its_reader() -> None:
+    seen = lived("class_budget", Move("1-a", Direction.SKIP, "", 0, BACKLOG, "", None))
+    [moved] = seen.moved
+    assert 0 < moved.done < moved.to == BACKLOG
+    assert seen.recorded["campaign"] == Counter(range(moved.done)), "each place is in one record, and in one only"
+    assert seen.committed["campaign"] == BACKLOG
+    assert max(seen.arrived) < SECONDS / 2, "nothing is sent of what was passed over"
+
+
+@pytest.mark.timeout(300)
+def test_what_is_sent_again_begins_where_it_is_told_when_a_backlog_is_rewound_under_its_reader() -> None:
+    seen = lived("class_budget", Move("1-a", Direction.REWIND, "", 0, 0, "", None))
+    [moved] = seen.moved
+    assert 0 == moved.to < moved.done < BACKLOG
+    assert len(seen.arrived) > moved.done, "some of it has come again"
+    again = seen.committed["campaign"]
+    assert seen.recorded["campaign"] == Counter(range(moved.done)) + Counter(range(again)), "both times"
