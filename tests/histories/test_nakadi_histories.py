@@ -64,6 +64,13 @@ def test_a_history_with_nakadi_is_another_when_a_fault_is_left_out() -> None:
     assert live(plan).digest != live(plan.only(frozenset({0}))).digest
 
 
+@pytest.mark.timeout(300)
+def test_a_history_is_lived_to_its_end_when_nakadi_is_down_twice_at_a_time() -> None:
+    plan = draw(726)
+    assert [fault.kind for fault in plan.faults[:2]] == ["nakadi_down", "nakadi_down"]
+    assert live(plan.only(frozenset({0, 1}))).violations == ()
+
+
 def judged(seed: int) -> tuple[NakadiPlan, Judge, str]:
     """Return a judge who knows of three events of a type that is kept in order."""
     plan = next(draw(number) for number in range(seed, seed + 50) if draw(number).has_calm_broker)
