@@ -20,8 +20,8 @@ def log_lines(log: LogSettings) -> Iterator[str]:
     yield f"log      Nakadi at {nakadi.url}, {who}, from {log.start}"
     yield (
         f"nakadi   a subscription and a stream for each event type, batches of {nakadi.batch_events} at most; pause, "
-        "resume, discard, cap, policy and interventions need a topic on Kafka: there are none; skip and rewind need "
-        "every replica stopped"
+        "resume, discard, cap, policy and interventions need a topic on Kafka: there are none; skip and rewind make "
+        "what is being read stand still for some 15 s"
     )
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from proxy.bridge.move import Direction
-from proxy.cursor.carrying import Hands
+from proxy.cursor.carrying import Hands, Held
 from proxy.cursor.choice import Cursors, Wanted, meant_by
 from proxy.errors import SettingsError
 from proxy.model import Partition
@@ -27,6 +27,14 @@ class LogCursors(Cursors, Hands, Protocol):
         ...
 
 
+class Opened(NamedTuple):
+    """A log's cursors, and how they are moved while replicas run: by its board, or held still by the command."""
+
+    cursors: LogCursors
+    board: "KafkaBoard | None"
+    held: Held | None
+
+
 def demand_end(settings: Settings, wanted: Wanted) -> None:
     """Raise `SettingsError` if the log can't tell where that is to which cursors are to be moved."""
     if settings.log.nakadi is not None and wanted.time is not None and wanted.time >= 0:
@@ -37,8 +45,8 @@ def demand_end(settings: Settings, wanted: Wanted) -> None:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, wanted: Wanted) -> AsyncIterator[tuple[LogCursors, "KafkaBoard | None"]]:
-    """Open the log's cursors, and its board; None where there is none. Raises `LogError`."""
+async def opened(settings: Settings, wanted: Wanted) -> AsyncIterator[Opened]:
+    """Open what a log has. Raises `LogError`."""
     async with AsyncExitStack() as stack:
         if settings.log.nakadi is not None:
             from proxy.nakadi_log.cursors import NakadiCursors
@@ -46,7 +54,7 @@ async def opened(settings: Settings, wanted: Wanted) -> AsyncIterator[tuple[LogC
             nakadi = NakadiCursors(settings.log, lambda topic: meant_by(wanted, settings, topic) is not None)
             stack.push_async_callback(nakadi.close)
             await nakadi.open()
-            yield nakadi, None
+            yield Opened(nakadi, None, nakadi.held)
             return
         from proxy.kafka_log.board import KafkaBoard
         from proxy.kafka_log.cursors import KafkaCursors
@@ -56,4 +64,4 @@ async def opened(settings: Settings, wanted: Wanted) -> AsyncIterator[tuple[LogC
         stack.push_async_callback(kafka.close)
         await kafka.open()
         await board.open()
-        yield kafka, board
+        yield Opened(kafka, board, None)

@@ -1,10 +1,13 @@
 """Has a plan carried out: by the replicas, or where there is none by the command itself (docs/design/0045)."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
-from proxy.bridge.move import NEVER_MOVED, Moved, serial
+import structlog
+
+from proxy.bridge.move import NEVER_MOVED, Move, Moved, serial
 from proxy.cursor.choice import Plans
 from proxy.errors import AssignmentLostError, LogError
 from proxy.kafka_log.own_topic import Member
@@ -13,7 +16,12 @@ from proxy.operations.intervening import GroupBoard
 from proxy.operations.plan import Plan
 from proxy.positions.identity import Committed
 
+_say = structlog.get_logger("tidegate.moves")
+
 _LOOK_SECONDS = 0.25
+
+Held = Callable[[Collection[Partition]], AbstractAsyncContextManager[None]]
+"""Within it nobody else reads or commits partitions of one topic. Raises `LogError` if that can't be had."""
 
 
 class Hands(Protocol):
@@ -59,7 +67,7 @@ async def carry_out(
         try:
             members = await board.members()
             for plan in [] if members else alive:
-                moved += await _commit(plan, hands)
+                moved += await _commit(plan.moves(), hands)
             committed = await hands.committed()
             members = await board.members()
             plans.take(await board.news())
@@ -75,22 +83,30 @@ async def carry_out(
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def make(plan: Plan, hands: Hands) -> Carried:
-    """Make a plan at a log that has no board: whoever reads there goes on where cursors stand. See `Hands.commit`."""
-    moved = await _commit(plan, hands)
-    return Carried(sorted(plan.moves().keys() - {one.partition for one in moved}), [], [], moved)
+async def make(plan: Plan, hands: Hands, held: Held) -> Carried:
+    """Make a plan at a log that has no board, one topic after the other, each held still meanwhile."""
+    moved: list[Moved] = []
+    moves = plan.moves()
+    for topic in plan.topics:
+        ours = {at: move for at, move in moves.items() if at.topic == topic.topic}
+        try:
+            async with held(ours):
+                moved += await _commit(ours, hands)
+        except LogError as error:
+            _say.error("cursors_not_moved", topic=topic.topic, why=str(error))
+    return Carried(sorted(moves.keys() - {one.partition for one in moved}), [], [], moved)
 
 
-async def _commit(plan: Plan, hands: Hands) -> list[Moved]:
+async def _commit(moves: Mapping[Partition, Move], hands: Hands) -> list[Moved]:
     """Make what is left of a plan; nothing if somebody has joined."""
     committed = await hands.committed()
     due: list[Moved] = []
-    for at, move in plan.moves().items():
+    for at, move in moves.items():
         known = committed.get(at)
         if at in committed and known is None:
             continue  # it can't be told now
-        if known is not None and (serial(known.move) >= serial(plan.id) or _is_of_another(known, move.topic_id)):
-            if serial(known.move) >= serial(plan.id):
+        if known is not None and (serial(known.move) >= serial(move.id) or _is_of_another(known, move.topic_id)):
+            if serial(known.move) >= serial(move.id):
                 continue
             known = None
         done = move.first if known is None else known.offset

@@ -1,7 +1,7 @@
 """`tidegate skip` and `tidegate rewind`: arguments, and the wiring of a move from choice to outcome.
 
-They speak to the log alone and to no process, so they work from anywhere, and with every replica stopped: on Nakadi,
-where no plan can be left for replicas, only so.
+They speak to the log alone and to no process, so they work from anywhere, and with every replica stopped. On Nakadi,
+where no plan can be left for replicas, the command moves cursors itself in any case.
 """
 
 import argparse
@@ -15,12 +15,12 @@ import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from proxy import config
 from proxy.bridge.move import Direction
 from proxy.config.items import printable
-from proxy.cursor.adapters import LogCursors, demand_end, opened
+from proxy.cursor.adapters import Opened, demand_end, opened
 from proxy.cursor.audit import records, write
 from proxy.cursor.carrying import Carried, carry_out, is_made, make
 from proxy.cursor.choice import Chosen, Plans, Wanted, choose, planned
@@ -34,9 +34,6 @@ from proxy.operations.plan import LIFE_MS, MOST_CHARACTERS, Plan
 from proxy.operations.scope import checked
 from proxy.positions.port import EARLIEST, LATEST
 from proxy.settings import Settings
-
-if TYPE_CHECKING:
-    from proxy.kafka_log.board import KafkaBoard
 
 _DONE, _FAILED, _MISTAKE = 0, 1, 2
 _MOST_OFFSET = 2**62
@@ -116,28 +113,19 @@ def _move(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace, settings: Settings, wanted: Wanted, by: str) -> int:
-    async with opened(settings, wanted) as (cursors, board):
-        return await _Moving(options, settings, wanted, by, cursors, board).run()
+    async with opened(settings, wanted) as found:
+        return await _Moving(options, settings, wanted, by, found).run()
 
 
 class _Moving:
     """One command, from choice to outcome."""
 
-    def __init__(  # what a command has in hand
-        self,
-        options: argparse.Namespace,
-        settings: Settings,
-        wanted: Wanted,
-        by: str,
-        cursors: LogCursors,
-        board: "KafkaBoard | None",
-    ) -> None:
+    def __init__(self, options: argparse.Namespace, settings: Settings, wanted: Wanted, by: str, found: Opened) -> None:
         self._options = options
         self._settings = settings
         self._wanted = wanted
         self._by = by
-        self._cursors = cursors
-        self._board = board
+        self._cursors, self._board, self._held = found
         self._plans = Plans()
 
     async def run(self) -> int:
@@ -222,7 +210,9 @@ class _Moving:
         seconds: float | None = None
         if self._board is None:
             assert plan is not None, "nothing is pending where no plan is kept"
-            carried = await make(plan, self._cursors)
+            assert self._held is not None
+            _tell("moving; what is being read stands still meanwhile: some 15 s, or longer if it is held back")
+            carried = await make(plan, self._cursors, self._held)
         else:
             seconds = settings.limits.drain_deadline + ANSWER_SECONDS
             carried = await carry_out(wanted, alive, self._cursors, self._board, self._plans, seconds)

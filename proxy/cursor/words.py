@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from proxy.bridge.move import Direction
+from proxy.bridge.move import Direction, Moved
 from proxy.config.items import printable
 from proxy.cursor.carrying import Carried
 from proxy.cursor.choice import Chosen
@@ -19,8 +19,9 @@ Offsets are settled once, when the command runs: it tells for each partition the
 asks. --dry-run only tells. Then every replica moves its own partitions, when what is on its way has its outcome; with
 every replica stopped the command moves them itself. The same command again changes nothing.
 
-On Nakadi every replica must be stopped, there is no --to TIME, and a rewind that was made and is asked for again once
-events of it were sent is another rewind: nothing there keeps which one was made.
+On Nakadi the command moves them itself, with replicas running or stopped; what they had read by then is sent before.
+There is no --to TIME, and a rewind that was made and is asked for again once events of it were sent is another rewind:
+nothing there keeps which one was made.
 """
 _ENDS = """
 exit codes: 0 it is done (or there was nothing to do), 1 a partition was not moved or a replica did not answer in time,
@@ -106,10 +107,21 @@ def outcome(group: str, wanted: Sequence[Chosen], carried: Carried, answered: in
     if carried.members:
         found.append(f"{answered} of {len(carried.members)} replicas have answered")
     else:
-        found.append(f"no replica is in group {group}: this command has moved them")
+        none = "" if seconds is None else f"no replica is in group {group}: "
+        found.append(f"{none}this command has moved them")
+        firsts = {one.partition: one.first for one in wanted}
+        found += [f"  {_by_then(one)}" for one in carried.moved if one.done != firsts.get(one.partition)]
     found += [f"  no answer from {one.id} at {one.host}{within}" for one in carried.silent]
     found += [f"  {at} is not moved{within}" for at in carried.left]
     return [printable(one) for one in found]
+
+
+def _by_then(one: Moved) -> str:
+    if one.to == one.done:
+        return f"{one.partition} stood at {one.done} by then: nothing changes"
+    first, end = sorted((one.done, one.to))
+    what = "is dropped" if one.to > one.done else "comes again"
+    return f"{one.partition} stood at {one.done} by then: [{first}, {end}) {what}"
 
 
 def as_json(  # what is told of a command

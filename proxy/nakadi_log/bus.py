@@ -59,11 +59,12 @@ class Bus:
             raise LogError(self._said(path, failure(error))) from error
 
     @asynccontextmanager
-    async def stream(self, path: str, *, within: float) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Open a stream, its headers read within seconds; the connection ends with the context."""
+    async def stream(self, path: str, body: object = None, *, within: float) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Open a stream, by a body if there is one, its headers read within seconds; it ends with the context."""
+        method = "GET" if body is None else "POST"
         try:
             async with asyncio.timeout(within):
-                response = await self._answer("GET", path, None, {"Accept": "application/x-json-stream"})
+                response = await self._answer(method, path, body, {"Accept": "application/x-json-stream"})
         except _TROUBLE as error:
             raise LogError(self._said(path, failure(error))) from error
         try:

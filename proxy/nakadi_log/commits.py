@@ -34,17 +34,20 @@ class Commits:
     ) -> dict[Partition, int]:
         """Commit the batches that are done with as a whole; return of what that was taken, and up to where.
 
-        Those of a last commit all go. Raises `LogError` if none was answered.
+        Those of a last commit all go, and what was taken before without the owner's being told is told. Raises
+        `LogError` if none was answered.
         """
         due: dict[Session, list[_Due]] = {}
+        taken: dict[Partition, int] = {}
         for session, share, position in wanted.values():
             sent = share.border(position) if isinstance(position, int) and not session.is_lost else None
             if sent is not None:
                 due.setdefault(session, []).append(_Due(share, sent))
+            elif is_last and share.done > share.told:  # it was answered when the partition had ended
+                taken[share.partition] = share.done
         sessions = sorted(due, key=lambda one: one.held_since() or 0.0)
         if not is_last:
             sessions = sessions[: self._allowed(len(sessions))]
-        taken: dict[Partition, int] = {}
         failures: list[LogError] = []
         for start in range(0, len(sessions), AT_ONCE):
             some = sessions[start : start + AT_ONCE]

@@ -1,11 +1,12 @@
-"""A group's cursors on Nakadi, seen and moved while no replica reads, for the commands `skip` and `rewind`.
+"""A group's cursors on Nakadi, seen and moved, for the commands `skip` and `rewind`.
 
 A cursor names the last event that is done with, a place the next one that is not. So of every place that may be moved
 to, or counted from, the cursor before it is kept: places can't be reckoned with over timelines and gaps, Nakadi can.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -17,6 +18,7 @@ from proxy.errors import LogError, SettingsError
 from proxy.model import Partition
 from proxy.nakadi_log.bus import CONFLICT, NOT_FOUND, UNPROCESSABLE, Bus, RefusedError, quoted
 from proxy.nakadi_log.event_types import AT_ONCE, EventTypes
+from proxy.nakadi_log.grip import LOOK_SECONDS, MOVE_SECONDS, Grip, gripped, owners_of
 from proxy.nakadi_log.offsets import BEGIN, offset_at, place
 from proxy.positions.identity import Committed, Found
 from proxy.positions.port import EARLIEST
@@ -25,9 +27,6 @@ from proxy.settings import LogSettings
 _Told = TypeVar("_Told")
 _say = structlog.get_logger("tidegate.nakadi")
 
-MOVE_SECONDS = 75.0
-"""Nakadi moves cursors when all streams are gone, which takes a commit timeout, 60 s at most; and some for the way."""
-_LOOK_SECONDS = 1.0
 _PAGE = 100
 _FAILED = 500
 """From this status on an answer does not say whether it was done."""
@@ -64,6 +63,10 @@ class NakadiCursors:
         """The offset of the cursor that stands at a place."""
         self._oldest: dict[Partition, str] = {}
         self._newest: dict[Partition, str] = {}
+        self._stood: dict[Partition, int] = {}
+        """What was committed when it was last asked for."""
+        self._grip: Grip | None = None
+        """What holds the partitions that are moved now, where replicas read them."""
 
     async def open(self) -> None:
         """Find the group's subscriptions; none is made."""
@@ -103,6 +106,7 @@ class NakadiCursors:
             for at, offset in told.items():
                 done = place(offset) + 1
                 found[at] = Committed(done, "")
+                self._stood[at] = done
                 self._before.setdefault((at, done), offset)
         return found
 
@@ -118,7 +122,10 @@ class NakadiCursors:
         return Distance(first, end)
 
     async def read_on(self, partition: Partition, count: Distance) -> None:
-        """Ask how many events a range holds."""
+        """Ask how many events a range holds. Raises `SettingsError` if the group does not read its event type."""
+        if partition.topic not in self._subscriptions:
+            group = self._nakadi.consumer_group
+            raise SettingsError([f"group {group} has no subscription of {partition.topic}: there is no cursor to move"])
         first, last = await self._cursor(partition, count.first), await self._cursor(partition, count.end)
         initial = self._oldest[partition] if first == BEGIN else first
         if last != BEGIN:
@@ -134,23 +141,33 @@ class NakadiCursors:
                 raise LogError(f"Nakadi does not tell how many events {partition} holds") from error
         count.is_done = True
 
+    @asynccontextmanager
+    async def held(self, partitions: Collection[Partition]) -> AsyncIterator[None]:
+        """Let nobody else read or commit partitions of one event type meanwhile, if anybody reads it now.
+
+        Raises `LogError` if replicas don't give them up in time. It lasts for seconds only; see `commit`.
+        """
+        subscription, within = self._subscriptions[next(iter(partitions)).topic], self._within
+        if not await owners_of(self._bus, subscription, within=within):
+            yield
+            return
+        async with gripped(self._bus, subscription, partitions, within=within) as grip:
+            self._grip = grip
+            try:
+                yield
+            finally:
+                self._grip = None
+
     async def commit(self, offsets: Mapping[Partition, Committed]) -> Collection[Partition]:
         """Move cursors, one event type after the other; return those that stand where they should, for certain.
 
-        Raises `SettingsError`, with nothing changed, if a stream is open or a place is none.
+        Raises `SettingsError`, with nothing changed, if a place is none, `LogError` if what was held is not any more.
         """
         wanted: dict[str, dict[Partition, str]] = {}
+        taken = [at for at, one in offsets.items() if one.offset == self._stood.get(at)]
         for at, one in offsets.items():
-            wanted.setdefault(at.topic, {})[at] = await self._cursor(at, one.offset)
-        if read := [name for name in sorted(wanted) if await self._is_read(name)]:
-            raise SettingsError(
-                [
-                    f"{name} is being read: stop the replicas first; one that was stopped with something uncommitted "
-                    f"has its stream for {self._nakadi.commit_timeout:g} s more"
-                    for name in read
-                ]
-            )
-        taken: list[Partition] = []
+            if at not in taken:
+                wanted.setdefault(at.topic, {})[at] = await self._cursor(at, one.offset)
         for name, targets in sorted(wanted.items()):
             try:
                 await self._move(name, targets)
@@ -202,24 +219,20 @@ class NakadiCursors:
                 raise LogError(f"Nakadi does not tell what stands before {where} in {at}") from error
         return known
 
-    async def _is_read(self, name: str) -> bool:
-        told = await self._ask("GET", f"/subscriptions/{self._subscriptions[name]}/stats")
-        try:
-            return any(view.get("stream_id") for one in told["items"] for view in one["partitions"])
-        except (TypeError, LookupError, AttributeError) as error:
-            raise LogError(f"Nakadi does not tell whether {name} is being read") from error
-
     async def _move(self, name: str, targets: Mapping[Partition, str]) -> None:
         """Move one event type's cursors; return once it is certain that they stand there. Raises `LogError`.
 
         What may have been heard is not asked for a second time: only looked at, until Nakadi must be done with it.
         """
+        grip, subscription = self._grip, self._subscriptions[name]
         items = [{"event_type": name, "partition": str(at.number), "offset": offset} for at, offset in targets.items()]
         clock = asyncio.get_running_loop().time
-        end, path = clock() + MOVE_SECONDS, f"/subscriptions/{self._subscriptions[name]}/cursors"
+        end, path = clock() + MOVE_SECONDS, f"/subscriptions/{subscription}/cursors"
         while True:
+            if grip is not None and not await grip.holds(self._bus, subscription, targets, within=self._within):
+                raise LogError("it is not held still any more: nothing was moved; run the same command again")
             try:
-                await self._bus.ask("PATCH", path, {"items": items}, within=max(_LOOK_SECONDS, end - clock()))
+                await self._bus.ask("PATCH", path, {"items": items}, within=max(LOOK_SECONDS, end - clock()))
             except RefusedError as error:
                 if error.status >= _FAILED:
                     break
@@ -229,10 +242,15 @@ class NakadiCursors:
                 break
             else:
                 return
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
+        await self._see_moved(name, targets)
+
+    async def _see_moved(self, name: str, targets: Mapping[Partition, str]) -> None:
+        """Return once cursors are seen where they should stand. Raises `LogError` if that is not so in time."""
+        clock = asyncio.get_running_loop().time
         end = clock() + MOVE_SECONDS
         while clock() < end:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
             try:
                 stand = await self._cursors(name)
             except LogError:
@@ -244,6 +262,8 @@ class NakadiCursors:
         )
 
     def _is_there(self, at: Partition, stands: str, wanted: str) -> bool:
+        if self._grip is not None:  # replicas go on at once, and forward: only what lies back they don't reach alone
+            return place(wanted) <= place(stands) < self._stood.get(at, 0) - 1
         if wanted == BEGIN:
             return place(stands) < place(self._oldest[at])
         return place(stands) == place(wanted)

@@ -164,7 +164,10 @@ class NakadiLog:
         taken = await self._commits.commit(wanted)
         if sessions and all(session.is_lost for session in sessions):
             raise AssignmentLostError("Nakadi takes no commit of any stream any more")
-        return {at: place for at, place in taken.items() if at in self._owned}
+        told = {at: place for at, place in taken.items() if at in self._owned}
+        for at, place in told.items():
+            wanted[at][1].told = place
+        return told
 
     async def _commit_last(
         self, wanted: Mapping[Partition, tuple[Session, Share, Position]]

@@ -57,6 +57,12 @@ class Share:
     ready_bytes: int = 0
     claimed: int = -1
     """Commits up to this place have been asked for."""
+    told: int = field(init=False)
+    """Before which place the owner knows that everything is committed."""
+
+    def __post_init__(self) -> None:
+        """Begin where everything before is known to be done."""
+        self.told = self.done
 
     def border(self, position: int) -> Sent | None:
         """Return the last batch that is done with as a whole if everything up to a place is; None: no new one."""

@@ -1,12 +1,12 @@
 """A backlog in Nakadi before slow consumers, under virtual time: it goes on without a pause, and its lag is told."""
 
 import asyncio
-import contextlib
 import gc
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -14,7 +14,11 @@ from typing import Any
 import pytest
 
 from proxy.app import App
+from proxy.bridge.move import Direction, Move, Moved
+from proxy.cursor.carrying import make
 from proxy.nakadi_log import NakadiLog
+from proxy.nakadi_log.cursors import NakadiCursors
+from proxy.operations.plan import Plan, PlannedTopic
 from proxy.rabbitmq import RabbitBroker
 from proxy.settings import Settings
 from proxy.simulation import virtual_time
@@ -71,6 +75,20 @@ class Seen:
     """When its events came to the queue, in seconds."""
     lags: list[int | None] = field(default_factory=list)
     """As recorded, each second."""
+    recorded: dict[str, Counter[int]] = field(default_factory=dict)
+    """By event type how many ranges that were recorded as committed each place is in."""
+    moved: list[Moved] = field(default_factory=list)
+    """What a command tells that it has moved."""
+    committed: dict[str, int] = field(default_factory=dict)
+    """At Nakadi, in the end."""
+
+    def take(self, record: Mapping[str, Any]) -> None:
+        """Take a record of the metric log."""
+        if record["kind"] == "class" and record["class"] == "P3":
+            self.lags.append(record["lag"])
+        if record["kind"] == "committed":
+            places = self.recorded.setdefault(record["topic"], Counter())
+            places.update(place for one in record["ranges"] for place in range(one["first"], one["end"]))
 
     @property
     def longest_pause(self) -> float:
@@ -84,12 +102,26 @@ def nothing_is_left_to_other_tests() -> Iterator[None]:
     gc.collect()
 
 
-def lived(policy: str) -> Seen:
+@cache
+def lived(policy: str, move: Move | None = None) -> Seen:
+    """Live a minute; `move` is what a command is to do with the campaign's cursor after a third of it."""
     with seeded(Random(1)):
-        return virtual_time.run(_live(policy), partial(WireLoop, Random(1)))
+        return virtual_time.run(_live(policy, move), partial(WireLoop, Random(1)))
 
 
-async def _live(policy: str) -> Seen:
+async def _moved(chosen: Settings, move: Move) -> list[Moved]:
+    await asyncio.sleep(SECONDS / 3)
+    cursors = NakadiCursors(chosen.log, lambda name: name == "campaign")
+    plan = Plan(move.id, move.direction, "somebody", None, 0, 1, (PlannedTopic("campaign", "", ((0, 0, move.to),)),))
+    try:
+        await cursors.open()
+        await cursors.topics()
+        return (await make(plan, cursors, cursors.held)).moved
+    finally:
+        await cursors.close()
+
+
+async def _live(policy: str, move: Move | None) -> Seen:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, WireLoop)
     seen, chosen, nakadi = Seen(), settings(policy), NakadiPeer(Random(1))
@@ -103,10 +135,6 @@ async def _live(policy: str) -> Seen:
         if verdict is Verdict.ACKED and json.loads(message.body)["type"] == "campaign":
             seen.arrived.append(loop.time())
 
-    def on_record(record: Mapping[str, Any]) -> None:
-        if record["kind"] == "class" and record["class"] == "P3":
-            seen.lags.append(record["lag"])
-
     broker.on_published = on_published
     for name in TYPES:
         nakadi.bus.create(name, 1, created_at=nakadi.wall())
@@ -119,19 +147,26 @@ async def _live(policy: str) -> Seen:
         {name: rabbit.lane(name) for name in chosen.routes},
         rabbit.dead_letter_lane(),
         rabbit.monitor(),
-        write=on_record,
+        write=seen.take,
         wall=nakadi.wall,
         instance="one",
     )
     running = asyncio.create_task(app.run())
+    moving = asyncio.create_task(_moved(chosen, move)) if move is not None else None
     for step in range(round(SECONDS / STEP)):
         await asyncio.sleep(STEP)
         queue.take(round(CAPACITY * STEP))
         for name in ("order", "alert"):
             nakadi.bus.append(name, 0, [_event(nakadi, name, step)] * round(LIVE * STEP), nakadi.wall())
-    running.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await running
+    app.stop()
+    while not running.done():
+        await asyncio.sleep(STEP)
+        queue.take(round(CAPACITY * STEP))
+    running.result()
+    if moving is not None:
+        seen.moved = moving.result()
+    for found in nakadi.bus.subscriptions.values():
+        seen.committed |= {name: part.committed for (name, _), part in found.parts.items()}
     await nakadi.close()
     broker.stop()
     loop.network.calm()
@@ -150,3 +185,32 @@ def test_a_backlog_goes_on_and_its_lag_is_told_when_consumers_are_slow(policy: s
     assert seen.longest_pause <= (LONGEST_REFUSAL if policy == "static" else 3.0)
     assert len(seen.arrived) >= 0.8 * (CAPACITY - 2 * LIVE) * SECONDS
     assert all(lag is not None and lag >= BACKLOG - len(seen.arrived) - CAPACITY for lag in seen.lags[2:])
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("policy", ["static", "per_type", "class_budget"])
+def test_all_that_nakadi_has_taken_is_recorded_when_streams_come_and_go(policy: str) -> None:
+    seen = lived(policy)
+    for name, committed in seen.committed.items():
+        left = set(range(committed)) - set(seen.recorded[name])
+        assert not left, f"{name}: {len(left)} of {committed} are unrecorded"
+
+
+@pytest.mark.timeout(300)
+def test_what_is_recorded_is_what_was_not_passed_over_when_a_backlog_is_skipped_under_its_reader() -> None:
+    seen = lived("class_budget", Move("1-a", Direction.SKIP, "", 0, BACKLOG, "", None))
+    [moved] = seen.moved
+    assert 0 < moved.done < moved.to == BACKLOG
+    assert seen.recorded["campaign"] == Counter(range(moved.done)), "each place is in one record, and in one only"
+    assert seen.committed["campaign"] == BACKLOG
+    assert max(seen.arrived) < SECONDS / 2, "nothing is sent of what was passed over"
+
+
+@pytest.mark.timeout(300)
+def test_what_is_sent_again_begins_where_it_is_told_when_a_backlog_is_rewound_under_its_reader() -> None:
+    seen = lived("class_budget", Move("1-a", Direction.REWIND, "", 0, 0, "", None))
+    [moved] = seen.moved
+    assert 0 == moved.to < moved.done < BACKLOG
+    assert len(seen.arrived) > moved.done, "some of it has come again"
+    again = seen.committed["campaign"]
+    assert seen.recorded["campaign"] == Counter(range(moved.done)) + Counter(range(again)), "both times"

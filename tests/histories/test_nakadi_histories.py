@@ -10,7 +10,7 @@ import pytest
 from pamqp.commands import Basic
 
 from tests.histories.nakadi.history import live
-from tests.histories.nakadi.judge import REASON, Judge
+from tests.histories.nakadi.judge import REASON, Asked, Judge
 from tests.histories.nakadi.plan import KINDS, NakadiPlan, draw
 from tests.histories.plan import POLICIES
 from tests.histories.test_fault_histories import command
@@ -64,6 +64,13 @@ def test_a_history_with_nakadi_is_another_when_a_fault_is_left_out() -> None:
     assert live(plan).digest != live(plan.only(frozenset({0}))).digest
 
 
+@pytest.mark.timeout(300)
+def test_a_history_is_lived_to_its_end_when_nakadi_is_down_twice_at_a_time() -> None:
+    plan = draw(726)
+    assert [fault.kind for fault in plan.faults[:2]] == ["nakadi_down", "nakadi_down"]
+    assert live(plan.only(frozenset({0, 1}))).violations == ()
+
+
 def judged(seed: int) -> tuple[NakadiPlan, Judge, str]:
     """Return a judge who knows of three events of a type that is kept in order."""
     plan = next(draw(number) for number in range(seed, seed + 50) if draw(number).has_calm_broker)
@@ -114,3 +121,31 @@ def test_the_judge_accuses_when_more_comes_again_than_may() -> None:
     arrives(judge, b"a")
     judge.judge_end()
     assert f"{most + 1} came again, {most} may" in judge.violations[-1]
+
+
+def test_the_judge_accuses_when_a_cursor_goes_where_nobody_asked_it_to() -> None:
+    _, judge, name = judged(0)
+    key = (name, "0")
+    judge.ask(key, Asked(is_skip=True, first=0, to=2))
+    judge.on_moved(key, 1, 2, was_held=True)
+    assert not judge.violations
+    assert judge.lines[key].passed == {1}
+    judge.on_moved(key, 3, 2, was_held=False)
+    assert not judge.violations, "what was not held may have gone on meanwhile"
+    judge.on_moved(key, 3, 2, was_held=True)
+    assert "goes back from 3 to 2" in judge.violations[-1]
+    judge.on_moved(key, 0, 3, was_held=True)
+    assert "passes over 0 to 3, which nobody has asked for" in judge.violations[-1]
+
+
+def test_the_judge_accuses_when_a_command_tells_another_range_than_was_moved_while_held() -> None:
+    _, judge, name = judged(0)
+    key = (name, "0")
+    judge.ask(key, Asked(is_skip=False, first=0, to=0))
+    judge.on_moved(key, 3, 0, was_held=True)
+    judge.on_told(key, 3, 0, jumps_before=0)
+    assert not judge.violations
+    judge.on_told(key, 2, 0, jumps_before=0)
+    assert "is said to have gone from 2 to 0" in judge.violations[-1]
+    judge.on_told(key, 3, 0, jumps_before=1)
+    assert "but []" in judge.violations[-1]

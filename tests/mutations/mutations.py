@@ -32,7 +32,10 @@ NAKADI_LINES = "proxy/nakadi_log/lines.py"
 NAKADI_SESSION = "proxy/nakadi_log/session.py"
 NAKADI_WINDOW = "proxy/nakadi_log/window.py"
 NAKADI_CURSORS = "proxy/nakadi_log/cursors.py"
+NAKADI_GRIP = "proxy/nakadi_log/grip.py"
 IN_NAKADI_CURSORS = "tests/contract/test_nakadi_cursors.py"
+IN_NAKADI_BACKLOG = "tests/histories/test_nakadi_backlog.py"
+IN_NAKADI_LIVE_MOVES = "tests/contract/test_nakadi_live_moves.py"
 IN_NAKADI_LINES = "tests/unit/nakadi_log/test_lines.py"
 IN_NAKADI_SESSION = "tests/unit/nakadi_log/test_session.py"
 FLOW = "proxy/bridge/flow.py"
@@ -2341,9 +2344,44 @@ MUTATIONS = (
     Mutation(
         "cursors are moved under a replica that reads",
         NAKADI_CURSORS,
-        'any(view.get("stream_id") for one in',
-        'all(view.get("stream_id") for one in',
-        tests=(IN_NAKADI_CURSORS,),
+        "if not await owners_of(self._bus, subscription, within=within):",
+        "if await owners_of(self._bus, subscription, within=within) or True:",
+        tests=(IN_NAKADI_LIVE_MOVES,),
+    ),
+    Mutation(
+        "cursors are taken for held before they are",
+        NAKADI_GRIP,
+        "return is_ours and",
+        "return",
+        tests=(IN_NAKADI_LIVE_MOVES,),
+    ),
+    Mutation(
+        "cursors are moved although nobody holds them any more",
+        NAKADI_CURSORS,
+        "if grip is not None and not await grip.holds(",
+        "if grip is None and not await grip.holds(",
+        tests=(IN_NAKADI_LIVE_MOVES,),
+    ),
+    Mutation(
+        "a skip's end that was passed is gone back to",
+        "proxy/bridge/move.py",
+        "return self.to if self.first <= done < self.to else done",
+        "return self.to if self.first <= done else done",
+        tests=(IN_NAKADI_LIVE_MOVES,),
+    ),
+    Mutation(
+        "a skip is believed made because replicas stand beyond it",
+        NAKADI_CURSORS,
+        "return place(wanted) <= place(stands) < self._stood.get(at, 0) - 1",
+        "return place(wanted) <= place(stands)",
+        tests=(IN_NAKADI_LIVE_MOVES,),
+    ),
+    Mutation(
+        "cursors are held for a moment only, whatever replicas hold",
+        NAKADI_GRIP,
+        "_HOLDS = (15, 60)",
+        "_HOLDS = (15,)",
+        tests=(IN_NAKADI_LIVE_MOVES,),
     ),
     Mutation(
         "a move of cursors that may have been heard is asked for again",
@@ -2358,6 +2396,13 @@ MUTATIONS = (
         "+ (first == BEGIN)",
         "+ 0",
         tests=(IN_NAKADI_CURSORS,),
+    ),
+    Mutation(
+        "a commit that is answered when its stream has ended is told to nobody",
+        "proxy/nakadi_log/commits.py",
+        "elif is_last and share.done > share.told:",
+        "elif is_last and share.done < share.told:",
+        tests=(IN_NAKADI_BACKLOG,),
     ),
     Mutation(
         "a first burst into an empty queue is taken for what consumers do",

@@ -37,6 +37,8 @@ class Reset:
     """Cursors that move once every stream is gone."""
 
     ends: Mapping[Key, int]
+    held: frozenset[Key] = frozenset()
+    """Of these, what a stream that named them had when it was asked for: nobody else can have committed since."""
     is_done: bool = False
     on_done: Callable[[], None] = lambda: None
 
@@ -67,6 +69,8 @@ class Subscription:
         self.reset: Reset | None = None
         self.on_commit: Callable[[Key, int], None] = lambda *_: None
         """Called with what is committed newly: the index of the next event that is not."""
+        self.on_move: Callable[[Key, int, int, bool], None] = lambda *_: None
+        """Called with what was committed of a partition when its cursor moved, what is now, and if it was held."""
         self.on_open: Callable[[Subscription, Stream], None] = lambda *_: None
         self._initial = initial
         self._moving: dict[Key, None] = {}
@@ -141,7 +145,8 @@ class Subscription:
         foreign = [key for key in ends if key not in self.parts]
         if foreign:
             raise Problem(422, f"Partitions don't belong to subscription: {foreign}")
-        reset = Reset(ends)
+        owners = {key: self.parts[key].stream for key in ends}
+        reset = Reset(ends, frozenset(key for key, one in owners.items() if one and key in one.parameters.partitions))
         if ends:
             self.reset = reset
             for stream in self.streams.values():
@@ -197,7 +202,8 @@ class Subscription:
     def _move(self, reset: Reset) -> None:
         for key, end in reset.ends.items():
             part = self.parts[key]
-            part.committed = max(end, part.log.first)
+            before, part.committed = part.committed, max(end, part.log.first)
+            self.on_move(key, before, part.committed, key in reset.held)
         self.reset = None
         reset.is_done = True
         reset.on_done()

@@ -40,7 +40,9 @@ class NakadiPeer:
         return EPOCH + self.loop.time()
 
     async def start(self) -> None:
-        """Take connections; events and subscriptions that there were are there."""
+        """Take connections; events and subscriptions that there were are there. Idempotent."""
+        if self._runner is not None:
+            return
         self._runner = web.AppRunner(
             self._face.application(), handler_cancellation=True, access_log=None, shutdown_timeout=0.1
         )

@@ -2,8 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextvars import copy_context
 from typing import cast
 
+from proxy.bridge.move import Direction
+from proxy.simulation.virtual_time import PROCESS
+from tests.histories.nakadi.judge import Asked
+from tests.histories.nakadi.people import move
 from tests.histories.nakadi.plan import MISCHIEF
 from tests.histories.nakadi.world import Replica, World
 from tests.histories.plan import Fault
@@ -106,7 +111,22 @@ class Actions:
                 found.advance(self._world.nakadi.wall())
                 if found.reset is None and found.parts:
                     first = next(iter(found.parts))
+                    self._world.judge.ask(first, Asked(is_skip=False, first=0, to=found.parts[first].committed))
                     found.move({first: found.parts[first].committed}, self._world.nakadi.wall())
+
+    # -- people -------------------------------------------------------------------------------------------------------
+
+    async def _skip(self, fault: Fault) -> None:
+        await self._move(fault, Direction.SKIP)
+
+    async def _rewind(self, fault: Fault) -> None:
+        await self._move(fault, Direction.REWIND)
+
+    async def _move(self, fault: Fault, direction: Direction) -> None:
+        """Do as the command does, in a process of its own."""
+        context = copy_context()
+        context.run(PROCESS.set, "somebody")
+        await self._world.loop.create_task(move(self._world, fault, direction), context=context)
 
     # -- replicas -----------------------------------------------------------------------------------------------------
 

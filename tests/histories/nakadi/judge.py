@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import NamedTuple
 
 from tests.histories.nakadi.plan import NakadiPlan
 from tests.nakadi.reading import Key
@@ -12,6 +13,22 @@ from tests.wire.rabbit.frames import Message
 
 REASON = "tidegate-reason"
 """The header that a dead letter has, and nothing else."""
+
+
+class Asked(NamedTuple):
+    """What somebody wants of a cursor, in indexes: a skip of `[first, to)`; a rewind to `to`, or to where it stands."""
+
+    is_skip: bool
+    first: int
+    to: int
+
+
+class Jump(NamedTuple):
+    """What a cursor did."""
+
+    before: int
+    after: int
+    was_held: bool
 
 
 @dataclass(slots=True)
@@ -26,10 +43,22 @@ class Line:
     """The first index that has not arrived."""
     ahead: set[int] = field(default_factory=set)
     """Arrived before one that stands before them: allowed if that one becomes a letter, which holds nobody up."""
+    passed: set[int] = field(default_factory=set)
+    """Passed over, as was asked for."""
+    again: int = 0
+    """Events that cursors went back over."""
+    asked: list[Asked] = field(default_factory=list)
+    jumps: list[Jump] = field(default_factory=list)
 
     def has(self, index: int) -> bool:
         """Return whether an event is done with."""
-        return index in self.stored or index in self.letters
+        return index in self.stored or index in self.letters or index in self.passed
+
+    def go_on(self) -> None:
+        """Look what has arrived without a gap."""
+        while self.has(self.next):
+            self.ahead.discard(self.next)
+            self.next += 1
 
 
 class Judge:
@@ -88,9 +117,7 @@ class Judge:
                 self.accuse(f"{key[0]}/{key[1]}: {before} comes before {index}, although its order is {line.order}")
             elif index > line.next:
                 line.ahead.add(index)
-        while line.has(line.next):
-            line.ahead.discard(line.next)
-            line.next += 1
+        line.go_on()
 
     def on_committed(self, key: Key, end: int) -> None:
         """Judge a commit."""
@@ -98,6 +125,35 @@ class Judge:
         line = self.lines.get(key)
         if line is not None and end > line.next and any(not line.has(index) for index in range(line.next, end)):
             self.accuse(f"{key[0]}/{key[1]} is committed up to {end}, but {line.next} has not arrived")
+
+    def ask(self, key: Key, asked: Asked) -> None:
+        """Learn what somebody wants."""
+        if key in self.lines:
+            self.lines[key].asked.append(asked)
+
+    def on_moved(self, key: Key, before: int, after: int, was_held: bool) -> None:
+        """Judge a cursor that was moved: only as was asked for, a skip never back if it was held still before."""
+        self.note(f"{key[0]}/{key[1]} is moved from {before} to {after}{' while held' * was_held}")
+        line = self.lines.get(key)
+        if line is None or before == after:
+            return
+        line.jumps.append(Jump(before, after, was_held))
+        aims = [one for one in line.asked if one.to == after]
+        if after > before:
+            if not any(one.is_skip and one.first <= before for one in aims):
+                self.accuse(f"{key[0]}/{key[1]} passes over {before} to {after}, which nobody has asked for")
+            line.passed.update(range(before, after))
+            line.go_on()
+        else:
+            if not any(not one.is_skip or not was_held for one in aims):
+                self.accuse(f"{key[0]}/{key[1]} goes back from {before} to {after}, which nobody has asked for")
+            line.again += before - after
+
+    def on_told(self, key: Key, done: int, to: int, jumps_before: int) -> None:
+        """Judge what a command says that it has moved: exactly so, if it was held still."""
+        jumps = self.lines[key].jumps[jumps_before:]
+        if not jumps or (all(one.was_held for one in jumps) and all(one[:2] != (done, to) for one in jumps)):
+            self.accuse(f"{key[0]}/{key[1]} is said to have gone from {done} to {to}, but {jumps}")
 
     def judge_end(self) -> None:
         """Judge what is left, and what came more than once."""
@@ -109,5 +165,6 @@ class Judge:
             most = self.interruptions[key[0]] * (
                 self._plan.settings.limits.uncommitted_events + self._plan.batch_events
             )
+            most += line.again
             if again > most:
                 self.accuse(f"{key[0]}/{key[1]}: {again} came again, {most} may")

@@ -18,8 +18,10 @@ LOG = ("timeline", "leave_gap", "more_partitions", "end_streams", "move_to_commi
 """What befalls partitions and subscriptions by the rules."""
 PROCESSES = ("crash", "leave", "join", "stop_process")
 BROKER = ("nack", "reset", "block", "silence", "lose_confirms", "stall_queue", "broker_down", "hold_back")
+PEOPLE = ("skip", "rewind")
+"""What people do to cursors in half of the histories, with replicas running; not in turn with what breaks."""
 GROUPS = (MISCHIEF, MISCHIEF, NETWORK, LOG, PROCESSES, BROKER)
-KINDS = tuple(dict.fromkeys(kind for group in GROUPS for kind in group))
+KINDS = tuple(dict.fromkeys(kind for group in GROUPS for kind in group)) + PEOPLE
 _LONG = (1.0, 1.0, 6.0)
 """A fault lasts so many times longer than one of Kafka's: Nakadi's clocks are slower."""
 COMMIT_SECONDS = (10, 12, 30)
@@ -45,9 +47,10 @@ def draw(seed: int) -> NakadiPlan:
     base, chance = wire_plan.draw(seed), Random(f"nakadi {seed}")
     is_calm = chance.random() < 0.5
     groups = [group for group in GROUPS if not (is_calm and group is BROKER)]
-    faults = sorted(
-        (_fault(chance, chance.choice(groups)) for _ in range(chance.randint(2, 7))), key=lambda one: one.at
-    )
+    people = Random(f"people at nakadi {seed}")
+    faults = [_fault(chance, chance.choice(groups)) for _ in range(chance.randint(2, 7))]
+    faults += [_fault(people, PEOPLE) for _ in range(people.choice((0, 0, 1, 2)))]
+    faults.sort(key=lambda one: one.at)
     return NakadiPlan(
         seed=seed,
         settings=_settings(base.settings, chance),

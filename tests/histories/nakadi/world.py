@@ -114,6 +114,7 @@ class World:
     def _on_subscribed(self, found: Subscription) -> None:
         found.on_commit = self.judge.on_committed
         found.on_open = self._on_open
+        found.on_move = self.judge.on_moved
 
     def _on_open(self, found: Subscription, stream: Stream) -> None:
         for name in found.event_types:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from proxy.bridge.move import Direction
+from proxy.cursor.adapters import Opened
 from proxy.cursor.carrying import carry_out
 from proxy.cursor.choice import Chosen, Plans, Wanted, choose, planned
 from proxy.cursor.command import _Moving
@@ -141,6 +142,7 @@ async def test_a_rewind_that_was_made_waits_for_nobody_when_other_replicas_have_
     board.present = [Member("m-2", "host")]  # never heard of the plan, which is dead by now
     options = argparse.Namespace(dry_run=False, yes=True, json=True, why=None)
     wanted = Wanted(Direction.REWIND, Scope(("orders",), ()), EARLIEST, None, None)
-    moving = _Moving(options, duty.settings, wanted, "ann", duty.cursors, board)  # type: ignore[arg-type]
+    found = Opened(duty.cursors, board, None)  # type: ignore[arg-type]
+    moving = _Moving(options, duty.settings, wanted, "ann", found)
     assert await moving.run() == 0
     assert duty.group.committed[AT] == Committed(9, duty.topic_id, plan.id)
