@@ -1927,6 +1927,20 @@ MUTATIONS = (
         tests=("tests/unit/test_config_difference.py",),
     ),
     Mutation(
+        "a pattern takes what Tidegate writes itself for events",
+        "proxy/config/kinds.py",
+        "    if topic in settings.own_topics:\n        return None\n",
+        "",
+        tests=("tests/unit/test_config_topics.py",),
+    ),
+    Mutation(
+        "a list that a missing variable has emptied is said to hold too few",
+        "proxy/config/words.py",
+        'or (kind == "too_short" and mistakes.has_within(place))',
+        "",
+        tests=("tests/unit/test_config_topics.py",),
+    ),
+    Mutation(
         "a policy lasts beyond its end",
         INTERVENTIONS,
         "if one.policy}\n        if policies != self._policies:",
