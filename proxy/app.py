@@ -30,6 +30,7 @@ from proxy.operations.shadow import ShadowNews
 from proxy.operations.state import State
 from proxy.operations.status import Status
 from proxy.operations.totals import Totals
+from proxy.operations.troubles import Troubles
 from proxy.operations.view import View
 from proxy.recording.recorder import Recorder
 from proxy.recording.writer import Writer
@@ -91,11 +92,11 @@ class App:
         self.lease, self.budget = around.lease, around.budget
         grace = min(settings.limits.drain_deadline, self.lease.term)
         self.assignment = Assignment(self.lease, around.settled, grace, account, log.place)
-        lags, group, plan = self.recorder.lags, settings.log.group, settings.notices
+        group, plan = settings.log.group, settings.notices
         self.notices: Notices | None = None
         self._episodes: Episodes | None = None
         if notices is not None:
-            self.notices = Notices(notices, lags.get, group=group, instance=instance, wall=wall)
+            self.notices = Notices(notices, self.recorder.lags.get, group=group, instance=instance, wall=wall)
             self._episodes = Episodes(list(settings.classes), plan.after, plan.quiet, self.notices.put)
         self.steering = Steering(
             in_force,
@@ -161,6 +162,7 @@ class App:
             self._listeners.close,
             settings.log.topic_check_interval,
         )
+        self.look_soon = self._catalog.look_soon
         depths, demands = self.steering.depths, self.steering.wanted.last
         caps, catalog = self.steering.policies.caps, self._catalog
         self.status = Status(self.assignment, lanes, depths, self.recorder, log.standing, demands, catalog, caps=caps)
@@ -181,7 +183,8 @@ class App:
             self.assignment,
             self.state,
             self.totals,
-            lambda: [] if self.interventions is None else self.interventions.held,
+            lambda: [] if self.interventions is None else self.interventions.effective,
+            Troubles(self._catalog, log.standing, self.retention),
             wall=wall,
             instance=instance,
         )
@@ -192,11 +195,10 @@ class App:
 
     def go_by(self, settings: Settings) -> None:
         """Go by other settings from now on, as far as they can change; once it is to stop, it stops as it is."""
-        if self._stop.is_set():
-            return
-        before = self.in_force.settings
-        self.in_force.put(settings)
-        self._go_on(before)
+        if not self._stop.is_set():
+            before = self.in_force.settings
+            self.in_force.put(settings)
+            self._go_on(before)
 
     def _steer(self, policies: Mapping[str, Policy]) -> None:
         """Hold routes back by other policies than the settings say, as a person wants it."""
@@ -292,9 +294,7 @@ class App:
 
     def _ended(self) -> list[str]:
         """Return the names of tasks that have ended although nobody has called for a stop."""
-        if self._stop.is_set():
-            return []
-        return self._tasks.ended()
+        return [] if self._stop.is_set() else self._tasks.ended()
 
     def _stance(self, event_type: EventType) -> Stance:
         return Stance() if self.interventions is None else self.interventions.stance(event_type)

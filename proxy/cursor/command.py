@@ -106,7 +106,7 @@ def _move(options: argparse.Namespace) -> int:
     try:
         return asyncio.run(_run(options, settings, wanted, by))
     except TidegateError as error:
-        _tell(printable(f"tidegate: {error}"))
+        _tell("\n".join(printable(f"tidegate: {line}") for line in str(error).splitlines()))
         return _FAILED if isinstance(error, LogError) else _MISTAKE
     finally:
         lines.close()

@@ -108,7 +108,13 @@ def outcome(group: str, wanted: Sequence[Chosen], carried: Carried, answered: in
         found.append(f"{answered} of {len(carried.members)} replicas have answered")
     else:
         none = "" if seconds is None else f"no replica is in group {group}: "
-        found.append(f"{none}this command has moved them")
+        ours = len({one.partition for one in carried.moved} - left)
+        if ours:
+            found.append(f"{none}this command has moved {'them' if ours == made else ours}")
+        if ours < made:
+            found.append(
+                f"{made - ours} were moved by a replica that has gone since; the record is its own, if it was written"
+            )
         firsts = {one.partition: one.first for one in wanted}
         found += [f"  {_by_then(one)}" for one in carried.moved if one.done != firsts.get(one.partition)]
     found += [f"  no answer from {one.id} at {one.host}{within}" for one in carried.silent]

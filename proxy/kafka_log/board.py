@@ -7,7 +7,7 @@ from aiokafka import errors
 from proxy.access import Access
 from proxy.errors import LogError, RefusedLoginError
 from proxy.kafka_log.notes import found, written
-from proxy.kafka_log.own_topic import Member, OwnTopic
+from proxy.kafka_log.own_topic import Member, OwnTopic, UnansweredError
 from proxy.model import Note
 from proxy.positions.port import EARLIEST, LATEST
 from proxy.settings import LogSettings
@@ -52,6 +52,8 @@ class KafkaBoard:
         """Create the board if there is none. Raises `RefusedLoginError`, too."""
         try:
             await self._topic.answered(self._create)
+        except UnansweredError:
+            raise
         except LogError as error:
             raise LogError(
                 f"topic {self.topic}, where interventions are kept, can't be created: {error}{_RIGHTS}"

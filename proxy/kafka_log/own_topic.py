@@ -40,6 +40,10 @@ _ABSENT = {errors.UnknownTopicOrPartitionError.errno, errors.InvalidTopicError.e
 _T = TypeVar("_T")
 
 
+class UnansweredError(LogError):
+    """Nobody has answered, so nothing is known of rights or of what there is."""
+
+
 class Member(NamedTuple):
     """One of a group, as Kafka knows it."""
 
@@ -170,7 +174,7 @@ class OwnTopic:
             return LogError(f"this login may not see who is in group {group}; grant it Describe on the group")
         if isinstance(error, errors.BrokerResponseError):
             return LogError(f"Kafka refuses: {error}")
-        return LogError(unanswered(error, self._settings))
+        return UnansweredError(unanswered(error, self._settings))
 
     async def _connect(self) -> None:
         async with self._connecting:

@@ -277,7 +277,7 @@ def _on_board(settings: Settings, work: Work) -> int:
     try:
         return asyncio.run(run())
     except TidegateError as error:
-        _tell(printable(f"tidegate: {error}"))
+        _tell("\n".join(printable(f"tidegate: {line}") for line in str(error).splitlines()))
         return _FAILED if isinstance(error, LogError) else _MISTAKE
     finally:
         lines.close()

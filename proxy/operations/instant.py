@@ -21,9 +21,15 @@ def instant(given: str) -> int:
     with contextlib.suppress(ValidationError):
         ago = timedelta(seconds=_AGE.validate_python(given))
         with contextlib.suppress(OverflowError):
-            return round((datetime.now(UTC) - ago).timestamp() * _MS)
+            return _since_1970(round((datetime.now(UTC) - ago).timestamp() * _MS))
     try:
         told = datetime.fromisoformat(given)
-        return round((told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp() * _MS)
+        return _since_1970(round((told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp() * _MS))
     except (ValueError, OverflowError) as error:
         raise argparse.ArgumentTypeError("is no time like 2026-11-23T14:00:00Z, nor how long ago, like 2h") from error
+
+
+def _since_1970(instant_ms: int) -> int:
+    if instant_ms < 0:
+        raise argparse.ArgumentTypeError("lies before 1970, where no log begins")
+    return instant_ms

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from operator import itemgetter
 from typing import cast
 
 import structlog
@@ -12,6 +11,7 @@ from proxy.bridge.listener import Listener
 from proxy.errors import LogError
 from proxy.model import Cap, Mode, Note, Stance
 from proxy.operations.board import Board
+from proxy.operations.effect import Sorted
 from proxy.operations.intervention import Answer, Intervention, read
 from proxy.operations.moves import Moves
 from proxy.settings import EventType, Policy
@@ -25,25 +25,6 @@ FIRST_LOOK_SECONDS = 5.0
 """A replica that starts waits so long at most to learn what holds."""
 MOST_HELD = 1_000
 """Interventions at a time; of more the oldest are passed over."""
-
-
-class _Told:
-    """Of what holds the one pinned last, by type and by class, with its place in the order."""
-
-    def __init__(self) -> None:
-        self._by_type: dict[str, tuple[int, Intervention]] = {}
-        self._by_class: dict[str, tuple[int, Intervention]] = {}
-        self.of_routes: dict[str, Intervention] = {}
-
-    def add(self, place: int, one: Intervention) -> None:
-        told = place, one
-        self._by_type |= dict.fromkeys(one.types, told)
-        self._by_class |= dict.fromkeys(one.classes, told)
-        self.of_routes |= dict.fromkeys(one.routes, one)
-
-    def last(self, event_type: EventType) -> Intervention | None:
-        told = (self._by_type.get(event_type.name), self._by_class.get(event_type.priority))
-        return max((one for one in told if one is not None), default=(0, None), key=itemgetter(0))[1]
 
 
 class Interventions:
@@ -90,8 +71,9 @@ class Interventions:
         """Ids of which it was told that they hold."""
         self._is_settled = True
         """Every listener goes on as what holds says."""
-        self._modes, self._caps_told = _Told(), _Told()
-        """Which says the mode of a type, and which its cap."""
+        self._sorted = Sorted()
+        self._effective: tuple[Sorted, int, list[Intervention]] = (self._sorted, 0, [])
+        """Of what was sorted, with how many event types there were then."""
         self._is_unread = False
         """The last look failed."""
 
@@ -101,9 +83,20 @@ class Interventions:
         now_ms = self._now_ms()
         return [one for one in self._held.values() if one.holds(now_ms)]
 
+    @property
+    def effective(self) -> list[Intervention]:
+        """What of `held` has an effect: neither replaced by a later one, nor taken back."""
+        kinds = [one.event_type for one in self._listeners()] if self._held else []
+        if self._effective[:2] != (self._sorted, len(kinds)):
+            classes = {kind.name: kind.priority for kind in kinds}
+            self._effective = self._sorted, len(kinds), self._sorted.effective(classes.get)
+        now_ms = self._now_ms()
+        return [one for one in self._effective[2] if one.holds(now_ms)]
+
     def stance(self, event_type: EventType) -> Stance:
         """Return how an event type is to go on now."""
-        said, capped = self._modes.last(event_type), self._caps_told.last(event_type)
+        name, priority = event_type.name, event_type.priority
+        said, capped = self._sorted.modes.last(name, priority), self._sorted.caps.last(name, priority)
         cap = None if capped is None or capped.rate is None else Cap(capped.id, capped.rate)
         return Stance(cap=cap) if said is None else Stance(said.mode, said.by, said.why, cap)
 
@@ -187,15 +180,9 @@ class Interventions:
 
     def _sort(self) -> None:
         """Find what says the mode of a type, what its cap, and what the policy of a route; have routes steered."""
-        self._modes, self._caps_told, steered = _Told(), _Told(), _Told()
-        for place, one in enumerate(self.held):
-            if one.mode not in {Mode.CAP, Mode.POLICY}:
-                self._modes.add(place, one)
-            if one.mode in {Mode.CAP, Mode.RUN}:
-                self._caps_told.add(place, one)
-            if one.mode in {Mode.POLICY, Mode.RUN}:
-                steered.add(place, one)
-        policies = {route: cast("Policy", one.policy) for route, one in steered.of_routes.items() if one.policy}
+        self._sorted = Sorted(self.held)
+        steered = self._sorted.policies.of_routes
+        policies = {route: cast("Policy", one.policy) for route, one in steered.items() if one.policy}
         if policies != self._policies:
             self._policies = policies
             self._steer(policies)

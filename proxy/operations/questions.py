@@ -29,12 +29,18 @@ class Waiting(NamedTuple):
     """Its lag where that is known, else what is in its inbox."""
 
 
-def late(classes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return which classes' oldest event waits for longer than it should; classes are in the order of importance."""
+def late(classes: Mapping[str, Mapping[str, Any]], nearly_lost: Sequence[str] = ()) -> str:
+    """Return what the log may soon drop, and which classes' oldest event waits for longer than it should.
+
+    Classes are in the order of importance.
+    """
     told = [
-        f"{name}: {_events(one['lag'])} waiting, the oldest for {duration(one['lag_age_s'])}"
-        for name, one in classes.items()
-        if (one["lag_age_s"] or 0) > one["late_after_s"]
+        *nearly_lost,
+        *[
+            f"{name}: {_events(one['lag'])} waiting, the oldest for {duration(one['lag_age_s'])}"
+            for name, one in classes.items()
+            if (one["lag_age_s"] or 0) > one["late_after_s"]
+        ],
     ]
     if told:
         return "; ".join(told) + "."
@@ -49,9 +55,11 @@ def why(
     routes: Mapping[str, Mapping[str, Any]],
     held: Sequence[Mapping[str, Any]],
     waiting: Sequence[Waiting],
+    unread: Sequence[str] = (),
 ) -> str:
-    """Return what holds events back: a lane, a verdict, a person, or what most types wait for."""
-    told = [f"route {name}: its connection is {one['lane']['state']}" for name, one in routes.items() if _is_shut(one)]
+    """Return what holds events back: what is not read, a lane, a verdict, a person, or what most types wait for."""
+    told = [*unread]
+    told += [f"route {name}: its connection is {one['lane']['state']}" for name, one in routes.items() if _is_shut(one)]
     told += [
         f"route {name}: {one['verdict']['why']}"
         for name, one in routes.items()

@@ -53,11 +53,14 @@ class Reload:
         apply: Callable[[Settings], None],
         *,
         wall: Callable[[], float],
+        look: Callable[[], None] = lambda: None,
     ) -> None:
+        """Make it; `look` has topics looked for at once: whoever asks may just have made one."""
         self._files = files
         self._in_force = in_force
         self._apply = apply
         self._wall = wall
+        self._look = look
         self._asked = asyncio.Event()
         self._turn = asyncio.Lock()
         self._counts = _Counts()
@@ -76,6 +79,7 @@ class Reload:
     async def now(self, by: str) -> dict[str, Any]:
         """Read the files again because somebody asks; return what came of it, with `error` if they were refused."""
         _say.info("reload_asked", by=by)
+        self._look()
         async with self._turn:
             self._seen = await self._files.fingerprint()
             return await self._load()
@@ -106,6 +110,8 @@ class Reload:
                     await self._asked.wait()
             is_asked = self._asked.is_set()
             self._asked.clear()
+            if is_asked:
+                self._look()
             found = await self._files.fingerprint()
             if not is_asked and found != self._seen:
                 found = await self._settled(found)

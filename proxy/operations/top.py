@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from proxy.errors import SettingsError
-from proxy.operations.top_links import Link, context
+from proxy.operations.top_links import AwayError, Link, context
 from proxy.operations.top_sum import Sum, summed
 
 TOKEN = "TIDEGATE_ADMIN_TOKEN"  # noqa: S105 - the name of an environment variable
+_DONE, _PARTLY = 0, 1
 _DESCRIPTION = """
 What is late, why, what may be dropped, is it getting better: classes, gates and event types of one replica, or of
 several summed up, every second. It asks the admin address of each (--admin, repeatable) and changes nothing.
@@ -28,7 +29,8 @@ examples:
   tidegate top --json | jq .answers
 
 The token is read from --token-file or from {TOKEN}.
-exit codes: 0 done, 2 an address, a token or a certificate that is wrong
+exit codes: 0 done, 1 printed without replicas that are away, which are named, 2 an address, a token or a certificate
+is wrong, or all are away
 """
 
 
@@ -65,14 +67,14 @@ def _top(options: argparse.Namespace) -> int:
     tls = context(options.ca_file, options.cert, options.key)
     token = _token(options.token_file)
     links = [Link(address, token, tls) for address in dict.fromkeys(options.admin or ["127.0.0.1:8080"])]
-    wrong: list[str] = []
+    failures: list[SettingsError] = []
     for link in links:
         try:
             link.first()
         except SettingsError as error:
-            wrong.append(str(error))
-    if wrong:
-        raise SettingsError(wrong)
+            failures.append(error)
+    if len(failures) == len(links) or any(not isinstance(one, AwayError) for one in failures):
+        raise SettingsError([str(one) for one in failures])
     replicas = [link.replica for link in links]
     if options.json:
         print(json.dumps(_as_json(summed(replicas))))
@@ -85,7 +87,8 @@ def _top(options: argparse.Namespace) -> int:
         for link in links:
             link.begin()
         show(replicas)
-    return 0
+        return _DONE
+    return _PARTLY if failures else _DONE
 
 
 def _token(file: Path | None) -> str | None:

@@ -17,6 +17,10 @@ AGAIN_SECONDS = 1.0
 _PARTS = ("routes", "decisions", "classes", "types")
 
 
+class AwayError(SettingsError):
+    """Nothing is heard from an address; that may be over in a moment."""
+
+
 class Replica:
     """One replica as it was told last; written by its thread, read by another: whole values are exchanged, no more."""
 
@@ -68,11 +72,14 @@ class Link:
         threading.Thread(target=self._run, name=f"top {self.replica.address}", daemon=True).start()
 
     def first(self) -> None:
-        """Hear everything once. Raises `SettingsError` with the reason if that fails."""
+        """Hear everything once. Raises `SettingsError` with the reason, `AwayError` if nobody is there."""
         try:
             self.replica.take(next(self._events()))
         except (OSError, http.client.HTTPException, ValueError, StopIteration) as error:
-            raise SettingsError([f"{self.replica.address}: {_words(error)}"]) from error
+            self.replica.why = _words(error)
+            is_away = isinstance(error, (TimeoutError, ConnectionError))
+            failure = AwayError if is_away else SettingsError
+            raise failure([f"{self.replica.address}: {self.replica.why}"]) from error
 
     def _run(self) -> None:
         while True:

@@ -60,13 +60,16 @@ class Choice:
     """The first type that is shown."""
 
 
+_SHOWN = ("what is shown of it is old", "nothing of it is shown")
+
+
 def lines(found: Sum, choice: Choice, width: int, height: int | None) -> list[Line]:
     """Return what is shown; without a height all types, and no keys."""
     instant = datetime.fromtimestamp(found.at_ms / 1000, UTC).strftime("%H:%M:%S UTC") if found.at_ms else ""
     names = ", ".join(printable(one["instance"] or one["address"]) for one in found.replicas)
     said = [Line(_ends(f"Tidegate  {names}", instant, width), Style.TITLE)]
     said += [
-        Line(_cut(printable(f"{one['address']}: {one['why']}; what is shown of it is old"), width), Style.BAD)
+        Line(_cut(printable(f"{one['address']}: {one['why']}; {_SHOWN[one['instance'] is None]}"), width), Style.BAD)
         for one in found.replicas
         if one["why"]
     ]

@@ -53,8 +53,8 @@ def summed(replicas: Sequence[Replica]) -> Sum:
             {"address": one.address, "instance": one.told.get("instance"), "why": one.why or None} for one in replicas
         ],
         answers={
-            "late": questions.late(classes),
-            "why": questions.why(routes, held, waiting),
+            "late": questions.late(classes, _every(told, "nearly_lost")),
+            "why": questions.why(routes, held, waiting, _every(told, "unread")),
             "drop": questions.droppable(classes, waiting),
             "better": questions.better(_lags(told)),
         },
@@ -63,6 +63,11 @@ def summed(replicas: Sequence[Replica]) -> Sum:
         held=held,
         types=types,
     )
+
+
+def _every(told: Sequence[Mapping[str, Any]], what: str) -> list[str]:
+    """Return what any of them says; an older replica says nothing of it."""
+    return list(dict.fromkeys(text for one in told for text in one.get(what, ())))
 
 
 def _classes(told: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

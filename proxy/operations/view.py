@@ -21,6 +21,7 @@ from proxy.operations.questions import Waiting
 from proxy.operations.state import TYPES, State
 from proxy.operations.steps import PIECE, Steps
 from proxy.operations.totals import Totals
+from proxy.operations.troubles import Troubles
 from proxy.settings import Settings
 
 POINTS = 600
@@ -73,6 +74,7 @@ class View:
         state: State,
         totals: Totals,
         held: Callable[[], Sequence[Intervention]],
+        troubles: Troubles,
         *,
         wall: Callable[[], float],
         instance: str,
@@ -81,6 +83,7 @@ class View:
         self._state = state
         self._totals = totals
         self._held = held
+        self._troubles = troubles
         self._wall = wall
         self._routes, self._decisions, self._classes, self._types = _Part(), _Part(), _Part(), _Part()
         self._points: deque[str] = deque(maxlen=POINTS)
@@ -184,6 +187,7 @@ class View:
 
     def _others(self, now: float, classes: Mapping[str, Any], routes: Mapping[str, Any]) -> str:
         held = [asdict(one) for one in self._held()]
+        unread, nearly_lost = self._troubles.unread(), self._troubles.nearly_lost()
         waiting = [
             Waiting(name, row[0], row[4], row[5] if row[6] is None else row[6])
             for name, row in self._types.values.items()
@@ -193,9 +197,11 @@ class View:
             "at_ms": int(now * 1000),
             "types_in_all": len(self._assignment.listeners),
             "held": held,
+            "unread": unread,
+            "nearly_lost": nearly_lost,
             "answers": {
-                "late": questions.late(classes),
-                "why": questions.why(routes, held, waiting),
+                "late": questions.late(classes, nearly_lost),
+                "why": questions.why(routes, held, waiting, unread),
                 "drop": questions.droppable(classes, waiting),
                 "better": questions.better(self._lags),
             },

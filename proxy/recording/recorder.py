@@ -69,6 +69,8 @@ class Recorder:
         self._recorded_at = 0.0
         self._types_recorded_at = 0.0
         """On the loop's clock; what was counted since then is in no record yet."""
+        self._behind = set[str]()
+        """Event types whose last record tells of a lag, or knows none: the next tells whether it is over."""
 
     def go_by(self, settings: Settings) -> None:
         """Record the routes of these settings from now on, and that they are in force if `start` would tell others."""
@@ -232,10 +234,14 @@ class Recorder:
     def _record_type(self, listener: Listener, interval: float, lags: Mapping[Partition, int] | None) -> None:
         kind = listener.event_type
         own = self._of_types[kind.name]
-        if own.is_empty and not listener.inbox.events:
+        if own.is_empty and not listener.inbox.events and kind.name not in self._behind:
             return
         waiting = Waiting(lags, self._left)
         waiting.add(listener)
+        if waiting.lag == 0:
+            self._behind.discard(kind.name)
+        else:
+            self._behind.add(kind.name)
         self._writer.write(
             TypeInterval(
                 interval_s=round(interval, 6),
@@ -253,6 +259,7 @@ class Recorder:
     def on_left(self, listener: Listener) -> None:
         """Record what an event type has done since its last record: it is another one from now on, or none."""
         self._record_type(listener, asyncio.get_running_loop().time() - self._types_recorded_at, None)
+        self._behind.discard(listener.event_type.name)
 
     async def _ask_lags(self, log: EventLog, assignment: Assignment) -> Mapping[Partition, int] | None:
         done = {flow.partition: flow.watermark.position for flow in assignment.flows()}

@@ -101,7 +101,7 @@ def _redrive(options: argparse.Namespace) -> int:
     try:
         return asyncio.run(_run(options, settings, wanted, queues, Asked(by, options.why, settings.log.group)))
     except TidegateError as error:
-        _tell(printable(f"tidegate: {error}"))
+        _tell("\n".join(printable(f"tidegate: {line}") for line in str(error).splitlines()))
         return _FAILED if isinstance(error, BrokerError) else _MISTAKE
     finally:
         lines.close()
@@ -164,7 +164,7 @@ async def _run(options: argparse.Namespace, settings: Settings, wanted: Wanted, 
     try:
         for name in queues:
             queue = broker.letter_queue(name)
-            tell = partial(_tell_progress, name)
+            tell = partial(_tell_progress, name, is_dry=options.dry_run)
             redrive = Redrive(queue, lane, monitor, audit, choice, pace, is_dry=options.dry_run, tell=tell)
             counts.append((name, redrive.count))
             try:
@@ -196,7 +196,7 @@ async def _passed(redrive: Redrive, helpers: Sequence[asyncio.Task[None]]) -> bo
             if task.done():
                 task.result()
     except (BrokerError, OSError) as error:
-        _tell(printable(f"tidegate: {error}"))
+        _tell("\n".join(printable(f"tidegate: {line}") for line in str(error).splitlines()))
         return False
     finally:
         passing.cancel()
@@ -204,8 +204,8 @@ async def _passed(redrive: Redrive, helpers: Sequence[asyncio.Task[None]]) -> bo
     return not redrive.is_stopping
 
 
-def _tell_progress(queue: str, count: Count) -> None:
-    _tell(progress(queue, count))
+def _tell_progress(queue: str, count: Count, *, is_dry: bool) -> None:
+    _tell(progress(queue, count, is_dry=is_dry))
 
 
 def _answer(options: argparse.Namespace, counts: list[tuple[str, Count]]) -> None:

@@ -54,9 +54,10 @@ _STAYS = {
 }
 
 
-def progress(queue: str, count: Count) -> str:
+def progress(queue: str, count: Count, *, is_dry: bool) -> str:
     """Return one line for people who wait."""
-    return printable(f"{queue}: {count.taken:,} of {count.waiting:,} letters looked at, {count.done:,} redriven")
+    did = "would go" if is_dry else "redriven"
+    return printable(f"{queue}: {count.taken:,} of {count.waiting:,} letters looked at, {count.done:,} {did}")
 
 
 def account(queue: str, count: Count, *, is_dry: bool) -> list[str]:

@@ -106,6 +106,18 @@ def test_a_type_pauses_within_a_second_and_goes_on_at_the_end_without_another_wo
     replica(story)
 
 
+def test_what_was_taken_back_is_not_told_as_held_when_its_time_is_not_over() -> None:
+    async def story(one: Replica) -> None:
+        await one.ask(one.asked("a", Mode.PAUSE))
+        assert [each.id for each in one.made.effective] == ["a"]
+        await one.ask(one.asked("b", Mode.RUN))
+        assert one.mode is Mode.RUN
+        assert len(one.made.held) == 2
+        assert one.made.effective == []
+
+    replica(story)
+
+
 def test_every_replica_answers_once_with_how_many_of_its_types_are_named() -> None:
     async def story(one: Replica) -> None:
         await one.ask(one.asked("a", Mode.PAUSE, types=(), classes=("P1",)))

@@ -30,6 +30,18 @@ def test_what_is_late_is_said_by_class_when_its_oldest_event_waits_too_long(clas
     assert questions.late(classes) == said
 
 
+def test_what_the_log_may_drop_is_said_first_and_whatever_else_is_late() -> None:
+    near = ["brand: the log may drop it in 1 min 49 s, unsent"]
+    assert questions.late({"P1": a_class(0, 0.0)}, near) == f"{near[0]}."
+    assert questions.late({"P3": a_class(5, 9.0)}, near) == f"{near[0]}; P3: 5 events waiting, the oldest for 9.0 s."
+
+
+def test_what_is_not_read_is_said_before_what_holds_back_when_a_topic_is_missing() -> None:
+    routes = {"r": a_route(congested=True)}
+    assert questions.why({"r": a_route()}, [], [], ["orders is not read"]) == "orders is not read."
+    assert questions.why(routes, [], [], ["orders is not read"]) == "orders is not read; route r: its queue is long."
+
+
 @pytest.mark.parametrize(
     ("routes", "held", "waiting", "said"),
     [

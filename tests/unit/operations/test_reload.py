@@ -28,11 +28,15 @@ class Disk:
         self.holds: Settings | SettingsError = of("orders")
         self.in_force = of("orders")
         self.applied: list[Settings] = []
-        self.loads = 0
+        self.loads = self.looks = 0
         self.pace: asyncio.Event | None = None
         """Of a slow disk: when it answers."""
         self.reload = Reload(
-            Files(self._load, self._fingerprint, b"first"), lambda: self.in_force, self._apply, wall=lambda: 7
+            Files(self._load, self._fingerprint, b"first"),
+            lambda: self.in_force,
+            self._apply,
+            wall=lambda: 7,
+            look=self._look,
         )
 
     def write(self, content: bytes, holds: Settings | SettingsError) -> None:
@@ -56,6 +60,9 @@ class Disk:
         if isinstance(self.holds, SettingsError):
             raise self.holds
         return self.holds
+
+    def _look(self) -> None:
+        self.looks += 1
 
     def _apply(self, then: Settings) -> None:
         self.applied.append(then)
@@ -189,6 +196,18 @@ def test_whoever_asks_is_told_what_came_of_it_when_the_files_are_read() -> None:
         assert misfit(answers.NOT_RELOADED, told) == ""
         await asyncio.sleep(3 * LOOK_SECONDS)
         assert disk.loads == 3, "what was read for somebody is not read again"
+
+    lived(story)
+
+
+def test_topics_are_looked_for_when_somebody_asks_though_the_files_are_the_same() -> None:
+    async def story(disk: Disk) -> None:
+        await disk.reload.now("ann")
+        disk.reload.ask()
+        await asyncio.sleep(0.5)
+        assert (disk.looks, disk.applied) == (2, [])
+        await asyncio.sleep(3 * LOOK_SECONDS)
+        assert disk.looks == 2, "the files alone are no reason"
 
     lived(story)
 

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -209,6 +210,30 @@ async def test_every_address_that_is_wrong_is_named(tmp_path: Path) -> None:
     assert "127.0.0.1:1: " in err
     assert fine not in err
     assert "TLS fails" in tls
+
+
+async def test_the_others_are_shown_when_one_replica_is_away() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.shutdown(socket.SHUT_RDWR)  # listens no more, and keeps the port
+        away = f"127.0.0.1:{server.getsockname()[1]}"
+        async with served(ToldView()) as fine:
+            code, out, _ = await answered("--once", "--admin", away, "--admin", fine, COLUMNS="100")
+            _, told_json, _ = await answered("--json", "--admin", away, "--admin", fine)
+    assert code == 1
+    assert f"{away}: Connection refused; nothing of it is shown" in out
+    assert "shop.campaign-0029" in out
+    found = json.loads(told_json)
+    assert [one["why"] for one in found["replicas"]] == ["Connection refused", None]
+    assert len(found["types"]) == 30
+
+
+async def test_what_any_replica_says_of_the_log_is_in_the_answers_once() -> None:
+    one, other = await told(ToldView(), "gate-0"), await told(ToldView(), "gate-1")
+    for replica in (one, other):
+        replica.take({"at_ms": 5, "unread": ["a is not read"], "nearly_lost": ["b: soon gone"]})
+    found = summed([one, other]).answers
+    assert found["why"].startswith("a is not read; route ")
+    assert found["late"].startswith("b: soon gone; P")
 
 
 async def test_it_needs_a_terminal_or_a_word_that_it_has_none() -> None:

@@ -162,6 +162,20 @@ def test_a_type_to_which_nothing_happened_is_not_recorded() -> None:
     recorded(story)
 
 
+def test_a_type_whose_last_record_told_of_a_lag_has_one_more_when_that_is_over() -> None:
+    async def story(world: World, recorded: Recorded) -> None:
+        world.log.lag = 7
+        recording = asyncio.create_task(recorded.run(45))
+        await world.feed(event(0))
+        world.lane.finish()
+        await asyncio.sleep(15)
+        world.log.lag = 0
+        await recording
+        assert [one["lag"] for one in recorded.of("type")] == [7, 0]
+
+    recorded(story)
+
+
 def test_a_class_tells_what_waits_and_how_old_it_is_when_the_lane_is_full() -> None:
     async def story(world: World, recorded: Recorded) -> None:
         world.lane.room = asyncio.Semaphore(0)

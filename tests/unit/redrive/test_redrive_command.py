@@ -1,5 +1,6 @@
 """What `tidegate redrive` refuses before it speaks to anybody, and what it takes times for."""
 
+import argparse
 import json
 import socket
 import time
@@ -12,6 +13,8 @@ import yaml
 from proxy.command_line import command
 from proxy.operations.instant import instant
 from proxy.redrive.choice import Wanted, letter_queues
+from proxy.redrive.count import Count
+from proxy.redrive.words import progress
 from proxy.settings import BrokerSettings, DeadLetter, EventType, LogSettings, Route, RoutingKey, Settings, TypePattern
 
 TRAITS = {"route": "main", "routing_key": "q", "dead_letter": {"routing_key": "dead"}}
@@ -80,6 +83,19 @@ def test_times_are_utc_or_so_long_ago() -> None:
     assert instant("2026-11-23T14:00:00") == datetime(2026, 11, 23, 14, tzinfo=UTC).timestamp() * 1000
     assert instant("2026-11-23T15:00:00+01:00") == instant("2026-11-23T14:00:00Z")
     assert instant("2h") == pytest.approx((time.time() - 7200) * 1000, abs=60_000)
+
+
+@pytest.mark.parametrize("given", ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "3000000h"])
+def test_a_time_is_refused_when_it_lies_before_1970(given: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="before 1970"):
+        instant(given)
+
+
+def test_a_dry_pass_does_not_say_that_it_has_redriven_when_it_tells_how_far_it_is() -> None:
+    count = Count()
+    count.waiting = count.taken = 3
+    assert progress("dead", count, is_dry=True) == "dead: 3 of 3 letters looked at, 0 would go"
+    assert progress("dead", count, is_dry=False) == "dead: 3 of 3 letters looked at, 0 redriven"
 
 
 def kind(name: str, dead: DeadLetter | None, priority: str = "P1") -> EventType:
