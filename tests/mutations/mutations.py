@@ -42,6 +42,7 @@ FLOW = "proxy/bridge/flow.py"
 LISTENER = "proxy/bridge/listener.py"
 APP = "proxy/app.py"
 INTERVENTIONS = "proxy/operations/interventions.py"
+EFFECT = "proxy/operations/effect.py"
 CAPS = "proxy/steering/caps.py"
 CAP_SHARE = "proxy/congestion/cap_share.py"
 DESK = "proxy/operations/desk.py"
@@ -1586,7 +1587,7 @@ MUTATIONS = (
     ),
     Mutation(
         "of several interventions the first one counts",
-        INTERVENTIONS,
+        EFFECT,
         "return max((one for one in told",
         "return min((one for one in told",
         tests=(IN_INTERVENTIONS,),
@@ -1761,8 +1762,8 @@ MUTATIONS = (
     Mutation(
         "an intervention that was ended before its time holds on",
         INTERVENTIONS,
-        "for place, one in enumerate(self.held):",
-        "for place, one in enumerate(self._held.values()):",
+        "Sorted(self.held)",
+        "Sorted(list(self._held.values()))",
         tests=(IN_INTERVENTIONS,),
     ),
     Mutation(
@@ -1927,6 +1928,20 @@ MUTATIONS = (
         tests=("tests/unit/test_config_difference.py",),
     ),
     Mutation(
+        "what was taken back is told as held",
+        EFFECT,
+        "            if has_effect:",
+        "            if one.mode is not Mode.RUN:",
+        tests=("tests/unit/operations/test_effect.py",),
+    ),
+    Mutation(
+        "an event type that becomes idle shows its last lag for good",
+        "proxy/recording/recorder.py",
+        " and kind.name not in self._behind",
+        "",
+        tests=("tests/unit/recording/test_recorder.py",),
+    ),
+    Mutation(
         "a pattern takes what Tidegate writes itself for events",
         "proxy/config/kinds.py",
         "    if topic in settings.own_topics:\n        return None\n",
@@ -2041,8 +2056,8 @@ MUTATIONS = (
     Mutation(
         "settings come into force while the process stops",
         APP,
-        "        if self._stop.is_set():\n            return\n        before",
-        "        before",
+        "        if not self._stop.is_set():\n            before",
+        "        if True:\n            before",
         tests=(IN_RELOAD_TYPES,),
     ),
     Mutation(
@@ -2119,7 +2134,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a pause takes the place of a cap",
-        INTERVENTIONS,
+        EFFECT,
         "            if one.mode in {Mode.CAP, Mode.RUN}:",
         "            if one.mode in {Mode.CAP, Mode.RUN, Mode.PAUSE}:",
         tests=(IN_INTERVENTIONS,),
