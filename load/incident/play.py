@@ -92,8 +92,8 @@ class _Incident:
         await self._redrive(duty)
         await self._until(lambda: all(self._services.came[one] for one in alerts), "the alerts come")
 
-        ordering.cancel()
-        await asyncio.gather(ordering, return_exceptions=True)
+        orders.stop()
+        await ordering
         await self._until(lambda: all(self._services.came[one] for one in orders.written), "the last orders come")
         self._ended.written = {
             self._topics["orders"]: len(orders.written),

@@ -56,17 +56,22 @@ class Services:
 
 
 class Orders:
-    """Writes orders until cancelled; remembers when each was written, and what had come by then."""
+    """Writes orders until it is stopped; remembers when each was written, and what had come by then."""
 
     def __init__(self, producer: AIOKafkaProducer, topic: str, services: Services) -> None:
         self._producer = producer
         self._topic = topic
         self._services = services
         self.written: dict[bytes, tuple[float, int]] = {}
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """Write no more; one that is being written is still remembered, so `run` is not to be cancelled."""
+        self._is_stopping = True
 
     async def run(self) -> None:
         """Write."""
-        while True:
+        while not self._is_stopping:
             name = b"order %d" % len(self.written)
             await self._producer.send_and_wait(self._topic, name)
             self.written[name] = time.time(), self._services.others
