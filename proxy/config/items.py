@@ -127,6 +127,11 @@ class Mistakes:
         return lines
 
 
+def complaint(error: Exception) -> str:
+    """Return an error as a command tells it: a line for each of its own."""
+    return "\n".join(printable(f"tidegate: {line}") for line in str(error).splitlines())
+
+
 def listing(names: Iterable[str] | Mapping[str, object], limit: int = 20) -> str:
     """Return names separated by commas, the first `limit` of them."""
     every = list(names)

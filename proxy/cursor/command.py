@@ -19,7 +19,7 @@ from typing import Any
 
 from proxy import config
 from proxy.bridge.move import Direction
-from proxy.config.items import printable
+from proxy.config.items import complaint, printable
 from proxy.cursor.adapters import Opened, demand_end, opened
 from proxy.cursor.audit import records, write
 from proxy.cursor.carrying import Carried, carry_out, is_made, make
@@ -106,7 +106,7 @@ def _move(options: argparse.Namespace) -> int:
     try:
         return asyncio.run(_run(options, settings, wanted, by))
     except TidegateError as error:
-        _tell("\n".join(printable(f"tidegate: {line}") for line in str(error).splitlines()))
+        _tell(complaint(error))
         return _FAILED if isinstance(error, LogError) else _MISTAKE
     finally:
         lines.close()

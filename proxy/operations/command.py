@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from pydantic import Field, TypeAdapter, ValidationError
 
 from proxy import config
-from proxy.config.items import printable
+from proxy.config.items import complaint, printable
 from proxy.errors import LogError, SettingsError, TidegateError
 from proxy.model import Mode
 from proxy.operations.command_words import (
@@ -277,7 +277,7 @@ def _on_board(settings: Settings, work: Work) -> int:
     try:
         return asyncio.run(run())
     except TidegateError as error:
-        _tell("\n".join(printable(f"tidegate: {line}") for line in str(error).splitlines()))
+        _tell(complaint(error))
         return _FAILED if isinstance(error, LogError) else _MISTAKE
     finally:
         lines.close()

@@ -43,7 +43,7 @@ class Sorted:
         self._held = held
         self.modes, self.caps, self.policies = Told(), Told(), Told()
         for place, one in enumerate(held):
-            if one.mode not in {Mode.CAP, Mode.POLICY}:
+            if kind_of(one) is Mode.RUN:
                 self.modes.add(place, one)
             if one.mode in {Mode.CAP, Mode.RUN}:
                 self.caps.add(place, one)
@@ -57,20 +57,27 @@ class Sorted:
         """
         counting = {
             kind: told.counting(class_of)
-            for kind, told in ((Mode.CAP, self.caps), (Mode.POLICY, self.policies), (None, self.modes))
+            for kind, told in ((Mode.CAP, self.caps), (Mode.POLICY, self.policies), (Mode.RUN, self.modes))
         }
         found: list[Intervention] = []
         for one in self._held:
             if one.mode is Mode.RUN:
-                has_effect = any(_overlap(one, other, class_of) for other in found)
+                has_effect = any(overlap(one, other, class_of) for other in found)
             else:
-                has_effect = one.id in counting[one.mode if one.mode in {Mode.CAP, Mode.POLICY} else None]
+                has_effect = one.id in counting[kind_of(one)]
             if has_effect:
                 found.append(one)
         return found
 
 
-def _overlap(one: Intervention, other: Intervention, class_of: Callable[[str], str | None]) -> bool:
+def kind_of(one: Intervention) -> Mode:
+    """Return of what an intervention is: a cap, a policy, or what becomes of events; none of them ends another."""
+    return one.mode if one.mode in {Mode.CAP, Mode.POLICY} else Mode.RUN
+
+
+def overlap(one: Intervention, other: Intervention, class_of: Callable[[str], str | None]) -> bool:
+    """Return whether some event type or route may be named by both."""
+
     def is_named(name: str, by: Intervention) -> bool:
         return name in by.types or class_of(name) in by.classes
 

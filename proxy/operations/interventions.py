@@ -72,8 +72,8 @@ class Interventions:
         self._is_settled = True
         """Every listener goes on as what holds says."""
         self._sorted = Sorted()
-        self._effective: tuple[Sorted, int, list[Intervention]] = (self._sorted, 0, [])
-        """Of what was sorted, with how many event types there were then."""
+        self._effective: tuple[Sorted, dict[str, str], list[Intervention]] = (self._sorted, {}, [])
+        """Of what was sorted, and of which class event types were then."""
         self._is_unread = False
         """The last look failed."""
 
@@ -87,9 +87,9 @@ class Interventions:
     def effective(self) -> list[Intervention]:
         """What of `held` has an effect: neither replaced by a later one, nor taken back."""
         kinds = [one.event_type for one in self._listeners()] if self._held else []
-        if self._effective[:2] != (self._sorted, len(kinds)):
-            classes = {kind.name: kind.priority for kind in kinds}
-            self._effective = self._sorted, len(kinds), self._sorted.effective(classes.get)
+        classes = {kind.name: kind.priority for kind in kinds}
+        if self._effective[:2] != (self._sorted, classes):
+            self._effective = self._sorted, classes, self._sorted.effective(classes.get)
         now_ms = self._now_ms()
         return [one for one in self._effective[2] if one.holds(now_ms)]
 

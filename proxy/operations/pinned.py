@@ -6,6 +6,7 @@ from dataclasses import replace
 from proxy.config.items import listing, printable
 from proxy.errors import SettingsError
 from proxy.model import Mode, Note
+from proxy.operations.effect import kind_of, overlap
 from proxy.operations.intervention import MOST_NAMES, Answer, Intervention, read
 
 
@@ -97,18 +98,13 @@ class Pinned:
         return found
 
     def overlap(self, one: Intervention, other: Intervention) -> bool:
-        """Return whether some event type may be named by both."""
-        return (
-            not set(one.classes).isdisjoint(other.classes)
-            or not set(one.routes).isdisjoint(other.routes)
-            or any(self._names(one, name) for name in other.types)
-            or any(self._names(other, name) for name in one.types)
-        )
+        """Return whether some event type or route may be named by both."""
+        return overlap(one, other, self._class_of)
 
     def _replaces(self, later: Intervention, one: Intervention) -> bool:
         """Return whether the later one names all that the other names, for as long at least."""
         return (
-            (later.mode is Mode.RUN or _kind(later) == _kind(one))
+            (later.mode is Mode.RUN or kind_of(later) == kind_of(one))
             and set(one.routes) <= set(later.routes)
             and set(one.classes) <= set(later.classes)
             and all(self._names(later, name) for name in one.types)
@@ -117,8 +113,3 @@ class Pinned:
 
     def _names(self, one: Intervention, event_type: str) -> bool:
         return event_type in one.types or self._class_of(event_type) in one.classes
-
-
-def _kind(one: Intervention) -> Mode:
-    """Return of what an intervention is: a cap, a policy, or what becomes of events; none of them ends another."""
-    return one.mode if one.mode in {Mode.CAP, Mode.POLICY} else Mode.RUN

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from proxy import config
-from proxy.config.items import listing, printable
+from proxy.config.items import complaint, listing, printable
 from proxy.errors import BrokerError, SettingsError, TidegateError
 from proxy.operations.instant import instant
 from proxy.operations.log_lines import log_to_stderr
@@ -101,7 +101,7 @@ def _redrive(options: argparse.Namespace) -> int:
     try:
         return asyncio.run(_run(options, settings, wanted, queues, Asked(by, options.why, settings.log.group)))
     except TidegateError as error:
-        _tell("\n".join(printable(f"tidegate: {line}") for line in str(error).splitlines()))
+        _tell(complaint(error))
         return _FAILED if isinstance(error, BrokerError) else _MISTAKE
     finally:
         lines.close()
@@ -196,7 +196,7 @@ async def _passed(redrive: Redrive, helpers: Sequence[asyncio.Task[None]]) -> bo
             if task.done():
                 task.result()
     except (BrokerError, OSError) as error:
-        _tell("\n".join(printable(f"tidegate: {line}") for line in str(error).splitlines()))
+        _tell(complaint(error))
         return False
     finally:
         passing.cancel()

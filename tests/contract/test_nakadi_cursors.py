@@ -19,6 +19,7 @@ from proxy.positions.identity import Committed
 from proxy.settings import LogSettings
 from proxy.simulation import virtual_time
 from tests.contract.nakadi_adapter import NakadiWorld
+from tests.nakadi.moving import lose_the_answer
 from tests.nakadi.stream import Parameters
 from tests.nakadi.subscription import Subscription
 from tests.wire.chance import seeded
@@ -224,14 +225,7 @@ def lived(told: Callable[[Story], Awaitable[Any]]) -> Any:
 
 def test_it_is_seen_that_it_is_done_and_not_asked_again_when_the_answer_is_lost() -> None:
     async def told(story: Story) -> tuple[list[Partition], int, int]:
-        move = story.found.move
-
-        def cut(ends: Any, now: float) -> Any:
-            done = move(ends, now)
-            story.peer.loop.network.reset("10.0.0.1:80")
-            return done
-
-        story.found.move = cut  # type: ignore[method-assign]
+        lose_the_answer(story.found, story.peer)
         taken = await story.to_the_end()
         return taken, story.moves, story.found.parts["orders", "0"].committed
 

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from proxy.bridge.move import Direction, Moved
-from proxy.cursor.carrying import make
 from proxy.model import Partition
-from proxy.nakadi_log.cursors import NakadiCursors
 from proxy.operations.plan import Plan, PlannedTopic
 from proxy.settings import LogSettings
 from proxy.simulation import virtual_time
 from tests.nakadi.event_types import Problem
+from tests.nakadi.moving import lose_the_answer, made
 from tests.nakadi.stream import Parameters, Stream
 from tests.nakadi.subscription import Subscription
 from tests.wire.chance import seeded
@@ -74,14 +73,8 @@ class Story:
     async def move(self, direction: Direction, to: int) -> list[Moved]:
         """Do as the command does with a plan that was made when four events were committed."""
         settings = LogSettings.model_validate({"nakadi": {"url": URL, **WHO}})
-        cursors = NakadiCursors(settings, lambda _: True)
         plan = Plan("1-a", direction, "me", None, 0, 1000, (PlannedTopic("orders", "", ((0, 4, to),)),))
-        try:
-            await cursors.open()
-            await cursors.topics()
-            return (await make(plan, cursors, cursors.held)).moved
-        finally:
-            await cursors.close()
+        return await made(settings, lambda _: True, plan)
 
 
 def lived(told: Callable[[Story], Awaitable[Any]]) -> Any:
@@ -193,14 +186,7 @@ def test_only_what_replicas_can_t_have_reached_alone_is_told_when_the_answer_is_
 ) -> None:
     async def told(story: Story) -> None:
         story.commit(10)
-        move = story.found.move
-
-        def cut(ends: Any, now: float) -> Any:
-            done = move(ends, now)
-            story.peer.loop.network.reset("10.0.0.1:80")
-            return done
-
-        story.found.move = cut  # type: ignore[method-assign]
+        lose_the_answer(story.found, story.peer)
         assert len(await story.move(direction, to)) == known
         assert (story.asked, story.moves) == (1, [(10, to)])
 

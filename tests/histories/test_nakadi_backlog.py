@@ -15,13 +15,12 @@ import pytest
 
 from proxy.app import App
 from proxy.bridge.move import Direction, Move, Moved
-from proxy.cursor.carrying import make
 from proxy.nakadi_log import NakadiLog
-from proxy.nakadi_log.cursors import NakadiCursors
 from proxy.operations.plan import Plan, PlannedTopic
 from proxy.rabbitmq import RabbitBroker
 from proxy.settings import Settings
 from proxy.simulation import virtual_time
+from tests.nakadi.moving import made
 from tests.nakadi.views import moment
 from tests.wire.chance import seeded
 from tests.wire.loop import WireLoop
@@ -111,14 +110,8 @@ def lived(policy: str, move: Move | None = None) -> Seen:
 
 async def _moved(chosen: Settings, move: Move) -> list[Moved]:
     await asyncio.sleep(SECONDS / 3)
-    cursors = NakadiCursors(chosen.log, lambda name: name == "campaign")
     plan = Plan(move.id, move.direction, "somebody", None, 0, 1, (PlannedTopic("campaign", "", ((0, 0, move.to),)),))
-    try:
-        await cursors.open()
-        await cursors.topics()
-        return (await make(plan, cursors, cursors.held)).moved
-    finally:
-        await cursors.close()
+    return await made(chosen.log, lambda name: name == "campaign", plan)
 
 
 async def _live(policy: str, move: Move | None) -> Seen:

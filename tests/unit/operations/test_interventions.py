@@ -118,6 +118,18 @@ def test_what_was_taken_back_is_not_told_as_held_when_its_time_is_not_over() -> 
     replica(story)
 
 
+def test_what_has_an_effect_follows_the_class_of_a_type_when_other_settings_have_changed_it() -> None:
+    async def story(one: Replica) -> None:
+        await one.ask(one.asked("a", Mode.PAUSE))
+        await one.ask(one.asked("b", Mode.DISCARD, types=(), classes=("P3",)))
+        assert [each.id for each in one.made.effective] == ["a", "b"]
+        listener = one.world.listener
+        listener.event_type = listener.event_type.model_copy(update={"priority": "P3"})
+        assert [each.id for each in one.made.effective] == ["b"]
+
+    replica(story)
+
+
 def test_every_replica_answers_once_with_how_many_of_its_types_are_named() -> None:
     async def story(one: Replica) -> None:
         await one.ask(one.asked("a", Mode.PAUSE, types=(), classes=("P1",)))
