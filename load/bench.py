@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from load import bench_check, cost, latency, memory, monitor_cost, scale, windows
+from load import bench_check, cost, latency, logs, memory, monitor_cost, scale, windows
 from load.contenders.starting import ALL
 from load.stack import SetupError, Stack, StackError
 from load.terminal import command_line, interrupted_by_signals, say
@@ -37,6 +37,7 @@ examples:
   python -m load.bench latency --json out/latency.json                 about 20 minutes, spectra in out/latency
   python -m load.bench scale --json out/scale.json                     about 5 minutes, 1,000 event types
   python -m load.bench memory --json out/memory.json                   about 4 minutes
+  python -m load.bench logs --json out/logs.json                       about 2 minutes, Kafka's adapter and Nakadi's
   python -m load.bench monitor --json out/monitor.json                 about a minute
 
   python -m load.bench check load/results out/throughput.json          what became slower, beyond what is chance
@@ -46,7 +47,7 @@ exit codes: 0 every goal met (or none judged); 1 a goal missed, or Tidegate lost
 """
 
 
-_PLAIN = {"monitor": monitor_cost.measure, "cost": cost.measure}
+_PLAIN = {"monitor": monitor_cost.measure, "cost": cost.measure, "logs": logs.measure}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -104,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"{', '.join(latency.OFFERS)} (default: all)",
     )  # fmt: skip
     monitor = actions.add_parser("monitor", help="what watching 1,000 queues costs, as a share of a core")
+    either = actions.add_parser("logs", help="what an event costs on its way out of Kafka, and of a scripted Nakadi")
     checked = actions.add_parser("check", help="says what became slower or dearer since results that were kept")
     checked.add_argument("baseline", type=Path, metavar="BASELINE", help="a JSON of `throughput`, or a folder of such")
     checked.add_argument("new", type=Path, metavar="NEW", help="the same, newer")
@@ -111,10 +113,10 @@ def _parser() -> argparse.ArgumentParser:
         "scale", help="thousands of event types: start, idle, steady, hot, held back, come and go"
     )
     backlog = actions.add_parser("memory", help="the most memory that a backlog of large and small events takes")
-    for action in (throughput, sweep, costs, spectra, monitor, many, backlog):
+    for action in (throughput, sweep, costs, spectra, monitor, either, many, backlog):
         action.add_argument("--json", type=Path, required=True, metavar="FILE", help="where every figure goes")
         action.add_argument("--rabbitmq-sbin", type=Path, metavar="DIR", help="scripts of another RabbitMQ")
-    for action in (throughput, sweep, costs, spectra, monitor):
+    for action in (throughput, sweep, costs, spectra, monitor, either):
         rounds = 5 if action is throughput else 3
         action.add_argument(
             "--rounds", type=int, default=rounds, metavar="N", help=f"rounds kept, interleaved (default: {rounds})"

@@ -7,14 +7,12 @@ and how many of the commits Nakadi refuses, as it would where a stream was ended
 
 import argparse
 import asyncio
-import subprocess
-import sys
 import time
 from collections.abc import Collection, Mapping
 
 import uvloop
 
-from load.log_cost import Owner
+from load.logs import Owner, scripted_nakadi
 from proxy.model import Partition, Position
 from proxy.nakadi_log import NakadiLog
 from proxy.settings import Limits, LogSettings
@@ -78,13 +76,8 @@ def main() -> None:
     parser.add_argument("types", type=int, nargs="?", default=TYPES, help=f"event types ({TYPES})")
     asked = parser.parse_args()
     seconds, types = asked.seconds, asked.types
-    command = [sys.executable, "-m", "tests.nakadi", "--event-types", str(types), "--preload", str(5 * types)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        try:
-            uvloop.run(held(server.stdout.readline().rsplit(" ", 1)[-1].strip(), seconds, types))
-        finally:
-            server.terminate()
+    with scripted_nakadi("--event-types", str(types), "--preload", str(5 * types)) as url:
+        uvloop.run(held(url, seconds, types))
 
 
 if __name__ == "__main__":

@@ -79,4 +79,8 @@ class Moves:
         except LogError as error:
             _say.warning("answer_not_pinned", id=plan.id, why=str(error), effect="tried again in a second")
         else:
+            if plan.key not in self._answered:  # the answer of another member of the same process is no news
+                topics = [one.topic for one in plan.topics if one.topic in self._topics()]
+                told = {"topics": len(topics), "topic": topics[0] if len(topics) == 1 else None}
+                _say.warning(f"{plan.direction}_done", id=plan.id, by=plan.by, why=plan.why, **told)
             self._answered[plan.key] = member

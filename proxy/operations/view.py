@@ -15,6 +15,7 @@ from proxy import __version__
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.awaited import awaited
 from proxy.bridge.listener import Listener
+from proxy.model import Partition
 from proxy.operations import questions
 from proxy.operations.intervention import Intervention
 from proxy.operations.questions import Waiting
@@ -30,6 +31,8 @@ CHOSEN_SECONDS = 10
 """Between two choices of which types are told, where there are more than `TYPES`."""
 LATE_SECONDS = 5.0
 """From when on an event is late whose class has no `slo`."""
+SETTLE_SECONDS = 2.0
+"""So long the lags of a second ago may still be those of other partitions than are owned now."""
 COLUMNS = ("class", "route", "partitions", "mode", "awaits", "inbox_events", "lag", "oldest_ms", "dead_letters")
 """Of an event type's row; `lag` is as of its last record, null if there was none."""
 Row = tuple[str, str, int, str, str | None, int, int | None, int | None, int]
@@ -91,7 +94,9 @@ class View:
         self._named: list[str] = []
         self.go_by(settings)
         self._lags: deque[tuple[float, int]] = deque(maxlen=questions.TREND_SECONDS)
-        """Instants in seconds since 1970, and events of all classes."""
+        """Instants in seconds since 1970, and events of all classes; of the partitions that are owned now."""
+        self._owned = set[Partition]()
+        self._owned_since = 0.0
         self._chosen: list[Listener] = []
         self._chosen_at = 0.0
         self._head = json.dumps({"version": __version__, "instance": instance, "columns": COLUMNS})[1:-1]
@@ -180,8 +185,12 @@ class View:
             [one["verdict"] and one["verdict"]["queue_delay_s"] for one in routes.values()],
         ]
         self._points.append(json.dumps(figures, separators=(",", ":")))
+        owned = {at for one in self._assignment.listeners.values() for at in one.inbox.flows}
+        if owned != self._owned:  # what moved here or away is no trend
+            self._owned, self._owned_since = owned, now
+            self._lags.clear()
         known = [one["lag"] for one in classes.values() if one["lag"] is not None]
-        if len(known) == len(classes):
+        if len(known) == len(classes) and now >= self._owned_since + SETTLE_SECONDS:
             self._lags.append((now, sum(known)))
         return self._points[-1]
 

@@ -17,6 +17,7 @@ from typing import Any
 from proxy import config
 from proxy.config.items import complaint, listing, printable
 from proxy.errors import BrokerError, SettingsError, TidegateError
+from proxy.model import Reason
 from proxy.operations.instant import instant
 from proxy.operations.log_lines import log_to_stderr
 from proxy.operations.scope import Scope, checked
@@ -44,13 +45,14 @@ def add_command(commands: Any) -> argparse.ArgumentParser:
     )
     parser.set_defaults(command=_redrive)
     for name, metavar, words in (
-        ("--reason", "NAME", "only letters of this reason, like unroutable or expired; repeatable"),
+        ("--reason", "NAME", f"only letters of this reason: {', '.join(Reason)}; repeatable"),
         ("--type", "NAME", "only of this event type; repeatable"),
         ("--class", "NAME", "only of this class; likewise"),
         ("--queue", "NAME", "the queue that holds letters, if no type names it; repeatable"),
     ):
         kept = {"--class": "classes"}.get(name, name[2:])
-        parser.add_argument(name, action="append", default=[], dest=kept, metavar=metavar, type=_text, help=words)
+        kind = _reason if name == "--reason" else _text
+        parser.add_argument(name, action="append", default=[], dest=kept, metavar=metavar, type=kind, help=words)
     parser.add_argument("--since", type=instant, metavar="TIME", help="only events of that time and later: 2h, or UTC")
     parser.add_argument("--until", type=instant, metavar="TIME", help="only events of before that time")
     parser.add_argument(
@@ -78,6 +80,12 @@ def _number(least: int, most: int) -> Callable[[str], int]:
         return int(given)
 
     return number
+
+
+def _reason(given: str) -> str:
+    if given not in frozenset(Reason):
+        raise argparse.ArgumentTypeError(f"must be one of {', '.join(Reason)}")
+    return given
 
 
 def _text(given: str) -> str:

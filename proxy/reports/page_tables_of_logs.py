@@ -1,8 +1,25 @@
-"""The tables of report.html that tell of the logs themselves: processes, their settings, what is no record."""
+"""The tables of report.html that tell of people, and of the logs: processes, settings, what is no record."""
 
 from proxy.reports.page_columns import PageTable, counts, texts
 
 OF_LOGS = (
+    PageTable(
+        "What people did",
+        "actions",
+        [
+            *texts("run"),
+            ("from_s", "from", "s"),
+            ("to_s", "to", "s"),
+            *texts("action", "subject", "details", "by", "why"),
+            ("until_s", "was to end", "s"),
+            ("ended_by", "ended by", "text"),
+            ("ended_why", "since", "text"),
+            ("instances", "processes", "count"),
+            *counts("ranges", "positions", "events"),
+        ],
+        "Pauses, caps, policies and discards, from the first replica that obeyed to the last; and what was skipped, "
+        "sent again or discarded, by who asked for it and why. What became of the events: the ledger.",
+    ),
     PageTable(
         "Processes",
         "processes",

@@ -5,11 +5,13 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
-from proxy.reports import backlog, changes, decisions, replicas, scaling, spectra
+from proxy.reports import actions, backlog, changes, decisions, replicas, scaling, spectra
 from proxy.reports.records import Records
 from proxy.reports.traffic import troubles
 
-NAMES = ("spectra", "replicas", "clocks", "decisions", "scaling", "fairness", "waiting", "troubles", "stuck")
+NAMES = (
+    *("actions", "spectra", "replicas", "clocks", "decisions", "scaling", "fairness", "waiting", "troubles", "stuck"),
+)
 """Of all tables that may be made."""
 
 
@@ -42,6 +44,10 @@ def answers(
         return decisions.decisions(plans, verdicts, routes, types)
 
     found = [
+        (
+            kinds & actions.KINDS,
+            Answer("actions", lambda: actions.actions(records), ["run", "from_s", "to_s", "action"]),
+        ),
         (kinds & {"class", "type", "route"}, Answer("spectra", distributions, ["level", *spectra.PLACE, "percentile"])),
         (kinds & {"class"}, Answer("replicas", lambda: replicas.replicas(classes), ["run", "class", "instance"])),
         (are_several and kinds & {"verdict"}, Answer("clocks", lambda: replicas.clocks(verdicts), ["run", "instance"])),

@@ -63,7 +63,7 @@ KINDS = {
     name: schema_of(records.KINDS[name])
     for name in (
         *("start", "route", "class", "type", "verdict", "incident", "drops", "stop", "produced", "consumed"),
-        *("assigned", "committed", "skip", "rewind", "discard", "redrive", "shadow", "settings"),
+        *("assigned", "committed", "skip", "rewind", "discard", "redrive", "shadow", "settings", "intervention"),
     )
 }
 """The kinds that the reports read. What else is declared is counted and passed over, as is what nobody knows."""

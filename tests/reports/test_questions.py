@@ -402,7 +402,8 @@ def test_only_what_records_can_answer_is_asked(record: Make, read: Make) -> None
         return {one.name for one in answers(records, set(kinds), records.of("class"), None, are_several=are_several)}
 
     assert names("start", "stop", are_several=True) == set()
-    assert names("class", "type", "route", "verdict", are_several=True) == set(NAMES)
+    assert names("class", "type", "route", "verdict", are_several=True) == set(NAMES) - {"actions"}
+    assert names("rewind", are_several=True) == names("intervention", are_several=True) == {"actions"}
     assert names("class", are_several=True) == {"spectra", "replicas"}
     assert names("verdict", are_several=True) - names("verdict", are_several=False) == {"clocks"}
     assert names("type", are_several=False) == {"spectra", "fairness", "waiting", "troubles", "stuck"}

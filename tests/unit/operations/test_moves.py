@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Collection, Mapping
 
+import structlog
+
 from proxy.bridge.move import Direction, Move
 from proxy.errors import LogError
 from proxy.model import Note, Partition
@@ -63,6 +65,20 @@ async def test_a_replica_answers_once_when_nothing_of_a_plan_is_left_to_do_here(
     replica.member = "m-2"
     await replica.moves.attend()
     assert replica.answers[1:] == [("1-ab", "m-2", 1)]
+
+
+async def test_a_skip_leaves_one_line_with_its_reason_when_it_is_answered_as_two_members() -> None:
+    replica = Replica()
+    with structlog.testing.capture_logs() as said:
+        replica.ask("1-ab", 9)
+        replica.left = [AT]
+        await replica.moves.attend()
+        assert said == []
+        replica.left = ()
+        for replica.member in ("m-1", "m-1", "m-2"):
+            await replica.moves.attend()
+    (line,) = said
+    assert (line["event"], line["by"], line["why"], line["topic"]) == ("skip_done", "me", None, "orders")
 
 
 async def test_the_later_of_two_plans_counts_in_whatever_order_they_were_read() -> None:

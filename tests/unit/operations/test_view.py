@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -48,6 +49,31 @@ async def test_only_what_has_changed_is_told_at_the_next_look(process: Process) 
     assert (await look(process))["types"] == {}
     process.log.paused |= set(process.app.assignment.on_assigned([PARTITION]))
     assert (await look(process))["types"]["orders"][COLUMNS.index("partitions")] == 1
+
+
+async def test_partitions_that_come_are_no_trend_when_their_lag_comes_with_them(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view, seconds, lags = process.app.view, count(1_000), {"P1": 10, "P2": 0, "P3": 0}
+    monkeypatch.setattr(view, "_wall", lambda: next(seconds))
+    monkeypatch.setattr(view._state, "classes", lambda _: classes().items())
+
+    def classes() -> dict[str, dict[str, Any]]:
+        return {name: {"lag": lag, "lag_age_s": None} for name, lag in lags.items()}
+
+    for _ in range(20):
+        told = await look(process, is_told=False)
+    assert told["answers"]["better"] == "It stays as it is: 10 events."
+    process.log.paused |= set(process.app.assignment.on_assigned([PARTITION]))
+    for second in range(20):
+        if second == 1:  # records tell a second later
+            lags["P1"] = 5_000
+        told = await look(process, is_told=False)
+    assert told["answers"]["better"] == "It stays as it is: 5,000 events."
+    lags["P1"] = 4_000
+    for _ in range(5):
+        told = await look(process, is_told=False)
+    assert told["answers"]["better"].startswith("Yes: 4,000 events")
 
 
 async def test_a_type_that_has_gone_is_told_as_null(process: Process) -> None:
