@@ -1,7 +1,5 @@
 """The one task that polls the log: whole buffers into the inboxes, pauses before the next await."""
 
-import asyncio
-
 from proxy.bridge.assignment import Assignment
 from proxy.bridge.event_log import EventLog
 
@@ -30,4 +28,3 @@ class Pump:
                 listener = listeners.get(partition.topic)
                 if listener is not None:
                     listener.offer(partition, events)
-            await asyncio.sleep(0)  # a poll that has something, or whose log is stopped, need not wait for anything

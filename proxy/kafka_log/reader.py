@@ -61,6 +61,7 @@ class Reader:
         try:
             fetched = await self._consumer.getmany(timeout_ms=round(wait * 1000))
         except errors.KafkaError as error:
+            await asyncio.sleep(0)  # it may have been raised at once, and be raised again
             await self._sort_out(error, shares())
             return {}
         taken: dict[Partition, list[Event]] = {}

@@ -64,6 +64,8 @@ class Slices(Fetching):
         del max_records
         deadline = self._loop.time() + timeout
         self._is_interrupted = False
+        if self._records:
+            await asyncio.sleep(0)  # it may lie ready, and then nothing below gives the loop a turn
         while True:
             is_joining = self._subscriptions.reassignment_in_progress
             if not is_joining and (taken := self._take(partitions)):

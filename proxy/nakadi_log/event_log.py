@@ -116,7 +116,9 @@ class NakadiLog:
             await asyncio.sleep(wait)
             return {}
         around = self._around
-        if not around.fresh:
+        if around.fresh:
+            await asyncio.sleep(0)
+        else:
             around.stirred.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):

@@ -188,6 +188,10 @@ class Line:
             self._left = None
             self._kept = self._kept if self._kept <= GRACE else 0
 
+    def keep_nothing(self) -> None:
+        """Let who waits go without a thought of who may come back: there is room for both."""
+        self._left = None
+
     def serve(self) -> None:
         """Begin to serve who waits."""
         self._is_short = False

@@ -75,6 +75,7 @@ class MemoryLog:
     async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
         """Return between one and `MemoryCluster.fetch_events` events of each partition that has some."""
         self._raise_failure()
+        await asyncio.sleep(0)
         try:
             async with asyncio.timeout(wait):
                 while not self._stopped:

@@ -6,6 +6,7 @@ from math import inf
 
 from proxy.bridge.throttle import Throttle
 from proxy.steering.gate import Gate
+from proxy.steering.interruption import Interruption
 
 AGAIN_PATIENCE = 1.0
 """Seconds that what must go again may wait for its tokens, at all gates together; then it goes, and they are subtracted
@@ -174,10 +175,8 @@ class HeldThrottle:
         """Through which the last events were admitted."""
         self._gate: Gate | None = None
         self._lifted: int | None = None
-        self._wait: asyncio.Timeout | None = None
-        """Of events that ask for the throttle now; they ask again when it ends ..."""
-        self._letters_wait: asyncio.Timeout | None = None
-        """... and of dead letters."""
+        self._wait, self._letters_wait = Interruption(), Interruption()
+        """Of events that ask for the throttle now, and of dead letters; they ask again when it is ended."""
 
     @property
     def batch_size(self) -> float | None:
@@ -197,22 +196,15 @@ class HeldThrottle:
         inner.lift(self._lifted)
         self.inner = inner
         self._now = inner if self._gate is None else CappedThrottle(inner, self._gate, self._tiers, counts_bytes=False)
-        now = asyncio.get_running_loop().time()
-        for wait in (self._wait, self._letters_wait):
-            if wait is not None:
-                wait.reschedule(now)
+        self._wait.end()
+        self._letters_wait.end()
 
     async def admit(self, want: int, *, size: float, again: bool) -> int:
         """See `Throttle.admit`."""
         while True:
-            try:
-                async with asyncio.timeout(None) as self._wait:
-                    self._admitted = self._now
-                    return await self._admitted.admit(want, size=size, again=again)
-            except TimeoutError:
-                continue
-            finally:
-                self._wait = None
+            with self._wait:
+                self._admitted = self._now
+                return await self._admitted.admit(want, size=size, again=again)
 
     def settle(self, events: int, size: int) -> None:
         """Tell whoever admitted them."""
@@ -221,13 +213,8 @@ class HeldThrottle:
     async def admit_letters(self, count: int, *, size: float) -> None:
         """See `Throttle.admit_letters`."""
         while True:
-            try:
-                async with asyncio.timeout(None) as self._letters_wait:
-                    return await self._now.admit_letters(count, size=size)
-            except TimeoutError:
-                continue
-            finally:
-                self._letters_wait = None
+            with self._letters_wait:
+                return await self._now.admit_letters(count, size=size)
 
     def lift(self, rank: int | None) -> None:
         """See `Throttle.lift`."""

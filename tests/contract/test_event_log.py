@@ -110,6 +110,19 @@ class EventLogContract:
             owner.take(await polling)
         assert owner.values(Partition(topic, 0)) == [b"late"]
 
+    async def test_the_loop_gets_a_turn_in_every_poll_when_much_lies_ready(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        await world.produce(topic, numbered(3000))
+        log, owner = await join()
+        async with asyncio.timeout(DEADLINE):
+            while sum(map(len, owner.received.values())) < 3000:
+                turns: list[int] = []
+                asyncio.get_running_loop().call_soon(turns.append, 1)
+                owner.take(await log.poll(0.2))
+                assert turns
+
     async def test_an_event_carries_all_of_its_record_when_it_is_read(
         self, world: World, topic: str, join: Join
     ) -> None:

@@ -50,7 +50,7 @@ def examples() -> list[dict[str, Any]]:
 
 
 def test_the_documented_examples_are_one_of_each_kind() -> None:
-    assert sorted(example["kind"] for example in examples()) == sorted([*KINDS, "verdict", "intervention"])
+    assert sorted(example["kind"] for example in examples()) == sorted([*KINDS, "verdict"])
     assert {example["v"] for example in examples()} == {VERSION}
     (start,) = [example for example in examples() if example["kind"] == "start"]
     assert start["layout"] == {"unit": "us", "lowest": LOWEST_US, "highest": HIGHEST_US, "digits": DIGITS}

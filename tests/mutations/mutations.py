@@ -1881,9 +1881,23 @@ MUTATIONS = (
     Mutation(
         "who waits for a throttle that is gone waits on",
         BUDGETED,
-        "                wait.reschedule(now)",
-        "                pass",
+        "        self._wait.end()\n",
+        "",
         tests=(IN_RELOAD_STEERING,),
+    ),
+    Mutation(
+        "whoever cancels a wait that is ended as well is not heard",
+        "proxy/steering/interruption.py",
+        "return task.uncancel() <= self._cancelling and",
+        "return task.uncancel() >= 0 and",
+        tests=("tests/unit/steering/test_interruption.py",),
+    ),
+    Mutation(
+        "what comes alone goes at once however much is in flight",
+        "proxy/publish_lane/lane.py",
+        "is_alone = self._is_idle and",
+        "is_alone = self._is_idle or",
+        tests=("tests/unit/publish_lane/test_lane.py",),
     ),
     Mutation(
         "a type is no longer lifted when its throttle is another",

@@ -71,12 +71,15 @@ def test_a_backlog_delays_what_is_live_of_its_class_when_the_tier_is_off() -> No
 
 @pytest.mark.long
 def test_the_log_drops_unread_events_of_the_lowest_class_when_nobody_lifts_it() -> None:
-    scenario = loaded("retention-near").model_copy(
-        update={"settings": {"class_budget": {"catch_up": {"after": "off"}}}}
-    )
-    figures = Figures(scenario, simulate(scenario, "class_budget"))
-    missed = [one.figure for one in scenario.expect if not figures.judge(one, figures).holds]
-    assert missed == ["truncated", "news.goodput"]
+    # A loss is noticed by the next read, which in one run of three comes after its end.
+    missed = set()
+    for seed in (1, 2, 3):
+        scenario = loaded("retention-near").model_copy(
+            update={"settings": {"class_budget": {"catch_up": {"after": "off"}}}, "seed": seed}
+        )
+        figures = Figures(scenario, simulate(scenario, "class_budget"))
+        missed |= {one.figure for one in scenario.expect if not figures.judge(one, figures).holds}
+    assert missed == {"truncated", "news.goodput"}
 
 
 @pytest.mark.parametrize(

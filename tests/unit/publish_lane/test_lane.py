@@ -465,12 +465,42 @@ async def test_the_next_piece_waits_until_the_last_has_left() -> None:
 
 
 @in_virtual_time
-async def test_small_batches_of_many_callers_leave_as_one_piece() -> None:
+async def test_small_batches_of_many_callers_leave_as_one_piece_behind_the_first() -> None:
     stage = Stage()
     async with stage.running(is_proven=True):
         await asyncio.gather(*(stage.publish(2) for _ in range(50)))
-        assert len(stage.wire.pieces) == 1
+        assert len(stage.wire.pieces) == 2
         assert [(sent.events.start, sent.events.end) for sent in stage.wire.sent] == [(0, 2)] * 50
+
+
+@in_virtual_time
+async def test_an_event_leaves_in_the_step_that_brings_it_while_the_window_is_roomy() -> None:
+    stage = Stage(window=200)
+    async with stage.running(is_proven=True):
+        await stage.publish(49)
+        for is_written in (True, False):  # the fiftieth; then a quarter of the window is in flight
+            await asyncio.sleep(0.01)
+            publishing = stage.lane.publish([stage.recorder.batch([Event(0, 0, None, b"x", (), 1)])])
+            if is_written:
+                with pytest.raises(StopIteration):
+                    publishing.send(None)
+            else:
+                publishing.send(None)
+                publishing.close()
+        assert stage.recorder.written == 50
+
+
+@in_virtual_time
+async def test_nothing_leaves_at_once_when_somebody_waits_for_a_turn() -> None:
+    stage = Stage(window=200)
+    async with stage.running(is_proven=True):
+        first = stage.publish(100)
+        await asyncio.sleep(0)
+        publishing = stage.lane.publish([stage.recorder.batch([Event(0, 0, None, b"x", (), 1)])])
+        assert publishing.send(None) is not None
+        publishing.close()
+        await first
+        assert stage.recorder.written == 100
 
 
 @in_virtual_time
