@@ -7,6 +7,9 @@ from typing import NamedTuple, Protocol
 
 from proxy.model import Event, Partition
 
+OF_QUEUE = "queue_"
+"""How the reason of a letter begins that died in a queue; what the queue says of it follows."""
+
 
 class Illegible(StrEnum):
     """Why a message of such a queue is no letter that can be sent again."""

@@ -3,8 +3,8 @@
 The lane waits (for slots, for the connection) and keeps the connection's state; `session` writes and counts
 tags. All writing happens in one place, the lane's turn, which runs at most once per turn of the event loop, whatever
 asked for it: callers, confirms, a written piece. Only a caller who finds nobody in the line, no turn asked for and the
-window roomy has a turn at once: there is nobody before whom it could go, and at everyday rates most events come alone.
-A caller that is cancelled is simply no longer in the line.
+window roomy has a turn at once, once a millisecond: there is nobody before whom it could go, and at everyday rates most
+events come alone. A caller that is cancelled is simply no longer in the line.
 Knows no client: it is handed a `Connector`, RabbitMQ's or the simulation's. See docs/design/0002-publish-lane.md.
 """
 
@@ -29,6 +29,9 @@ from proxy.settings import Limits
 
 ROOMY_SHARE = 4
 """While no more than so small a share of the window is in flight, what comes alone goes in the step that brings it."""
+APART_SECONDS = 0.001
+"""... and who calls within so short a time of that is written with the others of a turn: one answer of the log may
+bring events of many types, and a turn for each costs more than it saves."""
 WATCH_INTERVAL = 0.05
 """Seconds between two looks at deadlines and at whether the broker blocks the connection."""
 
@@ -74,6 +77,8 @@ class PublishLane:
         self._unblocked = 0.0
         self._silence = Silence(0.0)
         self._turn_due = False
+        self._at_once_again = 0.0
+        """From when on somebody may have a turn at once."""
         self._failure: Exception | None = None
         self._wake = Alarm()
 
@@ -107,14 +112,17 @@ class PublishLane:
         """Write the batches, all of one topic, in order; return when each is wholly written or withdrawn."""
         if not batches:
             return
-        written = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        written = loop.create_future()
         request = Request(batches, lambda: None if written.done() else written.set_result(None))
         if request.batch is None:
             return
         is_alone = self._is_idle and self._window.events + request.want <= self._window.max_events // ROOMY_SHARE
+        is_alone = is_alone and loop.time() >= self._at_once_again
         self._requests.update(dict.fromkeys(batches, request))
         self._quarantine.add(request)
         if is_alone:
+            self._at_once_again = loop.time() + APART_SECONDS
             self._quarantine.line.keep_nothing()
             self._turn()
         else:

@@ -10,7 +10,7 @@ exchange, without the headers of a letter. It is known by its `tidegate-redriven
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
-from proxy.bridge.letter_queue import Illegible, ReadLetter
+from proxy.bridge.letter_queue import OF_QUEUE, Illegible, ReadLetter
 from proxy.model import Event, Partition
 from proxy.publish_lane.headers import carried_name
 
@@ -89,7 +89,7 @@ def _reason(headers: Mapping[str, Any]) -> str:
         return reason
     deaths = headers.get("x-death")
     last = deaths[0] if isinstance(deaths, list) and deaths and isinstance(deaths[0], Mapping) else {}
-    return f"queue_{last.get('reason', 'unknown')}"
+    return f"{OF_QUEUE}{last.get('reason', 'unknown')}"
 
 
 def _own(headers: Mapping[str, Any]) -> Sequence[tuple[str, bytes | None]]:

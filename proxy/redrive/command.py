@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from proxy import config
+from proxy.bridge.letter_queue import OF_QUEUE
 from proxy.config.items import complaint, listing, printable
 from proxy.errors import BrokerError, SettingsError, TidegateError
 from proxy.model import Reason
@@ -45,7 +46,7 @@ def add_command(commands: Any) -> argparse.ArgumentParser:
     )
     parser.set_defaults(command=_redrive)
     for name, metavar, words in (
-        ("--reason", "NAME", f"only letters of this reason: {', '.join(Reason)}; repeatable"),
+        ("--reason", "NAME", f"only letters of this reason: {', '.join(Reason)}, {OF_QUEUE}rejected; repeatable"),
         ("--type", "NAME", "only of this event type; repeatable"),
         ("--class", "NAME", "only of this class; likewise"),
         ("--queue", "NAME", "the queue that holds letters, if no type names it; repeatable"),
@@ -83,9 +84,9 @@ def _number(least: int, most: int) -> Callable[[str], int]:
 
 
 def _reason(given: str) -> str:
-    if given not in frozenset(Reason):
-        raise argparse.ArgumentTypeError(f"must be one of {', '.join(Reason)}")
-    return given
+    if given in frozenset(Reason) or given.startswith(OF_QUEUE):
+        return given
+    raise argparse.ArgumentTypeError(f"must be one of {', '.join(Reason)}, or {OF_QUEUE}rejected and the like")
 
 
 def _text(given: str) -> str:

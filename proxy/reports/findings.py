@@ -154,9 +154,11 @@ def _notices(analysis: Analysis, run: str, unreadable: Sequence[str]) -> list[st
     if by_class:
         old = ", ".join(f"{row['old']:,} of {row['confirmed']:,} of {row['class']}" for row in by_class)
         told.append(f"events of an old backlog went behind what is live; bridge time has their age: {old}")
-    told += [*_of_ledger(tables, run), *_of_stuck(tables, run), *_of_settings(tables, run)]
-    if wrong := sum(row["difference"] != 0 for row in tables["cross_checks"] if row["run"] == run):
-        told.append(f"{wrong} cross-checks differ (listed below)")
+    told += [*_of_ledger(tables, run), *_of_stuck(tables, run), *_of_settings(tables, run), *_of_people(tables, run)]
+    wrong = [row for row in tables["cross_checks"] if row["run"] == run and row["difference"]]
+    if wrong:
+        some = [f"{row['check']}, of {row['subject']}: {row['left']:,}, {row['right']:,}" for row in wrong]
+        told.append(f"{len(wrong)} cross-checks differ ({'; '.join(_few(some))})")
     return [f"{run}: {text}" for text in told]
 
 
@@ -170,6 +172,21 @@ def _of_stuck(tables: Mapping[str, Sequence[Row]], run: str) -> list[str]:
     stuck = sorted({row["type"] for row in tables.get("stuck", ()) if row["run"] == run})
     names = ", ".join(stuck[:NAMED]) + (" ..." if len(stuck) > NAMED else "")
     return [f"event types that stood still while events waited: {len(stuck)} ({names})"] if stuck else []
+
+
+def _of_people(tables: Mapping[str, Sequence[Row]], run: str) -> list[str]:
+    """Return what people did, one after the other."""
+    told = []
+    for row in tables.get("actions", ()):
+        if row["run"] == run:
+            events = "" if row["events"] is None else f", {row['events']:,} events"
+            why = f" ({row['why']})" if row["why"] else ""
+            told.append(f"{row['action']} of {row['subject']}{events} by {row['by']}{why}")
+    return [f"what people did: {len(told)} ({'; '.join(_few(told))}; table actions)"] if told else []
+
+
+def _few(told: Sequence[str]) -> list[str]:
+    return [*told[:NAMED], *(["..."] if len(told) > NAMED else [])]
 
 
 def _of_settings(tables: Mapping[str, Sequence[Row]], run: str) -> list[str]:

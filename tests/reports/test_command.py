@@ -136,6 +136,8 @@ def little(spark: Any, record: Make, tmp_path_factory: pytest.TempPathFactory) -
     part = {"partition": 0, "epoch": 1, "topic_id": "id", "first": 0, "end": 10, **counts}
     positions = [record("class"), record("assigned", end=30), record("committed", ranges=[part])]
     positions.append(record("assigned", instance="two", first=25, committed=20, end=30))
+    positions.append(record("intervention", id="beef", why="flood"))
+    positions.append(record("rewind", first=0, end=3, count=3, type="order", by="bob"))
     scanty = [record("start", at_ms=0), record("class", received=3, confirmed=2, publish_us={5: 1})]
     scanty += [record("drops", records=7, files=2), '{"v":1,"ki']
     hostile = [record("class", class_=HOSTILE, received=1), record("route", route=HOSTILE, depth=3), "<b>no record"]
@@ -226,6 +228,18 @@ def test_the_ledger_stands_in_every_output_when_positions_are_told(little: Made)
     assert "Ledger per topic" in little.page
 
 
+def test_what_people_did_stands_in_every_output(little: Made) -> None:
+    rows = little.of("actions", "positions")
+    assert [(row["action"], row["by"], row["why"], row["events"]) for row in rows] == [
+        ("pause", "ann", "flood", None),
+        ("rewind", "bob", None, 3),
+    ]
+    said = "what people did: 2 (pause of classes: P3 by ann (flood); rewind of types: order, 3 events by bob; "
+    assert said in " | ".join(little.notices("positions"))
+    assert said in little.said
+    assert "What people did" in little.page
+
+
 def test_what_is_not_known_is_said_and_not_shown_as_nought(little: Made) -> None:
     (row,) = (row for row in little.document["per_class"] if row["run"] == "scanty" and row["class"] == "P1")
     assert (row["received"], row["produced"], row["lost"], row["consumed_p50_ms"]) == (3, None, None, None)
@@ -234,7 +248,7 @@ def test_what_is_not_known_is_said_and_not_shown_as_nought(little: Made) -> None
         assert fact in said
     assert "lost, duplicated and consumed time are not known" in said
     assert "Rates of" not in little.page, "nothing was under class_budget"
-    assert "1 cross-checks differ" in said
+    assert "1 cross-checks differ (confirmed = samples of publish latency, of P1: 2, 1)" in said
     assert "lost " not in little.said.partition("\n")[0]
 
 

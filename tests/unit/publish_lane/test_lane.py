@@ -491,6 +491,23 @@ async def test_an_event_leaves_in_the_step_that_brings_it_while_the_window_is_ro
 
 
 @in_virtual_time
+async def test_one_event_a_millisecond_leaves_at_once_when_many_come_together() -> None:
+    stage = Stage(window=200)
+    async with stage.running(is_proven=True):
+        left = 0
+        for _ in range(20):
+            publishing = stage.lane.publish([stage.recorder.batch([Event(0, 0, None, b"x", (), 1)])])
+            try:
+                publishing.send(None)
+            except StopIteration:
+                left += 1
+            publishing.close()
+            stage.wire.events.on_written()
+            await asyncio.sleep(0.00025)
+        assert left == 5
+
+
+@in_virtual_time
 async def test_nothing_leaves_at_once_when_somebody_waits_for_a_turn() -> None:
     stage = Stage(window=200)
     async with stage.running(is_proven=True):

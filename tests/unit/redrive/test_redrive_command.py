@@ -44,6 +44,8 @@ def file(tmp_path: Path) -> Path:
         (["--rate", "0"], "must be a whole number from 1 to 100000"),
         (["--times", "x"], "must be a whole number from 1 to 1000"),
         (["--since", "yesterday"], "is no time like 2026-11-23T14:00:00Z"),
+        (["--reason", "unrouteable"], "must be one of unroutable, too_large"),
+        (["--reason", "queue_rejected"], "there is no terminal: say --yes"),
         (["--why", " "], "must have 1 to 500 characters"),
     ],
 )
