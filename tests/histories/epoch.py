@@ -58,6 +58,8 @@ class Epoch:
     """Offsets of which the dead letter is confirmed, and its reason."""
     discarded: set[int] = field(default_factory=set)
     """Offsets that a person has let be discarded."""
+    since: int = field(default_factory=count().__next__)
+    """The order in which epochs began, of whatever replica."""
     failures: int = 0
     written_at: float = 0.0
     """When anything of it was written last."""

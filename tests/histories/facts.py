@@ -32,8 +32,8 @@ class Fact:
     """A replica has told that the log dropped it unread."""
     returned: bool = False
     refused: bool = False
-    discarded_in: object = None
-    """The epoch in which it was discarded, until another one reads it again."""
+    discarded_in: int | None = None
+    """The epoch in which it was discarded, by its `Epoch.since`, until a later one reads it again."""
     passed_over: bool = False
     """A skip that was made has passed over it."""
     stored_before: int = 0
@@ -99,9 +99,13 @@ class Facts:
         fact.letters_before = min(fact.letters_before, fact.letters)
         self._unsettle(fact)
 
-    def read_again(self, fact: Fact, epoch: object) -> None:
-        """Note that an epoch was handed it: what another one has discarded of it counts no more."""
-        if fact.discarded_in is not None and fact.discarded_in is not epoch:
+    def read_again(self, fact: Fact, since: int) -> None:
+        """Note that an epoch was handed it: what an earlier one has discarded of it counts no more.
+
+        A replica that was stopped and wakes may read in an epoch that others have long taken over from: that undoes
+        nothing.
+        """
+        if fact.discarded_in is not None and since > fact.discarded_in:
             fact.discarded_in = None
             self._unsettle(fact)
 

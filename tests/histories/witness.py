@@ -215,7 +215,7 @@ class Witness:
             self.told[replica].fetched += len(events)
             epoch = self.epochs[replica, partition]
             for event in events:
-                self.facts.read_again(self.facts.of(event), epoch)
+                self.facts.read_again(self.facts.of(event), epoch.since)
             epoch.receive(self.facts.of(event) for event in events)
         if fetched:
             self._pass("fetch")
@@ -406,7 +406,7 @@ class Witness:
             fact = self.facts.of(event)
             if wrong := epoch.discard(index, fact):
                 self.accuse(f"{replica}: {wrong}")
-            fact.discarded_in = epoch
+            fact.discarded_in = epoch.since
         self._sign(f"{replica} discards {batch.partition} {batch.first} {len(batch.events)}")
         self._pass("told")
 
