@@ -130,8 +130,8 @@ class EventLog(Protocol):
         """Return what was fetched so far, as much as one step may take, in log order; wait up to `wait` seconds for it.
 
         However much lies ready, the loop gets a turn first. The caller must `pause` what it has no more room for before
-        its next await. While a rebalance is under way the
-        call may take longer than `wait`. A partition appears only between its `on_assigned` and its `on_revoked`.
+        its next await. While a rebalance is under way the call may take longer than `wait`. A partition appears only
+        between its `on_assigned` and its `on_revoked`.
         """
         ...
 

@@ -72,15 +72,14 @@ class Moves:
 
     async def _answer(self, plan: Plan, member: str, now_ms: int) -> None:
         topics = self._topics()
-        served = sum(one.topic in topics for one in plan.topics)
-        said = Answer(plan.id, self._instance, member, served, now_ms)
+        served = [one.topic for one in plan.topics if one.topic in topics]
+        said = Answer(plan.id, self._instance, member, len(served), now_ms)
         try:
             await self._board.pin(said.key, said.as_json())
         except LogError as error:
             _say.warning("answer_not_pinned", id=plan.id, why=str(error), effect="tried again in a second")
         else:
             if plan.key not in self._answered:  # the answer of another member of the same process is no news
-                topics = [one.topic for one in plan.topics if one.topic in self._topics()]
-                told = {"topics": len(topics), "topic": topics[0] if len(topics) == 1 else None}
+                told = {"topics": len(served), "topic": served[0] if len(served) == 1 else None}
                 _say.warning(f"{plan.direction}_done", id=plan.id, by=plan.by, why=plan.why, **told)
             self._answered[plan.key] = member
