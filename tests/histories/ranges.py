@@ -120,22 +120,34 @@ def _wrong_chain(partition: Partition, booked: Booked, chain: list[dict[str, Any
 def _wrong_discards(
     partition: Partition, epochs: list[Booked], records: list[dict[str, Any]], *, is_whole: bool
 ) -> Iterator[str]:
-    """What was discarded and committed, and nothing else, is recorded as that."""
+    """What an epoch discarded and committed, and nothing else, is recorded as that until the next one begins.
+
+    Epoch by epoch, as a range says nothing of what a compaction took before the epoch came by.
+    """
     if any(one.epoch.rewound or one.epoch.strayed for one in epochs):
         return
-    told = [one for one in records if one["kind"] == "discard" and (one["topic"], one["partition"]) == partition]
-    for topic_id in dict.fromkeys(one.beginning.topic_id for one in epochs):
-        of = [one for one in epochs if one.beginning.topic_id == topic_id]
-        truth = {offset for one in of for offset in one.epoch.discarded if offset < max(one.taken, default=0)}
-        read = {offset for one in of for offset in one.epoch.offsets}
-        ranges = [range(one["first"], one["end"]) for one in told if one["topic_id"] == topic_id]
-        recorded = {offset for offset in read if any(offset in one for one in ranges)}
+    for booked, told in zip(epochs, _discards_by_epoch(partition, records), strict=False):
+        read = booked.epoch.offsets
+        truth = {offset for offset in booked.epoch.discarded if offset < max(booked.taken, default=0)}
+        recorded = {offset for offset in read if any(one["first"] <= offset < one["end"] for one in told)}
         if recorded - truth or (is_whole and truth - recorded):
             yield f"{partition}: {sorted(recorded)} are recorded as discarded, {sorted(truth)} were"
-        count = sum(one["count"] for one in told if one["topic_id"] == topic_id)
-        lie = sum(offset in one for one in ranges for offset in read)  # twice, if a rewind went back before it
-        if count != lie:
-            yield f"{partition}: {count} are counted as discarded, {lie} lie in the ranges"
+        for one in told:
+            lie = sum(one["first"] <= offset < one["end"] for offset in read)
+            if one["topic_id"] != booked.beginning.topic_id or one["count"] != lie:
+                yield f"{partition}: {lie} of {booked.beginning.topic_id} lie in the range: {one}"
+
+
+def _discards_by_epoch(partition: Partition, records: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    found: list[list[dict[str, Any]]] = []
+    for one in records:
+        if (one.get("topic"), one.get("partition")) != partition:
+            continue
+        if one["kind"] == "assigned":
+            found.append([])
+        elif one["kind"] == "discard":
+            found[-1].append(one)
+    return found
 
 
 def _wrong_counts(partition: Partition, epoch: Epoch, told: Mapping[str, Any]) -> Iterator[str]:
