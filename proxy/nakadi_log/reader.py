@@ -12,23 +12,25 @@ it was sent is committed, or the commit timeout has passed; it doesn't ask again
 
 import asyncio
 import contextlib
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import aiohttp
 import structlog
 
-from proxy.bridge.event_log import Beginning
 from proxy.errors import LogError
-from proxy.model import Partition
 from proxy.nakadi_log.around import Around
 from proxy.nakadi_log.bus import CONFLICT, NOT_FOUND, RefusedError
 from proxy.nakadi_log.lines import BadLineError, Batch, Lines, LongLineError, batch
-from proxy.nakadi_log.offsets import same_timeline
 from proxy.nakadi_log.pieces import next_piece
 from proxy.nakadi_log.reach import FIRST_PAUSE, LONGEST_PAUSE
 from proxy.nakadi_log.session import Pace, Session, Share
-from proxy.nakadi_log.subscription import committed, stream_path, subscribed
+from proxy.nakadi_log.shares import leaves_out, share_of
+from proxy.nakadi_log.subscription import stream_path, subscribed
 from proxy.nakadi_log.window import HOLD_SHARE, Window
+
+if TYPE_CHECKING:
+    from proxy.model import Partition
 
 _say = structlog.get_logger("tidegate.nakadi")
 
@@ -206,8 +208,9 @@ class Reader:
                 told = batch(line)
                 if told is None:
                     continue
-                share = session.shares.get(Partition(self.event_type, told.number))
-                self._take(session, share or await self._begin(session, told), told, now)
+                share = await share_of(session, self.event_type, told, around)
+                self.left.pop(share.partition, None)
+                self._take(session, share, told, now)
             if session.is_spent:
                 return
 
@@ -227,8 +230,8 @@ class Reader:
 
     def _take(self, session: Session, share: Share, told: Batch, now: float) -> None:
         around = self._around
-        first = told.place + 1 - len(told.events)
-        if first > share.next and self.event_type not in around.compacted and same_timeline(first, share.next):
+        if leaves_out(share, told, around):
+            first = told.place + 1 - len(told.events)
             where = {"partition": str(share.partition), "wanted": share.next, "first": first}
             _say.error("log_truncated", lost_at_most=first - share.next, **where)
             around.owner.on_truncated(share.partition, first - share.next, first)
@@ -236,23 +239,6 @@ class Reader:
         if told.events:
             around.fresh[share] = None
             around.stirred.set()
-
-    async def _begin(self, session: Session, told: Batch) -> Share:
-        """Begin an epoch of a partition of which the stream says something for the first time.
-
-        What is committed is asked for only now: before this, somebody else may have gone on committing.
-        """
-        around, partition = self._around, Partition(self.event_type, told.number)
-        done = (await committed(session.subscription, around)).get(told.number)
-        first = told.place + 1 - len(told.events)
-        begins = first if done is None or not same_timeline(first, done) else min(first, done)
-        is_paused = partition in around.owner.on_assigned([partition])
-        share = Share(partition, begins, is_paused, asyncio.get_running_loop().time(), begins)
-        session.shares[partition] = share
-        around.owned[partition] = session, share
-        self.left.pop(partition, None)
-        around.owner.on_begun(partition, Beginning("", begins, done, None))
-        return share
 
     def _on_broken(self, error: BaseException) -> None:
         match error:

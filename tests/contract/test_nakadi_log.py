@@ -305,6 +305,39 @@ class TestNakadiLog(EventLogContract):
         assert owner.values(partition) == numbered(30)
         assert len(owner.assignments) == 2
 
+    async def test_nothing_is_told_as_lost_when_a_partition_was_at_another_replica_for_a_moment(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        """It comes back in the same stream, further on, and nothing says that it was away: no part of what came between
+        is this replica's.
+        """
+        await world.create(topic, 2)
+        for number in (0, 1):
+            await world.produce(topic, numbered(10), number)
+        first, owner = await join()
+        await receive(first, owner, 20)
+        await first.commit(owner.finish())
+        second, another = await join()
+
+        async def comes_to_the_second() -> bool:
+            owner.take(await first.poll(0.02))
+            another.take(await second.poll(0.02))
+            return bool(another.owned)
+
+        await until(comes_to_the_second)
+        (lent,) = another.owned
+        await world.produce(topic, numbered(5, first=10), lent.number)
+        await receive(second, another, 5)
+        await second.commit(another.finish())
+        await second.stop()
+        await world.produce(topic, numbered(5, first=15), lent.number)
+        await receive(first, owner, 25)
+        assert owner.values(lent) == numbered(10) + numbered(5, first=15)
+        assert owner.lost == []
+        begun = [beginning.first for at, beginning in owner.beginnings if at == lent]
+        assert begun == [0, 15]
+        assert await first.commit(owner.finish()) == {lent: 20}
+
     async def test_a_type_has_no_stream_and_nothing_comes_twice_when_it_is_paused_and_released(
         self, world: World, topic: str, join: Join
     ) -> None:

@@ -204,6 +204,8 @@ class Witness:
         self.told[replica].truncated += lost
         self.ranges.truncate(replica, partition, range(first - lost, first))
         self.note(f"{replica} is told that {lost} of {partition} before {first} are lost")
+        if self._cluster.tracks[partition].first < first:
+            self.accuse(f"{replica} is told that {partition} begins at {first}, but nothing of it was dropped")
         for fact in self.facts.tracks[partition].facts:
             if first - lost <= fact.offset < first:
                 fact.skipped = True

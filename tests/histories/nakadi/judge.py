@@ -49,6 +49,8 @@ class Line:
     """Events that cursors went back over."""
     asked: list[Asked] = field(default_factory=list)
     jumps: list[Jump] = field(default_factory=list)
+    ranges: list[range] = field(default_factory=list)
+    """What replicas have recorded as committed, in places."""
 
     def has(self, index: int) -> bool:
         """Return whether an event is done with."""
@@ -154,6 +156,22 @@ class Judge:
         jumps = self.lines[key].jumps[jumps_before:]
         if not jumps or (all(one.was_held for one in jumps) and all(one[:2] != (done, to) for one in jumps)):
             self.accuse(f"{key[0]}/{key[1]} is said to have gone from {done} to {to}, but {jumps}")
+
+    def on_range(self, key: Key, committed: range) -> None:
+        """Judge what a replica records as committed: no other has, unless cursors went back."""
+        line = self.lines[key]
+        twice = next(
+            (one for one in line.ranges if max(one.start, committed.start) < min(one.stop, committed.stop)), None
+        )
+        if twice is not None and not line.again:
+            self.accuse(f"{key[0]}/{key[1]}: {committed} is recorded as committed, as {twice} is")
+        line.ranges.append(committed)
+
+    def on_told_dropped(self, key: Key, there: list[int]) -> None:
+        """Judge what a replica says that the log had dropped: of that nothing is there."""
+        self.note(f"{key[0]}/{key[1]} is said to have dropped something")
+        if there:
+            self.accuse(f"{key[0]}/{key[1]}: {there} are said to be dropped, and are there")
 
     def judge_end(self) -> None:
         """Judge what is left, and what came more than once."""

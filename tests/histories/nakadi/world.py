@@ -9,6 +9,7 @@ from typing import Any
 
 from proxy.app import App
 from proxy.nakadi_log import NakadiLog
+from proxy.nakadi_log.offsets import place
 from proxy.rabbitmq import RabbitBroker
 from proxy.simulation.virtual_time import PROCESS
 from tests.histories.nakadi.judge import Judge
@@ -105,6 +106,20 @@ class World:
                 return f"{name}/{number} is committed up to {committed} of {len(line.events)}"
         return None
 
+    def on_record(self, record: Mapping[str, Any]) -> None:
+        """Judge what a metric log would say of positions."""
+        if record["kind"] == "committed":
+            for told in record["ranges"]:
+                self.judge.on_range((record["topic"], str(told["partition"])), range(told["first"], told["end"]))
+        elif record["kind"] == "incident" and record["name"] == "truncated":
+            key = record["topic"], str(record["partition"])
+            log = self.nakadi.bus.event_type(key[0]).partition(key[1])
+            places = {place(log.offset(index)): index for index in range(log.first, log.end)}
+            # Of a gap within a batch nobody can tell where it is.
+            near = range(record["first"], min(record["end"] + self.plan.batch_events, max(places) + 1))
+            there = [places[at] for at in range(record["first"], record["end"]) if at in places]
+            self.judge.on_told_dropped(key, there if all(at in places for at in near) else [])
+
     async def close(self) -> None:
         """End what the world itself does."""
         await self.nakadi.close()
@@ -172,7 +187,7 @@ class Replica:
             {name: broker.lane(name) for name in settings.routes},
             broker.dead_letter_lane(),
             broker.monitor(),
-            write=_ignore,
+            write=world.on_record,
             wall=world.nakadi.wall,
             instance=self.name,
         )
@@ -183,10 +198,6 @@ class Replica:
         except Exception as error:  # noqa: BLE001 -- whatever it is, it ends the history as a violation
             if not self.is_stopping:
                 world.judge.accuse(f"{self.name} ends with {_causes(error)}")
-
-
-def _ignore(_: Mapping[str, Any]) -> None:
-    """Keep no metric log."""
 
 
 def _causes(error: BaseException) -> str:
