@@ -8,6 +8,7 @@ from proxy.bridge.event_log import PartitionOwner
 from proxy.model import Partition
 from proxy.nakadi_log.bus import Bus
 from proxy.nakadi_log.endings import Endings
+from proxy.nakadi_log.heard import Heard
 from proxy.nakadi_log.reach import Reach
 from proxy.nakadi_log.session import Session, Share
 from proxy.settings import LogSettings, NakadiSettings
@@ -42,6 +43,9 @@ class Around:
     """Those that did not exist when they were first looked for: nothing of them is passed over."""
     compacted: set[str]
     """Event types that leave offsets out."""
+    created: dict[str, str]
+    """When event types were made, as Nakadi says it: one of the same name may be another."""
+    heard: Heard
     openings: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(OPENINGS))
     proven_at: float = -inf
     """When Nakadi last said anything that proves that a stream is ours, by the loop's clock in seconds."""

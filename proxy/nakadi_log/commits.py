@@ -7,6 +7,7 @@ from typing import NamedTuple
 from proxy.errors import LogError
 from proxy.model import Partition, Position
 from proxy.nakadi_log.bus import FORBIDDEN, NOT_FOUND, UNPROCESSABLE, Bus, RefusedError
+from proxy.nakadi_log.heard import Heard
 from proxy.nakadi_log.session import Sent, Session, Share
 
 PER_SECOND = 200
@@ -22,8 +23,9 @@ class _Due(NamedTuple):
 class Commits:
     """Asks within `within` seconds each; `on_taken` is called with each stream of which a commit was taken."""
 
-    def __init__(self, bus: Bus, on_taken: Callable[[Session], None], *, within: float) -> None:
+    def __init__(self, bus: Bus, heard: Heard, on_taken: Callable[[Session], None], *, within: float) -> None:
         self._bus = bus
+        self._heard = heard
         self._on_taken = on_taken
         self._within = within
         self._left = float(PER_SECOND)
@@ -92,6 +94,7 @@ class Commits:
         except LogError as error:
             return error
         for share, sent in due:
+            self._heard.committed(sent.cursor.event_type, sent.cursor.partition, sent.cursor.offset)
             taken[share.partition] = session.settle(share, sent, asyncio.get_running_loop().time())
         self._on_taken(session)
         return None

@@ -13,6 +13,7 @@ from typing import Any
 from proxy.errors import LogError
 from proxy.model import Partition
 from proxy.nakadi_log.bus import Bus
+from proxy.nakadi_log.heard import Heard
 from proxy.nakadi_log.offsets import cursors_in
 
 PER_SECOND = 50
@@ -35,8 +36,9 @@ class Count:
 class Counts:
     """Asks for the subscriptions of `ids`, by event type, each within seconds."""
 
-    def __init__(self, bus: Bus, ids: Mapping[str, str], *, within: float) -> None:
+    def __init__(self, bus: Bus, heard: Heard, ids: Mapping[str, str], *, within: float) -> None:
         self._bus = bus
+        self._heard = heard
         self._ids = ids
         self._within = within
         self._asked_at: dict[str, float] = {}
@@ -58,6 +60,7 @@ class Counts:
     def forget(self, topic: str) -> None:
         """Let go of what is known of a topic that is not read any more."""
         self._known.pop(topic, None)
+        self._heard.forget(topic)
         self._asked_at.pop(topic, None)
 
     def _chosen(self, topics: list[str]) -> list[str]:
@@ -79,6 +82,7 @@ class Counts:
             _, stats = await self._bus.ask("GET", f"{path}/stats", within=self._within)
         except LogError as error:
             return error
+        self._heard.cursors(topic, cursors)
         committed = cursors_in(cursors)
         self._known[topic] = {
             Partition(topic, number): Count(committed[number], committed[number] + unread, stream_id)

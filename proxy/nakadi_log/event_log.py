@@ -17,6 +17,7 @@ from proxy.nakadi_log.bus import FORBIDDEN, NOT_FOUND, Bus
 from proxy.nakadi_log.commits import Commits
 from proxy.nakadi_log.endings import Endings
 from proxy.nakadi_log.event_types import EventTypes
+from proxy.nakadi_log.heard import Heard
 from proxy.nakadi_log.progress import Progress
 from proxy.nakadi_log.reach import Reach
 from proxy.nakadi_log.readers import Readers
@@ -59,8 +60,11 @@ class NakadiLog:
         self._stopped = False
         self._around: Around
         self._endings: Endings
-        self._commits = Commits(self._bus, self._readers.on_taken, within=limits.commit_deadline)
-        self._progress = Progress(self._bus, self._readers.by_topic, self._owned, within=settings.answer_deadline)
+        self._heard = Heard()
+        self._commits = Commits(self._bus, self._heard, self._readers.on_taken, within=limits.commit_deadline)
+        self._progress = Progress(
+            self._bus, self._heard, self._readers.by_topic, self._owned, within=settings.answer_deadline
+        )
 
     async def start(self, owner: PartitionOwner) -> None:
         """Wait until Nakadi answers, however long that takes; cancelled or failed, it leaves nothing open.
@@ -91,6 +95,8 @@ class NakadiLog:
             stirred=asyncio.Event(),
             new_topics=self._new_topics,
             compacted=self._types.compacted,
+            created=self._types.created,
+            heard=self._heard,
         )
         self._readers.begin(self._around)
 

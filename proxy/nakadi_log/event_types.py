@@ -20,6 +20,8 @@ class EventTypes:
         self._within = within
         self.compacted = set[str]()
         """Those that leave offsets out, as of the last answer."""
+        self.created = dict[str, str]()
+        """When each was made, likewise."""
 
     async def all(self) -> dict[str, Retention]:
         """Return how long each event type is kept, by name."""
@@ -32,6 +34,8 @@ class EventTypes:
                 continue
             policy = str(one.get("cleanup_policy") or "delete")
             (self.compacted.add if "compact" in policy else self.compacted.discard)(name)
+            if isinstance(created_at := one.get("created_at"), str):
+                self.created[name] = created_at
             found[name] = Retention(_seconds(one) if "delete" in policy else None, None, None)
         return found
 

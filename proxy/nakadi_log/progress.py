@@ -8,6 +8,7 @@ from proxy.errors import LogError
 from proxy.model import Partition, Position
 from proxy.nakadi_log.bus import Bus
 from proxy.nakadi_log.counts import Count, Counts
+from proxy.nakadi_log.heard import Heard
 from proxy.nakadi_log.reader import Reader
 from proxy.nakadi_log.session import Session, Share
 
@@ -20,6 +21,7 @@ class Progress:
     def __init__(
         self,
         bus: Bus,
+        heard: Heard,
         readers: Mapping[str, Reader],
         owned: Mapping[Partition, tuple[Session, Share]],
         *,
@@ -28,7 +30,7 @@ class Progress:
         self._readers = readers
         self._owned = owned
         self._ids: dict[str, str] = {}
-        self._counts = Counts(bus, self._ids, within=within)
+        self._counts = Counts(bus, heard, self._ids, within=within)
 
     def forget(self, topic: str) -> None:
         """Let go of what is known of an event type that is not read any more."""

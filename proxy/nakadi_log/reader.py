@@ -26,7 +26,7 @@ from proxy.nakadi_log.pieces import next_piece
 from proxy.nakadi_log.reach import FIRST_PAUSE, LONGEST_PAUSE
 from proxy.nakadi_log.session import Pace, Session, Share
 from proxy.nakadi_log.shares import leaves_out, share_of
-from proxy.nakadi_log.subscription import stream_path, subscribed
+from proxy.nakadi_log.subscription import stream_path, subscribed, subscribed_anew
 from proxy.nakadi_log.window import HOLD_SHARE, Window
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ KEPT_BYTES = 256 * 1024
 _SILENCES = 4.0
 _LEAST_SILENCE = 4.0
 """A stream, or a partition of one, of which nothing was heard for so many batch waits, and seconds, is gone."""
+_KNOWING_SECONDS = 1.5 * LONGEST_PAUSE
+"""So long one that does not know how far the group has come leaves it to others to make a subscription anew."""
 _WITHOUT_PARTITIONS = 120.0
 """Seconds after which a stream that never got one is opened anew: nothing says that its connection still is one."""
 
@@ -58,6 +60,8 @@ class Reader:
         self.refusal: RefusedError | None = None
         """Why it is not read now."""
         self._around = around
+        self._created_at: str | None = None
+        self._was_subscribed = False
         self.left: dict[Partition, str] = {}
         """Partitions that were given up and have not begun again, by the stream that had them."""
         self._window = Window(around.first_window, around.window)
@@ -120,7 +124,7 @@ class Reader:
         while True:
             try:
                 if self.subscription is None:
-                    self.subscription = await subscribed(self.event_type, self._around)
+                    self.subscription = await self._subscribe()
                 wait = await self._stream(self.subscription)
             except RefusedError as error:
                 self._on_refused(error)
@@ -133,6 +137,19 @@ class Reader:
                 continue
             await asyncio.sleep(pause * (0.75 + crc32(self.event_type.encode()) / 2**33))
             pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _subscribe(self) -> str:
+        around = self._around
+        if self._was_subscribed:
+            if not around.heard.offsets(self.event_type):
+                await asyncio.sleep(_KNOWING_SECONDS)
+            name = await subscribed_anew(self.event_type, self._created_at, around)
+        else:
+            name = await subscribed(self.event_type, around)
+        # As of the last look: one that was made anew since then looks like another later on, and is read as a whole.
+        self._created_at = around.created.get(self.event_type)
+        self._was_subscribed = True
+        return name
 
     def _on_refused(self, error: RefusedError) -> None:
         if error.status == CONFLICT:

@@ -25,7 +25,7 @@ async def share_of(session: Session, event_type: str, told: Batch, around: Aroun
     """Return the partition that a line is of, begun if it is new, or was elsewhere. Raises `LogError`."""
     share = session.shares.get(Partition(event_type, told.number))
     if share is not None and leaves_out(share, told, around):
-        done = (await committed(session.subscription, around)).get(told.number)
+        done = (await committed(session.subscription, event_type, around)).get(told.number)
         if done is not None and done > share.next and same_timeline(done, share.next):
             await around.endings.end(session, [share])
             share = None
@@ -38,7 +38,7 @@ async def _begin(session: Session, event_type: str, told: Batch, around: Around)
     What is committed is asked for only now: before this, somebody else may have gone on committing.
     """
     partition = Partition(event_type, told.number)
-    done = (await committed(session.subscription, around)).get(told.number)
+    done = (await committed(session.subscription, event_type, around)).get(told.number)
     first = told.place + 1 - len(told.events)
     begins = first if done is None or not same_timeline(first, done) else min(first, done)
     is_paused = partition in around.owner.on_assigned([partition])

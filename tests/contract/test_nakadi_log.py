@@ -338,6 +338,47 @@ class TestNakadiLog(EventLogContract):
         assert begun == [0, 15]
         assert await first.commit(owner.finish()) == {lent: 20}
 
+    @pytest.mark.parametrize("start", ["latest", "earliest"])
+    async def test_reading_goes_on_where_it_was_when_somebody_deletes_the_subscription(
+        self, world: World, topic: str, join: Join, start: str
+    ) -> None:
+        """Nothing is passed over, and nothing that was committed comes again."""
+        assert isinstance(world, NakadiWorld)
+        await world.create(topic, 2)
+        log, owner = await join(start=start)
+        await assigned(log, owner, 2)
+        for number in (0, 1):
+            await world.produce(topic, numbered(20), number)
+        await receive(log, owner, 40)
+        await log.commit(owner.finish())
+        [found] = world.bus.subscriptions.values()
+        world.bus.unsubscribe(found.id, world.now())
+        for number in (0, 1):
+            await world.produce(topic, numbered(10, first=20), number)
+        await receive(log, owner, 60)
+        assert all(owner.values(Partition(topic, number)) == numbered(30) for number in (0, 1))
+        assert not owner.lost
+        [made] = world.bus.subscriptions.values()
+        assert made.id != found.id
+
+    async def test_all_of_a_new_partition_is_read_when_the_subscription_was_deleted_as_it_came(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        assert isinstance(world, NakadiWorld)
+        await world.create(topic)
+        log, owner = await join(start="latest")
+        await assigned(log, owner)
+        await world.produce(topic, numbered(20))
+        await receive(log, owner, 20)
+        await log.commit(owner.finish())
+        [found] = world.bus.subscriptions.values()
+        await world.create(topic, 2)
+        await world.produce(topic, numbered(10), 1)
+        world.bus.unsubscribe(found.id, world.now())
+        await receive(log, owner, 30)
+        assert owner.values(Partition(topic, 1)) == numbered(10)
+        assert owner.values(Partition(topic, 0)) == numbered(20)
+
     async def test_a_type_has_no_stream_and_nothing_comes_twice_when_it_is_paused_and_released(
         self, world: World, topic: str, join: Join
     ) -> None:

@@ -147,6 +147,19 @@ class Actions:
     async def _join(self, _: Fault) -> None:
         self._world.start()
 
+    async def _visit(self, fault: Fault) -> None:
+        one = self._world.start()
+        await asyncio.sleep(fault.seconds)
+        if one in self._world.replicas and not one.is_stopping:
+            await one.stop()
+
+    async def _unsubscribe(self, fault: Fault) -> None:
+        found = list(self._world.nakadi.bus.subscriptions.values())
+        if found:
+            gone = found[fault.who % len(found)]
+            self._world.judge.unsubscribed.update(gone.event_types)
+            self._world.nakadi.bus.unsubscribe(gone.id, self._world.nakadi.wall())
+
     async def _stop_process(self, fault: Fault) -> None:
         one = self._one(fault)
         if one is not None and one.name not in self._world.loop.stopped:

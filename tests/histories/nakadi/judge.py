@@ -72,6 +72,8 @@ class Judge:
         self.lines: dict[Key, Line] = {}
         self.interruptions: Counter[str] = Counter()
         """By event type: streams that were opened, and what else may make events come again."""
+        self.unsubscribed: set[str] = set()
+        """Event types of which a subscription was deleted: a replica may know an older cursor than the group had."""
         self._plan = plan
         self._clock = clock
         self._places: dict[bytes, tuple[Key, int]] = {}
@@ -163,7 +165,7 @@ class Judge:
         twice = next(
             (one for one in line.ranges if max(one.start, committed.start) < min(one.stop, committed.stop)), None
         )
-        if twice is not None and not line.again:
+        if twice is not None and not line.again and key[0] not in self.unsubscribed:
             self.accuse(f"{key[0]}/{key[1]}: {committed} is recorded as committed, as {twice} is")
         line.ranges.append(committed)
 

@@ -21,7 +21,9 @@ BROKER = ("nack", "reset", "block", "silence", "lose_confirms", "stall_queue", "
 PEOPLE = ("skip", "rewind")
 """What people do to cursors in half of the histories, with replicas running; not in turn with what breaks."""
 GROUPS = (MISCHIEF, MISCHIEF, NETWORK, LOG, PROCESSES, BROKER)
-KINDS = tuple(dict.fromkeys(kind for group in GROUPS for kind in group)) + PEOPLE
+GUESTS = ("visit", "unsubscribe")
+"""What others do: a replica that comes and goes; a subscription that is deleted. In half of the histories."""
+KINDS = tuple(dict.fromkeys(kind for group in GROUPS for kind in group)) + PEOPLE + GUESTS
 _LONG = (1.0, 1.0, 6.0)
 """A fault lasts so many times longer than one of Kafka's: Nakadi's clocks are slower."""
 COMMIT_SECONDS = (10, 12, 30)
@@ -51,6 +53,8 @@ def draw(seed: int) -> NakadiPlan:
     faults = [_fault(chance, chance.choice(groups)) for _ in range(chance.randint(2, 7))]
     faults += [_fault(people, PEOPLE) for _ in range(people.choice((0, 0, 1, 2)))]
     faults.sort(key=lambda one: one.at)
+    guests = Random(f"guests at nakadi {seed}")
+    faults += [_fault(guests, GUESTS) for _ in range(guests.choice((0, 0, 1, 2)))]
     return NakadiPlan(
         seed=seed,
         settings=_settings(base.settings, chance),

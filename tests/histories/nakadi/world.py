@@ -84,13 +84,14 @@ class World:
         for queue in (*self.queues.values(), self.letters):
             queue.take(TAKES)
 
-    def start(self) -> None:
+    def start(self) -> "Replica":
         """Start a replica."""
         self._started += 1
         name = f"replica-{self._started}"
         self.judge.note(f"{name} starts")
         self.judge.interruptions.update(TOPICS)
         self.replicas.append(Replica(self, name))
+        return self.replicas[-1]
 
     def unfinished(self) -> str | None:
         """Return what has not gone its way yet."""
