@@ -8,6 +8,15 @@ from proxy.settings import LogSettings, Settings
 
 _NAMED = 5
 _LEAST_OF_KAFKA = 6.0
+_INSTEAD = {
+    "pause": "take the event types out of the settings and reload: Nakadi keeps what comes, and where the group stood",
+    "discard": "pass over events by tidegate skip, with replicas running; or give the event types a max_age",
+    "cap": "give the route a cap in the settings and reload",
+    "policy": "give the route another policy in the settings and reload",
+    "resume": "nothing is held back by a command here",
+    "interventions": "nothing is held back by a command here",
+}
+"""What people do where there is no board, by command."""
 
 
 def log_lines(log: LogSettings) -> Iterator[str]:
@@ -33,6 +42,5 @@ def may_refuse(log: LogSettings) -> bool:
 def demand_board(settings: Settings, command: str) -> None:
     """Raise `SettingsError` if a command has no place to leave its wish for the replicas."""
     if settings.log.nakadi is not None:
-        why = f"{command} leaves its wish in a topic on Kafka, and this log is Nakadi"
-        remedy = "stop what sends; or stop every replica, and pass over events by tidegate skip"
-        raise SettingsError([f"{why}; {remedy}"])
+        why = f"{command} needs a topic on Kafka, where replicas learn what people want, and this log is Nakadi"
+        raise SettingsError([f"{why}; {_INSTEAD[command]}"])

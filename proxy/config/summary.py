@@ -88,6 +88,11 @@ def warnings(settings: Settings) -> list[str]:
     if stopping:
         which = listing(stopping, _NAMED)
         found.append(f"event_types: without `dead_letter` the first undeliverable event stops a type; so {which}")
+    if settings.log.nakadi is not None and (
+        headed := [_name(one) for one in _streams(settings) if one.routing_key.header]
+    ):
+        which = listing(headed, _NAMED)
+        found.append(f"event_types: events of Nakadi have no headers, so no routing_key of {which} is ever found")
     if may_refuse(settings.log):
         found.append("log.session_timeout: Kafka refuses less than 6s unless its brokers are set otherwise")
     found += _of_admin(settings.admin)

@@ -77,10 +77,11 @@ def known(model: type[P], item: Item, mistakes: Mistakes) -> P:
             try:
                 values[name] = _adapter(model, name).validate_python(plain(entry))
             except ValidationError:
-                wrong.add(name)
                 core, _ = _flat(model.model_fields[name].annotation)
                 if _is_part(core) and isinstance(entry.value, dict):
-                    known(core, entry, mistakes)
+                    values[name] = known(core, entry, mistakes)  # so that what is right in it is judged by others
+                else:
+                    wrong.add(name)
             if mistakes.has(entry):
                 wrong.add(name)
     part = model.model_construct({*values, *wrong}, **values)

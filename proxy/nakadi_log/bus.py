@@ -86,7 +86,7 @@ class Bus:
             try:
                 await self._access.fresh_token()
             except SecretError as error:
-                raise RefusedError(UNAUTHORIZED, f"log.nakadi.token: {error}") from error
+                raise LogError(f"log.nakadi.token: {error}") from error
             response = await self._send(method, path, body, headers)
         if response.status in {OK, CREATED, NO_CONTENT}:
             return response
@@ -111,7 +111,7 @@ class Bus:
             try:
                 token = self._access.token or await self._access.fresh_token()
             except SecretError as error:
-                raise RefusedError(UNAUTHORIZED, f"log.nakadi.token: {error}") from error
+                raise LogError(f"log.nakadi.token: {error}") from error
             headers = {**headers, "Authorization": f"Bearer {token}"}
         data = None if body is None else json.dumps(body).encode()
         if data is not None:

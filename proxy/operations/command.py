@@ -101,7 +101,7 @@ def _added(
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=words, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.set_defaults(command=command)
+    parser.set_defaults(command=command, word=name)
     return parser
 
 
@@ -212,7 +212,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _settings(options: argparse.Namespace) -> Settings:
     settings = config.load(options.config, os.environ, config.Inspection(time.time()))
-    config.demand_board(settings, "an intervention")
+    config.demand_board(settings, options.word)
     return settings
 
 

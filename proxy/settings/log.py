@@ -57,7 +57,6 @@ class LogSecurity(Part):
 _OF_BOTH = frozenset(
     {
         "nakadi",
-        "group",
         "start",
         "session_timeout",
         "answer_deadline",
@@ -66,7 +65,7 @@ _OF_BOTH = frozenset(
         "topic_check_interval",
     }
 )
-"""What is said of Nakadi, too; `group` is its consumer group."""
+"""What is said of Nakadi, too."""
 _SESSION_SHARE = 4
 """How many sessions Nakadi's commit timeout must be: a lease, a drain and a last commit have the last third of it."""
 
@@ -88,7 +87,8 @@ class LogSettings(Part):
     """With `start: timestamp`."""
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_committed"
     session_timeout: Annotated[Seconds, Field(ge=1, le=300)] = 6.0
-    """A replica that dies is replaced after this long. Larger: fewer needless rebalances; smaller: a shorter gap."""
+    """A replica that dies is replaced after this long. Larger: fewer needless rebalances; smaller: a shorter gap.
+    With Nakadi at most a quarter of `commit_timeout`, which it is if that is less and this is not given."""
     metadata_age: Annotated[Seconds, Field(ge=0.1, le=3600)] = 5.0
     """How soon moved leaders are noticed. Larger: fewer requests; smaller: a shorter stall after a broker is lost."""
     answer_deadline: Annotated[Seconds, Field(ge=0.1, le=60)] = 2.0
@@ -110,30 +110,47 @@ class LogSettings(Part):
         """Name of the topic in which the group keeps what people have asked for."""
         return f"{self.group}.tidegate"
 
+    @property
+    def _is_nakadi(self) -> bool:
+        """Whether `nakadi` is given, be it that something in it is wrong."""
+        return "nakadi" in self.model_fields_set and getattr(self, "nakadi", True) is not None
+
+    @model_validator(mode="after")
+    def _a_log_is_given(self) -> Self:
+        missing = [] if self._is_nakadi else [key for key in ("hosts", "group") if not getattr(self, key)]
+        if missing:
+            raise ValueError(f"{' and '.join(missing)} must be given, or nakadi in place of hosts and group")
+        return self
+
+    @model_validator(mode="after")
+    def _it_is_one_log(self) -> Self:
+        kafka = [key for key in type(self).model_fields if key in self.model_fields_set - _OF_BOTH]
+        if self._is_nakadi and kafka:
+            raise ValueError(f"nakadi stands in place of Kafka, whose {', '.join(kafka)} must be left out")
+        return self
+
     @model_validator(mode="after")
     def _timestamp_is_given(self) -> Self:
-        if self.nakadi is None and (self.start == "timestamp") != (self.start_timestamp is not None):
+        if self._is_nakadi:
+            if self.start == "timestamp":
+                raise ValueError("Nakadi can't begin at a time; allowed: start: earliest, start: latest")
+        elif (self.start == "timestamp") != (self.start_timestamp is not None):
             raise ValueError("start_timestamp goes with `start: timestamp`, and only with it")
         return self
 
     @model_validator(mode="after")
-    def _is_one_log(self) -> Self:
-        given = self.model_fields_set
+    def _session_fits(self) -> Self:
         if self.nakadi is None:
-            if missing := [key for key, value in (("hosts", self.hosts), ("group", self.group)) if not value]:
-                raise ValueError(f"{' and '.join(missing)} must be given, or nakadi in place of hosts and group")
             return self
-        wrong: list[str] = []
-        kafka = given - _OF_BOTH | (given & {"group"} if self.group != self.nakadi.consumer_group else set())
-        if kafka:
-            names = ", ".join(key for key in type(self).model_fields if key in kafka)
-            wrong.append(f"nakadi stands in place of Kafka, whose {names} must be left out")
-        if self.start == "timestamp":
-            wrong.append("Nakadi can't begin at a time; allowed: start: earliest, start: latest")
         longest = self.nakadi.commit_timeout / _SESSION_SHARE
-        if self.session_timeout > longest:
-            wrong.append(f"session_timeout must be a quarter of nakadi.commit_timeout at most: {longest:g}s")
-        if wrong:
-            raise ValueError("; ".join(wrong))
-        object.__setattr__(self, "group", self.nakadi.consumer_group)
+        if "session_timeout" not in self.model_fields_set:
+            object.__setattr__(self, "session_timeout", min(self.session_timeout, longest))
+        elif self.session_timeout > longest:
+            raise ValueError(f"session_timeout must be a quarter of nakadi.commit_timeout at most: {longest:g}s")
+        return self
+
+    @model_validator(mode="after")
+    def _group_is_nakadis(self) -> Self:
+        if self.nakadi is not None:
+            object.__setattr__(self, "group", self.nakadi.consumer_group)
         return self

@@ -456,6 +456,20 @@ class TestNakadiLog(EventLogContract):
         await receive(second, another, 5)
         assert another.values(partition) == numbered(5, first=20)
 
+    async def test_a_log_is_waited_for_when_its_token_is_not_issued_at_first(
+        self, world: World, topic: str, join: Join, tmp_path: Any
+    ) -> None:
+        assert isinstance(world, NakadiWorld)
+        await world.create(topic)
+        await world.produce(topic, numbered(3))
+        world.bus.tokens = {"one": 1e12}
+        tried = tmp_path / "tried"
+        program = (
+            f'[ -e {tried} ] || {{ touch {tried}; exit 3; }}; echo \'{{"access_token": "one", "expires_in": 60}}\''
+        )
+        log, owner = await join(nakadi={"token": {"command": ["/bin/sh", "-c", program]}})
+        await receive(log, owner, 3)
+
     async def test_a_replica_is_let_in_again_when_its_token_was_renewed(
         self, world: World, topic: str, join: Join, tmp_path: Any
     ) -> None:
