@@ -73,6 +73,7 @@ _ROUTE = _object(
     lane=_LANE,
     publish_p50_s=_or_null(_NUMBER),
     verdict=_or_null(_VERDICT),
+    congested_lately=_or_null(_TEXT),
     decisions=_list(_VERDICT),
     queues=_by_name(_QUEUE),
 )

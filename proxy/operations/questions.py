@@ -65,6 +65,12 @@ def why(
         for name, one in routes.items()
         if _is_congested(one) and not one.get("shadow")
     ]
+    if any(one.awaits == "rate" for one in waiting):
+        told += [
+            f"route {name}, a moment ago: {one['congested_lately']}"
+            for name, one in routes.items()
+            if one.get("congested_lately") and not (_is_shut(one) or _is_congested(one) or one.get("shadow"))
+        ]
     told += [
         f"{listing([*one['types'], *one['classes'], *one.get('routes', [])])}: "
         f"{one.get('policy') or one['mode']} by {one['by']}"

@@ -22,6 +22,8 @@ from proxy.steering.retention_guard import RetentionGuard
 
 TYPES = 1_000
 """Event types in one answer; `next` says after which to go on."""
+LATELY_SECONDS = 10.0
+"""So long the last congestion is told as what holds events back: rates that were cut grow again step by step."""
 
 
 class State:
@@ -95,10 +97,17 @@ class State:
                     "lane": self._lane(self._lanes[name]),
                     "publish_p50_s": self._totals.publish_p50(name),
                     "verdict": None if verdict is None else _verdict(verdict),
+                    "congested_lately": self._congested_lately(name),
                     "decisions": [_verdict(one) for one in self._totals.decisions[name]],
                     "queues": self._queues(route, verdict),
                 },
             )
+
+    def _congested_lately(self, route: str) -> str | None:
+        """Return why the route was last congested: a rate that was cut goes on holding events back for a while."""
+        last = self._totals.congestions.get(route)
+        is_late = last is not None and self._wall() - last["at_ms"] / 1000 < LATELY_SECONDS
+        return why(last) if last is not None and is_late else None
 
     def _lane(self, lane: Lane) -> dict[str, Any]:
         return {

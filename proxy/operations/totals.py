@@ -35,6 +35,8 @@ class Totals:
         self.of_routes: dict[str, Record] = {}
         self.verdicts: dict[str, Record] = {}
         """Each route's last verdict that was recorded."""
+        self.congestions: dict[str, Record] = {}
+        """Each route's last verdict that it is congested."""
         self.decisions: dict[str, deque[Record]] = {}
         """Each route's verdicts that said something new, the newest last."""
         self.type_lags: dict[str, int | None] = {}
@@ -58,6 +60,7 @@ class Totals:
             self._publish_seconds[name] = 0.0
         for name in self.decisions.keys() - settings.routes.keys():
             self.verdicts.pop(name, None)
+            self.congestions.pop(name, None)
             self.of_routes.pop(name, None)
 
     def write(self, record: Record) -> None:
@@ -167,6 +170,8 @@ class Totals:
     def _on_verdict(self, record: Record) -> None:
         name = record["route"]
         before, self.verdicts[name] = self.verdicts.get(name), record
+        if record["congested"]:
+            self.congestions[name] = record
         if before is None or any(before[what] != record[what] for what in ("congested", "cause", "hot")):
             self.decisions[name].append(record)
 

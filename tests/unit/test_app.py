@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from structlog.testing import capture_logs
@@ -396,6 +396,24 @@ def test_it_is_not_alive_when_a_task_has_ended_that_lasts_until_the_stop() -> No
     ran(story)
 
 
+def test_the_last_congestion_is_told_for_ten_seconds_when_nothing_is_congested_any_more() -> None:
+    async def story(process: Process) -> None:
+        async def told() -> str | None:
+            state = json.loads(await process.app.state.told(Steps()))
+            return cast("str | None", state["routes"]["r"]["congested_lately"])
+
+        await process.feed(PARTITION, 0, 3)
+        await asyncio.sleep(10)
+        calm = process.app.totals.verdicts["r"]
+        process.app.totals.write({**calm, "congested": True, "cause": "no_consumers"})
+        process.app.totals.write(calm)
+        assert await told() == "messages wait, and nobody consumes them"
+        await asyncio.sleep(11)
+        assert await told() is None
+
+    ran(story)
+
+
 def test_the_state_tells_every_route_class_and_type_when_it_is_asked_for() -> None:
     async def story(process: Process) -> None:
         await process.feed(PARTITION, 0, 3)
@@ -413,6 +431,7 @@ def test_the_state_tells_every_route_class_and_type_when_it_is_asked_for() -> No
             "types": 2,
             "lane": lane,
             "publish_p50_s": None,
+            "congested_lately": None,
             "queues": {"q1": {"ready": 3, "consumers": 1, "delay_s": None}},
         }
         assert told["dead_letters"] == lane

@@ -62,6 +62,16 @@ def test_why_is_said_by_what_is_nearest_to_the_cause(routes: Any, held: Any, wai
     assert questions.why(routes, acts, waiting) == said
 
 
+def test_the_last_congestion_is_said_when_types_wait_for_the_rate_that_it_left() -> None:
+    routes = {"r": {**a_route(), "congested_lately": "its queue was long"}, "s": a_route()}
+    waits = Waiting("a", "P3", "rate", 3)
+    assert questions.why(routes, [], [waits]) == "route r, a moment ago: its queue was long."
+    assert questions.why(routes, [], [waits._replace(awaits="commit")]).startswith("No route is congested; ")
+    assert questions.why(routes, [], []) == "Nothing holds events back."
+    now = {"r": {**a_route(congested=True), "congested_lately": "its queue is long"}}
+    assert questions.why(now, [], [waits]) == "route r: its queue is long."
+
+
 def test_a_route_in_shadow_is_told_as_what_it_is_beside_what_holds_events_back() -> None:
     routes, told = (
         {"r": a_route(congested=True, shadow=True)},
