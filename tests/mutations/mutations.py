@@ -2468,4 +2468,25 @@ MUTATIONS = (
         "self.lag += 0",
         tests=("tests/unit/recording/test_waiting.py",),
     ),
+    Mutation(
+        "what was at another replica for a moment is told as dropped by Nakadi",
+        "proxy/nakadi_log/shares.py",
+        "if done is not None and done > share.next",
+        "if done is not None and done < share.next",
+        tests=("tests/contract/test_nakadi_log.py",),
+    ),
+    Mutation(
+        "a subscription that was deleted begins as on a first day",
+        "proxy/nakadi_log/reader.py",
+        "if self._was_subscribed:",
+        "if self._created_at is not None and not self._was_subscribed:",
+        tests=("tests/contract/test_nakadi_log.py",),
+    ),
+    Mutation(
+        "a subscription is made anew at the cursors of an event type that is gone",
+        "proxy/nakadi_log/subscription.py",
+        'told.get("created_at") == created_at and known',
+        "known",
+        tests=("tests/contract/test_nakadi_log.py",),
+    ),
 )
