@@ -28,7 +28,7 @@ _LONGEST = 160
 _WIDTH = 400
 """Columns that pytest has to say why a test fails."""
 _TOLD = re.compile(r"^seed (\d+): FAILED: (.*)", re.MULTILINE)
-_FAILED = re.compile(r"^(?:FAILED|ERROR) \S+?::(\w+)\S*(?: - (.*))?", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) \S+?::(?:Test\w+::)?(\w+)\S*(?: - (.*))?", re.MULTILINE)
 _ROW = re.compile(r"^\| ([^|]+) \| `[^|]+` \| ([^|]+) \| [^|]* \|$", re.MULTILINE)
 _PARTS = {False: ("proxy", "tests/histories", "tests/wire"), True: ("proxy", "tests", "load", "pyproject.toml")}
 """What a proof needs: histories, and tests."""
