@@ -1,6 +1,6 @@
 """What differs between the logs that events may come from."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from proxy.config.items import listing
 from proxy.errors import SettingsError
@@ -34,9 +34,13 @@ def log_lines(log: LogSettings) -> Iterator[str]:
     )
 
 
-def may_refuse(log: LogSettings) -> bool:
-    """Return whether Kafka may refuse the session timeout."""
-    return log.nakadi is None and log.session_timeout < _LEAST_OF_KAFKA
+def log_warnings(log: LogSettings, by_header: Sequence[str]) -> Iterator[str]:
+    """Say what the log may refuse, or hasn't got; `by_header` are the event types routed by a header."""
+    if log.nakadi is None and log.session_timeout < _LEAST_OF_KAFKA:
+        yield "log.session_timeout: Kafka refuses less than 6s unless its brokers are set otherwise"
+    if log.nakadi is not None and by_header:
+        which = listing(by_header, _NAMED)
+        yield f"event_types: events of Nakadi have no headers, so no routing_key of {which} is ever found"
 
 
 def demand_board(settings: Settings, command: str) -> None:

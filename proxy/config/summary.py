@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from proxy.config.items import listing, printable
-from proxy.config.logs import log_lines, may_refuse
+from proxy.config.logs import log_lines, log_warnings
 from proxy.config.retention_lines import keep, lifts
 from proxy.config.route_lines import messages, route_line
 from proxy.congestion import laws
@@ -88,13 +88,7 @@ def warnings(settings: Settings) -> list[str]:
     if stopping:
         which = listing(stopping, _NAMED)
         found.append(f"event_types: without `dead_letter` the first undeliverable event stops a type; so {which}")
-    if settings.log.nakadi is not None and (
-        headed := [_name(one) for one in _streams(settings) if one.routing_key.header]
-    ):
-        which = listing(headed, _NAMED)
-        found.append(f"event_types: events of Nakadi have no headers, so no routing_key of {which} is ever found")
-    if may_refuse(settings.log):
-        found.append("log.session_timeout: Kafka refuses less than 6s unless its brokers are set otherwise")
+    found += log_warnings(settings.log, [_name(one) for one in _streams(settings) if one.routing_key.header])
     found += _of_admin(settings.admin)
     return list(map(printable, found))
 

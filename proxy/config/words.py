@@ -80,8 +80,8 @@ def known(model: type[P], item: Item, mistakes: Mistakes) -> P:
                 core, _ = _flat(model.model_fields[name].annotation)
                 if _is_part(core) and isinstance(entry.value, dict):
                     values[name] = known(core, entry, mistakes)  # so that what is right in it is judged by others
-                else:
-                    wrong.add(name)
+                    continue
+                wrong.add(name)
             if mistakes.has(entry):
                 wrong.add(name)
     part = model.model_construct({*values, *wrong}, **values)

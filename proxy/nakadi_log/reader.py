@@ -25,7 +25,7 @@ from proxy.nakadi_log.lines import BadLineError, Batch, Lines, LongLineError, ba
 from proxy.nakadi_log.pieces import next_piece
 from proxy.nakadi_log.reach import FIRST_PAUSE, LONGEST_PAUSE
 from proxy.nakadi_log.session import Pace, Session, Share
-from proxy.nakadi_log.shares import leaves_out, share_of
+from proxy.nakadi_log.shares import share_of
 from proxy.nakadi_log.subscription import stream_path, subscribed, subscribed_anew
 from proxy.nakadi_log.window import HOLD_SHARE, Window
 
@@ -247,11 +247,6 @@ class Reader:
 
     def _take(self, session: Session, share: Share, told: Batch, now: float) -> None:
         around = self._around
-        if leaves_out(share, told, around):
-            first = told.place + 1 - len(told.events)
-            where = {"partition": str(share.partition), "wanted": share.next, "first": first}
-            _say.error("log_truncated", lost_at_most=first - share.next, **where)
-            around.owner.on_truncated(share.partition, first - share.next, first)
         session.take(share, told, now)
         if told.events:
             around.fresh[share] = None

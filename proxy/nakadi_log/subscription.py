@@ -26,16 +26,8 @@ async def subscribed_anew(event_type: str, created_at: str | None, around: Aroun
     nothing is passed over. So does everything if the event type is not the one that was created at that time, or
     Nakadi takes no such cursors. Raises `LogError`.
     """
-    within = around.settings.answer_deadline
-    path = f"/event-types/{quoted(event_type)}"
-    _, told = await around.bus.ask("GET", path, within=within)
-    known = around.heard.offsets(event_type)
-    if created_at is not None and isinstance(told, dict) and told.get("created_at") == created_at and known:
-        _, partitions = await around.bus.ask("GET", f"{path}/partitions", within=within)
-        names = [str(one.get("partition")) for one in partitions if isinstance(one, dict)]
-        cursors = [
-            {"event_type": event_type, "partition": name, "offset": known.get(name, BEGIN)} for name in sorted(names)
-        ]
+    cursors = await _cursors(event_type, created_at, around)
+    if cursors:
         try:
             made = await _subscribe(event_type, around, {"read_from": "cursors", "initial_cursors": cursors})
         except RefusedError as error:
@@ -43,8 +35,26 @@ async def subscribed_anew(event_type: str, created_at: str | None, around: Aroun
                 raise
         else:
             return _told(event_type, *made, effect="made anew where it is known to have been")
+    around.heard.forget(event_type)  # of another event type, perhaps, of the same name
     made = await _subscribe(event_type, around, {"read_from": "begin"})
     return _told(event_type, *made, effect="made anew from the beginning: all that is kept comes again")
+
+
+async def _cursors(event_type: str, created_at: str | None, around: Around) -> list[dict[str, str]]:
+    """Return where each partition is known to have been; none if nothing is known of this event type."""
+    known, within = around.heard.offsets(event_type), around.settings.answer_deadline
+    path = f"/event-types/{quoted(event_type)}"
+    async with around.openings:
+        _, told = await around.bus.ask("GET", path, within=within)
+        if not known or created_at is None or not isinstance(told, dict) or told.get("created_at") != created_at:
+            return []
+        _, partitions = await around.bus.ask("GET", f"{path}/partitions", within=within)
+    names = [one.get("partition") for one in partitions or [] if isinstance(one, dict)]
+    return [
+        {"event_type": event_type, "partition": name, "offset": known.get(name, BEGIN)}
+        for name in names
+        if isinstance(name, str)
+    ]
 
 
 def _told(event_type: str, name: str, is_made: bool, *, effect: str) -> str:

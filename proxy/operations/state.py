@@ -106,8 +106,9 @@ class State:
     def _congested_lately(self, route: str) -> str | None:
         """Return why the route was last congested: a rate that was cut goes on holding events back for a while."""
         last = self._totals.congestions.get(route)
-        is_late = last is not None and self._wall() - last["at_ms"] / 1000 < LATELY_SECONDS
-        return why(last) if last is not None and is_late else None
+        if last is None or self._wall() - last["at_ms"] / 1000 >= LATELY_SECONDS:
+            return None
+        return why(last)
 
     def _lane(self, lane: Lane) -> dict[str, Any]:
         return {

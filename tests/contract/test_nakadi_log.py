@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from proxy.bridge.event_log import Extent
+from proxy.bridge.event_log import EventLog, Extent
 from proxy.bridge.move import Direction, Move
 from proxy.model import Partition
-from tests.contract.log_adapters import DEADLINE, World, poll_until, receive, until
+from tests.contract.log_adapters import DEADLINE, Owner, World, poll_until, receive, until
 from tests.contract.nakadi_adapter import NakadiWorld
 from tests.contract.test_event_log import (
     EventLogContract,
@@ -35,6 +35,17 @@ async def end_streams(world: World) -> None:
         for stream in list(found.streams.values()):
             stream.ends_at = 0.0
             stream.on_change()
+
+
+async def shared_out(*replicas: tuple[EventLog, Owner]) -> None:
+    """Wait until each of two replicas has one of two partitions."""
+
+    async def each_owns_one() -> bool:
+        for log, owner in replicas:
+            owner.take(await log.poll(0.02))
+        return all(len(owner.owned) == 1 for _, owner in replicas)
+
+    await until(each_owns_one)
 
 
 class TestNakadiLog(EventLogContract):
@@ -221,13 +232,7 @@ class TestNakadiLog(EventLogContract):
         await first.commit(owner.finish())
         assert await first.progress() == {}
         second, another = await join()
-
-        async def each_owns_one() -> bool:
-            owner.take(await first.poll(0.02))
-            another.take(await second.poll(0.02))
-            return len(owner.owned) == len(another.owned) == 1
-
-        await until(each_owns_one)
+        await shared_out((first, owner), (second, another))
         (theirs,) = another.owned
         before = (await first.progress())[theirs]
         await world.produce(topic, numbered(5, first=30), theirs.number)
@@ -241,13 +246,7 @@ class TestNakadiLog(EventLogContract):
         await world.create(topic, 2)
         first, owner = await join()
         second, another = await join()
-
-        async def each_owns_one() -> bool:
-            owner.take(await first.poll(0.02))
-            another.take(await second.poll(0.02))
-            return len(owner.owned) == len(another.owned) == 1
-
-        await until(each_owns_one)
+        await shared_out((first, owner), (second, another))
         for number in (0, 1):
             await world.produce(topic, numbered(10), number)
         for log, one, done in ((first, owner, 3), (second, another, 9)):
@@ -318,13 +317,7 @@ class TestNakadiLog(EventLogContract):
         await receive(first, owner, 20)
         await first.commit(owner.finish())
         second, another = await join()
-
-        async def comes_to_the_second() -> bool:
-            owner.take(await first.poll(0.02))
-            another.take(await second.poll(0.02))
-            return bool(another.owned)
-
-        await until(comes_to_the_second)
+        await shared_out((first, owner), (second, another))
         (lent,) = another.owned
         await world.produce(topic, numbered(5, first=10), lent.number)
         await receive(second, another, 5)
@@ -360,6 +353,23 @@ class TestNakadiLog(EventLogContract):
         assert not owner.lost
         [made] = world.bus.subscriptions.values()
         assert made.id != found.id
+
+    async def test_all_that_is_kept_is_read_when_the_log_has_dropped_what_the_deleted_subscription_stood_at(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        assert isinstance(world, NakadiWorld)
+        await world.create(topic)
+        log, owner = await join(start="latest")
+        await assigned(log, owner)
+        await world.produce(topic, numbered(20))
+        await receive(log, owner, 20)
+        await log.commit(owner.finish())
+        [found] = world.bus.subscriptions.values()
+        world.bus.unsubscribe(found.id, world.now())
+        await world.produce(topic, numbered(30, first=20))
+        await world.truncate(topic, 0, 40)
+        await receive(log, owner, 30)
+        assert owner.values(Partition(topic, 0))[20:] == numbered(10, first=40)
 
     async def test_all_of_a_new_partition_is_read_when_the_subscription_was_deleted_as_it_came(
         self, world: World, topic: str, join: Join
@@ -469,6 +479,8 @@ class TestNakadiLog(EventLogContract):
         )
         log, owner = await join(nakadi={"token": {"command": ["/bin/sh", "-c", program]}})
         await receive(log, owner, 3)
+        assert tried.exists()
+        assert owner.values(Partition(topic, 0)) == numbered(3)
 
     async def test_a_replica_is_let_in_again_when_its_token_was_renewed(
         self, world: World, topic: str, join: Join, tmp_path: Any

@@ -80,6 +80,15 @@ def test_what_contradicts_is_told_at_once_when_values_are_wrong_too(files: Files
     ]
 
 
+def test_a_session_is_judged_when_something_else_in_nakadi_contradicts(files: Files) -> None:
+    nakadi = f"{{{WHO}, tls: {{}}, commit_timeout: 20s}}"
+    found = [one.partition(": ")[2] for one in files.mistakes(text(f"{{session_timeout: 8s, nakadi: {nakadi}}}"))]
+    assert found == [
+        "log.nakadi: tls goes with an https url only",
+        "log: session_timeout must be a quarter of nakadi.commit_timeout at most: 5s",
+    ]
+
+
 @pytest.mark.parametrize(("given", "expected"), [("20s", 5.0), ("10s", 2.5), ("60s", 6.0)])
 def test_a_session_is_a_quarter_of_the_commit_timeout_when_that_is_less_than_usual(
     files: Files, given: str, expected: float
