@@ -1,7 +1,7 @@
 """What every `EventLog` does, proved on Nakadi, and where Nakadi's rules differ, what it does instead."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -37,15 +37,15 @@ async def end_streams(world: World) -> None:
             stream.on_change()
 
 
-async def shared_out(*replicas: tuple[EventLog, Owner]) -> None:
-    """Wait until each of two replicas has one of two partitions."""
+async def both_poll_until(is_so: Callable[[], bool], *replicas: tuple[EventLog, Owner]) -> None:
+    """Poll in turn, handing everything to the owners, until the condition holds."""
 
-    async def each_owns_one() -> bool:
+    async def is_so_now() -> bool:
         for log, owner in replicas:
             owner.take(await log.poll(0.02))
-        return all(len(owner.owned) == 1 for _, owner in replicas)
+        return is_so()
 
-    await until(each_owns_one)
+    await until(is_so_now)
 
 
 class TestNakadiLog(EventLogContract):
@@ -232,7 +232,7 @@ class TestNakadiLog(EventLogContract):
         await first.commit(owner.finish())
         assert await first.progress() == {}
         second, another = await join()
-        await shared_out((first, owner), (second, another))
+        await both_poll_until(lambda: len(owner.owned) == len(another.owned) == 1, (first, owner), (second, another))
         (theirs,) = another.owned
         before = (await first.progress())[theirs]
         await world.produce(topic, numbered(5, first=30), theirs.number)
@@ -246,7 +246,7 @@ class TestNakadiLog(EventLogContract):
         await world.create(topic, 2)
         first, owner = await join()
         second, another = await join()
-        await shared_out((first, owner), (second, another))
+        await both_poll_until(lambda: len(owner.owned) == len(another.owned) == 1, (first, owner), (second, another))
         for number in (0, 1):
             await world.produce(topic, numbered(10), number)
         for log, one, done in ((first, owner, 3), (second, another, 9)):
@@ -317,7 +317,9 @@ class TestNakadiLog(EventLogContract):
         await receive(first, owner, 20)
         await first.commit(owner.finish())
         second, another = await join()
-        await shared_out((first, owner), (second, another))
+        # Before the first has noticed that it has gone.
+        await both_poll_until(lambda: bool(another.owned), (first, owner), (second, another))
+        assert len(owner.owned) == 2
         (lent,) = another.owned
         await world.produce(topic, numbered(5, first=10), lent.number)
         await receive(second, another, 5)
