@@ -15,6 +15,8 @@ def keep(settings: Settings) -> str:
     most = (
         f"; more than {duration_text(max(known))} (max_age) is of no use" if known and len(known) == len(ages) else ""
     )
+    if settings.log.nakadi is not None:
+        return f"event types for at least the longest stop to be borne + {least}{most}"
     return f"topics for at least the longest stop to be borne + {least}{most}; segments of a tenth of that at most"
 
 

@@ -13,6 +13,7 @@ from proxy.reports.latency import PUBLISH
 Row = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 
+CLASSES_AGAINST_TYPES = "class records = sum of type records"
 _FIELDS = ("received", "confirmed", "nacked", "unknown", "dead_lettered", "possible_duplicates")
 
 
@@ -30,7 +31,7 @@ def classes_against_types(by_class: Rows, types_of_class: Rows) -> Iterator[Row]
         for name in _FIELDS if row["run"] in told else ():
             right = sums.get((row["run"], row["class"]), {}).get(name, 0)
             subject = f"{row['class']} {name.replace('_', ' ')}"
-            yield _check(row["run"], "class records = sum of type records", subject, row[name], right)
+            yield _check(row["run"], CLASSES_AGAINST_TYPES, subject, row[name], right)
 
 
 def counts_against_buckets(by_class: Rows, latency_by_class: Rows) -> Iterator[Row]:

@@ -33,6 +33,12 @@ _SMALL_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:Metasp
 """Room for compiled code: 48 MB, what Java gives by itself at this level, is full after thirty queries, and then Java
 ends or interprets. And room for classes: all of the heap is gone through each time that it grows. A collector without
 threads of its own, with most of the heap for what is soon garbage."""
+_LARGE_JAVA = (
+    "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=5000 "
+    "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=200000"
+)
+"""Four times and more what Java has by itself: forty queries make code that runs for a second each, and to compile all
+of it thoroughly was a third of a large report's processor time. What goes on for longer is compiled as before."""
 _FOR_LITTLE = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -209,11 +215,9 @@ def _settings(master: str, text_size: int) -> list[tuple[str, str]]:
             ("spark.driver.bindAddress", "127.0.0.1"),
             ("spark.driver.memory", "1g" if small else "3g"),
             ("spark.sql.shuffle.partitions", "2" if small else "16"),
+            ("spark.driver.extraJavaOptions", _SMALL_JAVA if small else _LARGE_JAVA),
         ]
         if small:
-            settings += [
-                ("spark.driver.extraJavaOptions", _SMALL_JAVA),
-                # It plans each stage anew once the one before is done: more work than the stages themselves.
-                ("spark.sql.adaptive.enabled", "false"),
-            ]
+            # It plans each stage anew once the one before is done: more work than the stages themselves.
+            settings.append(("spark.sql.adaptive.enabled", "false"))
     return settings

@@ -26,6 +26,7 @@ def test_the_group_is_nakadi_s_when_the_log_is(files: Files) -> None:
     assert settings.log.group == "mails"
     told = config.describe(settings)
     assert "log      Nakadi at http://nakadi:8080, application shop, group mails, from latest" in told
+    assert "keep     event types for at least the longest stop to be borne + 1h\n" in told
     assert "pause, resume, discard, cap, policy and interventions need a topic on Kafka: there are none" in told
     assert not [line for line in config.warnings(settings) if "Kafka" in line]
 
