@@ -94,10 +94,11 @@ class App:
         self.assignment = Assignment(self.lease, around.settled, grace, account, log.place)
         group, plan = settings.log.group, settings.notices
         self.notices: Notices | None = None
-        self._episodes: Episodes | None = None
+        episodes: Episodes | None = None
         if notices is not None:
             self.notices = Notices(notices, self.recorder.lags.get, group=group, instance=instance, wall=wall)
-            self._episodes = Episodes(list(settings.classes), plan.after, plan.quiet, self.notices.put)
+            classes, backlog = list(settings.classes), self.recorder.lags.get
+            episodes = Episodes(classes, plan.after, plan.quiet, backlog, self.notices.put)
         self.steering = Steering(
             in_force,
             log,
@@ -110,7 +111,7 @@ class App:
             on_wanted=self.recorder.on_wanted,
             wall=wall,
             judging=judging,
-            heard=[self._episodes.on_verdict] if self._episodes else [],
+            episodes=episodes,
         )
         record = Writer(self.totals.write, wall, instance).write
         self.retention = RetentionGuard(
@@ -210,8 +211,6 @@ class App:
         settings = self.in_force.settings
         self._route_lanes.go_by(settings.routes)
         steered = self.steering.go_by(before)
-        if self._episodes is not None:
-            self._episodes.forget(steered.forgotten)
         for part in (self.recorder, self.totals, self.retention, self.state, self.view):
             part.go_by(settings)
         self._listeners.steer(steered.routes)
@@ -233,6 +232,7 @@ class App:
                 finally:  # whatever ends it: no listener begins any more
                     self._stop.set()
                     self.assignment.close()
+                    self.steering.finish()
                 self._tasks.cancel()
         finally:
             await self._leave_log()

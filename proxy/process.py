@@ -107,6 +107,8 @@ async def serve(
         try:
             await app.run()
         finally:
+            if app.notices is not None:
+                await app.notices.finish()
             if traces is not None:
                 await traces.close()
             await metric_log.close()

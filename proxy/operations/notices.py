@@ -2,10 +2,12 @@
 
 At most `WAITING` wait; of more the new ones are dropped. What can't be delivered now is tried again after a pause that
 doubles, for `GIVE_UP` seconds; what is refused for good is not. Each of these is counted, and said. What was on its way
-when no answer came in time may have arrived: it comes again under the same id.
+when no answer came in time may have arrived: it comes again under the same id. When the process ends each is tried once
+more, for `LAST_WORD` seconds in all.
 """
 
 import asyncio
+import contextlib
 import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
@@ -27,6 +29,8 @@ DEADLINE = 5.0
 """Seconds for one try, connecting included."""
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 30.0
+LAST_WORD = 5.0
+"""Seconds that what waits has when the process ends."""
 GIVE_UP = 600.0
 """Seconds from the first try of a notice after which no other is made."""
 OUTCOMES = ("sent", "dropped", "refused", "given_up")
@@ -68,6 +72,10 @@ class Notices:
         self._wall = wall
         self._waiting: deque[tuple[str, bytes]] = deque()
         self._come = asyncio.Event()
+        self._through = asyncio.Event()
+        """Nothing waits."""
+        self._ending = asyncio.Event()
+        """There is one more try for each."""
         self.counts: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
         """Notices by what became of them."""
         self._why = ""
@@ -84,11 +92,23 @@ class Notices:
         self._waiting.append((episode.route, body))
         self._come.set()
 
+    async def finish(self) -> None:
+        """Have what waits tried once more, without pauses; for `LAST_WORD` seconds at most."""
+        self._ending.set()
+        if self._waiting:
+            self._through.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LAST_WORD):
+                    await self._through.wait()
+        if self._waiting:
+            _say.warning("notices_untold", waiting=len(self._waiting), effect="they are lost: the process ends")
+
     async def run(self) -> None:
         """Deliver until cancelled."""
         try:
             while True:
                 while not self._waiting:
+                    self._through.set()
                     self._come.clear()
                     await self._come.wait()
                 route, body = self._waiting[0]
@@ -111,6 +131,7 @@ class Notices:
         clock = asyncio.get_running_loop().time
         end, pause = clock() + GIVE_UP, FIRST_PAUSE
         while True:
+            is_last = self._ending.is_set()
             try:
                 async with asyncio.timeout(DEADLINE):
                     await self._destination.send(route, body)
@@ -125,7 +146,7 @@ class Notices:
                     _say.info("notices_go_on", to=self._destination.name)
                 self._why = ""
                 return "sent"
-            if is_final or clock() + pause >= end:
+            if is_final or is_last or clock() + pause >= end:
                 outcome = "refused" if is_final else "given_up"
                 _say.warning("notice_lost", to=self._destination.name, outcome=outcome, why=why)
                 return outcome
@@ -133,7 +154,9 @@ class Notices:
                 effect = "they wait and are tried again; the data does not"
                 _say.warning("notices_wait", to=self._destination.name, why=why, effect=effect)
             self._why = why
-            await asyncio.sleep(pause)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._ending.wait()
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _notice(self, episode: Episode) -> dict[str, Any]:

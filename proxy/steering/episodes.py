@@ -1,7 +1,8 @@
 """When a class is held back on a route, from beginning to end, told twice: to whoever sends too much of it.
 
-A class is held back by a verdict that says that its level is over its threshold, or that nothing may be sent at all.
-Steady control says so every few ticks: stretches less than `JOINED` seconds apart are one.
+A class is held back by a verdict that says that its level is over its threshold while its events wait for their turn,
+or that nothing may be sent at all. Steady control says so every few ticks: stretches less than `JOINED` seconds apart
+are one. It is told once more waits than passes in a second: who only shares a full queue does not send too much.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -43,10 +44,21 @@ class _Held:
 
 
 class Episodes:
-    """Observes the verdicts of class budgets. `after` and `quiet` are in seconds, see `NoticeSettings`."""
+    """Observes the verdicts of class budgets. `after` and `quiet` are in seconds, see `NoticeSettings`.
 
-    def __init__(self, classes: Sequence[str], after: float, quiet: float, observer: Callable[[Episode], None]) -> None:
+    `backlog` returns how many events of a class are not done with; None: not known.
+    """
+
+    def __init__(
+        self,
+        classes: Sequence[str],
+        after: float,
+        quiet: float,
+        backlog: Callable[[str], int | None],
+        observer: Callable[[Episode], None],
+    ) -> None:
         self._classes = classes
+        self._backlog = backlog
         self._after = after
         self._quiet = quiet
         self._observer = observer
@@ -61,12 +73,12 @@ class Episodes:
         for rank, is_hot in enumerate(verdict.hot):
             place = verdict.route, rank
             held = self._held.get(place)
-            if is_hot or stops:
+            if (is_hot and verdict.reading.waited[rank]) or stops:
                 if held is None:
                     confirmed = verdict.reading.confirmed[rank]
                     held = self._held[place] = _Held(now, now, verdict.cause.value, confirmed)
                 held.last, held.cause = now, verdict.cause.value
-                if not held.number and now - held.since >= self._after:
+                if not held.number and now - held.since >= self._after and self._is_behind(verdict, rank, held):
                     self._count += 1
                     held.number = self._count
                     self._tell(verdict, rank, held, is_over=False)
@@ -75,10 +87,10 @@ class Episodes:
                 if held.number:
                     self._tell(verdict, rank, held, is_over=True)
 
-    def forget(self, routes: Collection[str]) -> None:
-        """End what lasts on routes that are judged otherwise from now on, or are gone."""
+    def forget(self, routes: Collection[str] | None = None) -> None:
+        """End what lasts on routes that are judged otherwise from now on, or are gone; on all, if none are named."""
         for (route, rank), held in list(self._held.items()):
-            if route in routes:
+            if routes is None or route in routes:
                 del self._held[route, rank]
                 if held.number:
                     seconds = held.last - held.since
@@ -93,9 +105,16 @@ class Episodes:
                     )
                     self._observer(end)
 
+    def _is_behind(self, verdict: BudgetVerdict, rank: int, held: _Held) -> bool:
+        backlog = self._backlog(self._classes[rank])
+        return backlog is None or backlog > _passed(verdict, rank, held)
+
     def _tell(self, verdict: BudgetVerdict, rank: int, held: _Held, *, is_over: bool) -> None:
-        seconds = verdict.reading.at - held.since
-        passed = (verdict.reading.confirmed[rank] - held.confirmed) / seconds if seconds else 0.0
-        self._observer(
-            Episode(verdict.route, self._classes[rank], held.number, is_over, held.cause, seconds, max(0.0, passed))
-        )
+        seconds, passed = verdict.reading.at - held.since, _passed(verdict, rank, held)
+        self._observer(Episode(verdict.route, self._classes[rank], held.number, is_over, held.cause, seconds, passed))
+
+
+def _passed(verdict: BudgetVerdict, rank: int, held: _Held) -> float:
+    """Return the events of a class a second that were confirmed since it was held back."""
+    seconds = verdict.reading.at - held.since
+    return max(0.0, (verdict.reading.confirmed[rank] - held.confirmed) / seconds) if seconds else 0.0

@@ -1,7 +1,7 @@
 """All that holds events back and all that is read for it: made from the settings, run beside the bridge."""
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from croniter import croniter
@@ -16,6 +16,7 @@ from proxy.congestion.loop import ControlLoop
 from proxy.model import Partition
 from proxy.settings import Settings
 from proxy.steering.depths import Depths
+from proxy.steering.episodes import Episodes
 from proxy.steering.forms import judge
 from proxy.steering.group_backlog import Backlogs
 from proxy.steering.insights import Insights
@@ -24,7 +25,6 @@ from proxy.steering.lowest_part import LowestPart
 from proxy.steering.other_replicas import Lead, OtherReplicas
 from proxy.steering.policies import Policies
 from proxy.steering.route_control import Judging
-from proxy.steering.route_control import Observer as Heard
 from proxy.steering.wanted import Observer, WantedConsumers
 
 
@@ -58,8 +58,6 @@ class Steered(NamedTuple):
     """The event types of these need other throttles."""
     anew: frozenset[str]
     """Of its works, those that must begin again."""
-    forgotten: frozenset[str]
-    """Routes that are judged otherwise from now on, or are gone."""
 
 
 class Steering:
@@ -82,9 +80,10 @@ class Steering:
         on_wanted: Observer,
         wall: Callable[[], float],
         judging: Judging,
-        heard: Sequence[Heard] = (),
+        episodes: Episodes | None = None,
     ) -> None:
         settings = in_force.settings
+        self._episodes = episodes
         self._in_force = in_force
         self._verdicts = verdicts
         self._wall = wall
@@ -107,7 +106,7 @@ class Steering:
             self._others.rate,
             lowest.of,
             observers=[verdicts.on_budget_verdict],
-            heard=heard,
+            heard=[] if episodes is None else [episodes.on_verdict],
             judging=judging,
         )
         backlogs = Backlogs(log, topics, in_force.event_type)
@@ -131,11 +130,13 @@ class Steering:
         settings = self._in_force.settings
         self.depths.look_for(letter_queues(settings))
         if steering_of(before) == steering_of(settings):
-            return Steered(frozenset(), frozenset(), frozenset())
+            return Steered(frozenset(), frozenset())
         then = settings.routes
         forgotten = {name for name, one in before.routes.items() if name not in then or judge(then[name]) != judge(one)}
         for name in forgotten:
             self._verdicts.forget(name)
+        if self._episodes is not None:
+            self._episodes.forget(forgotten)
         self.control.go_by(settings.routes, settings.detector)
         for name in settings.routes.keys() - before.routes.keys():
             self.control.observe(name, self._on_verdict)
@@ -147,7 +148,12 @@ class Steering:
         self.wanted.go_by(settings)
         anew = {"control clock"} if settings.statistics != before.statistics else set()
         anew |= {"route control"} if _controlling(settings) != _controlling(before) else set()
-        return Steered(routes, frozenset(anew), frozenset(forgotten))
+        return Steered(routes, frozenset(anew))
+
+    def finish(self) -> None:
+        """End all episodes: nothing is held back any more."""
+        if self._episodes is not None:
+            self._episodes.forget()
 
     def _on_verdict(self, verdict: Verdict) -> None:
         """Tell what the statistics say to whoever judges by it."""

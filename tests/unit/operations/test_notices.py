@@ -32,6 +32,11 @@ def episode(number: int = 1, *, is_over: bool = False) -> Episode:
     return Episode("main", "P3", number, is_over, "depth", 12.5, 41.25)
 
 
+async def hang(_: web.Request) -> web.StreamResponse:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
 class Listening:
     """Somebody who takes notices, and answers as the test says: the last answer again and again."""
 
@@ -134,16 +139,40 @@ async def test_it_goes_over_tls_and_to_nobody_else_when_the_address_says_so(tmp_
 
 
 async def test_it_is_tried_again_when_the_server_hangs() -> None:
-    async def hang(_: web.Request) -> web.StreamResponse:
-        await asyncio.Event().wait()
-        raise AssertionError
-
     async with listening(hang, hang, 200) as there, noticing(there.port) as made:
         with capture_logs() as said:
             made.put(episode())
             await until(lambda: made.counts["sent"] == 1)
     assert len(there.ids) == 3
     assert [line["event"] for line in said] == ["notices_wait", "notices_go_on"]
+
+
+async def test_what_waits_for_another_try_has_it_at_once_when_the_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notices, "FIRST_PAUSE", 60.0)
+    monkeypatch.setattr(notices, "GIVE_UP", 600.0)
+    async with listening(500, 200) as there, noticing(there.port) as made:
+        made.put(episode(1))
+        made.put(episode(2))
+        await until(lambda: there.bodies)
+        await made.finish()
+        assert made.counts["sent"] == 2
+    assert there.ids == ["i/1/start", "i/1/start", "i/2/start"]
+
+
+@pytest.mark.parametrize("answer", [hang, 500])
+async def test_the_process_ends_and_says_how_many_are_untold_when_nobody_takes_them(
+    monkeypatch: pytest.MonkeyPatch, answer: int | Answer
+) -> None:
+    monkeypatch.setattr(notices, "LAST_WORD", 0.1)
+    async with listening(answer) as there, noticing(there.port) as made:
+        with capture_logs() as said:
+            for number in range(500):
+                made.put(episode(number))
+            async with asyncio.timeout(10.0):
+                await made.finish()
+    (told,) = [line for line in said if line["event"] == "notices_untold"]
+    assert 0 < told["waiting"] <= 500
+    assert len(set(there.ids)) == len(there.ids), "each once more at most"
 
 
 async def test_it_is_given_up_and_counted_when_nobody_is_there_and_the_next_one_is_tried() -> None:

@@ -12,12 +12,19 @@ AFTER, QUIET = 10.0, 30.0
 class Told:
     def __init__(self) -> None:
         self.told: list[Episode] = []
-        self.episodes = Episodes(["P1", "P3"], AFTER, QUIET, self.told.append)
-        self.confirmed = 0.0
+        self.backlogs: dict[str, int] = {}
+        self.episodes = Episodes(["P1", "P3"], AFTER, QUIET, self.backlogs.get, self.told.append)
 
-    def say(self, at: float, hot: tuple[bool, bool], congested: bool | None = None, rate: float = 20.0) -> None:
+    def say(
+        self,
+        at: float,
+        hot: tuple[bool, bool],
+        congested: bool | None = None,
+        rate: float = 20.0,
+        waited: tuple[bool, bool] = (True, True),
+    ) -> None:
         said = any(hot) if congested is None else congested
-        reading = SimpleNamespace(at=at, confirmed=(0, int(at * rate)))
+        reading = SimpleNamespace(at=at, confirmed=(0, int(at * rate)), waited=waited)
         cause = Sign.DEPTH if any(hot) else Sign.BLOCKED if said else Sign.NONE
         verdict: Any = SimpleNamespace(route="r", congested=said, cause=cause, hot=hot, reading=reading)
         self.episodes.on_verdict(verdict)
@@ -66,3 +73,27 @@ def test_the_next_episode_has_another_number_when_the_first_is_over() -> None:
         (3, "P1", False),
         (4, "P3", False),
     ]
+
+
+def test_a_class_is_not_told_when_it_is_over_its_threshold_and_only_others_wait() -> None:
+    told = Told()
+    for second in range(60):
+        told.say(float(second), BOTH, waited=(False, True))
+    assert [one.priority for one in told.told] == ["P3"]
+
+
+def test_a_class_is_told_only_then_when_more_of_it_waits_than_passes_in_a_second() -> None:
+    told = Told()
+    for second in range(60):
+        told.backlogs["P3"] = 20 if second < 40 else 21
+        told.say(float(second), HOT)
+    assert [(one.priority, one.seconds) for one in told.told] == [("P3", 40.0)]
+
+
+def test_every_episode_ends_when_the_process_does() -> None:
+    told = Told()
+    for second in range(20):
+        told.say(float(second), BOTH)
+    told.episodes.forget()
+    told.episodes.forget()
+    assert [(one.number, one.is_over) for one in told.told] == [(1, False), (2, False), (1, True), (2, True)]
