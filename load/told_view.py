@@ -25,6 +25,9 @@ class ToldView:
         self.names = [f"shop.{['order', 'brand-alert', 'campaign'][i % 3]}-{i:04d}{ending}" for i in range(types)]
         self.route = "mail" + ending
         self.held = list(held)
+        self.refused: list[str] = []
+        self.cap: float | None = None
+        """Of the types that wait."""
         self.shadow = shadow
         self.at_ms = 1_795_474_800_000
         self.looks = 0
@@ -74,6 +77,7 @@ class ToldView:
             "at_ms": self.at_ms,
             "types_in_all": len(rows),
             "held": self.held,
+            "refused": self.refused,
             "routes": routes,
             "decisions": {name: [route["verdict"]] * 3 for name, route in routes.items()},
             "classes": classes,
@@ -90,7 +94,18 @@ class ToldView:
         lag = (i * 7919 + self.looks * 31) % 4000 if i % 3 == 2 else (i + self.looks) % 3
         route = self.route if i % 3 == 2 else "push"
         oldest = self.at_ms - lag * 45 if lag else None
-        return (CLASSES[i % 3], route, 4, "run", "rate" if lag else None, min(lag, 500), lag, oldest, 0)
+        return (
+            CLASSES[i % 3],
+            route,
+            4,
+            "run",
+            "rate" if lag else None,
+            min(lag, 500),
+            lag,
+            oldest,
+            0,
+            self.cap if lag else None,
+        )
 
     def _route(self, number: int, *, congested: bool) -> dict[str, Any]:
         tick = 1 + 0.2 * sin(self.looks / 3)

@@ -169,7 +169,7 @@ class App:
         self.status = Status(self.assignment, lanes, depths, self.recorder, log.standing, demands, catalog, caps=caps)
         self.liveness = Liveness(self.assignment, settings.limits.confirm_deadline, self._ended)
         self.state = State(
-            settings,
+            in_force,
             self.assignment,
             lanes,
             dead_letter_lane,
@@ -185,7 +185,7 @@ class App:
             self.state,
             self.totals,
             lambda: [] if self.interventions is None else self.interventions.effective,
-            Troubles(self._catalog, log.standing, self.retention),
+            Troubles(self._catalog, log.standing, self.retention, in_force),
             wall=wall,
             instance=instance,
         )
@@ -211,7 +211,7 @@ class App:
         settings = self.in_force.settings
         self._route_lanes.go_by(settings.routes)
         steered = self.steering.go_by(before)
-        for part in (self.recorder, self.totals, self.retention, self.state, self.view):
+        for part in (self.recorder, self.totals, self.retention, self.view):
             part.go_by(settings)
         self._listeners.steer(steered.routes)
         if changed := self._listeners.look_anew():

@@ -61,7 +61,7 @@ async def serve(
         notices=_destination(settings, log_login),
         maker=broker,
     )
-    reload = Reload(files, lambda: app.in_force.said, app.go_by, wall=time.time, look=app.look_soon)
+    reload = Reload(files, app.in_force, app.go_by, wall=time.time, look=app.look_soon)
     signals(app.stop, reload.ask)
 
     def families() -> Iterable[Metric | None]:

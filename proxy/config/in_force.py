@@ -3,7 +3,7 @@
 What a person asks for while it runs stands above what the files say: the policies of some routes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from proxy.config.kinds import event_type_for
 from proxy.settings import EventType, Policy, Settings
@@ -20,6 +20,8 @@ class InForce:
         """What the files say."""
         self._policies: Mapping[str, Policy] = {}
         """By route."""
+        self.refused: Sequence[str] = ()
+        """Why what the files say now is not in force; empty: it is."""
         self._known: dict[str, EventType | None] = {}
 
     @property

@@ -138,6 +138,11 @@ def duration(seconds: float | None) -> str:
     return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
 
 
+def severity(route: Mapping[str, Any]) -> int:
+    """Return how much a route holds back: 3 all, 2 what is over a verdict's rates, 1 what one just left, 0 nothing."""
+    return 3 if _is_shut(route) else 2 if _is_congested(route) else 1 if route.get("congested_lately") else 0
+
+
 def _is_shut(route: Mapping[str, Any]) -> bool:
     return bool(route["lane"]["state"] != "open")
 

@@ -10,7 +10,7 @@ import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from proxy.config import Difference, difference
+from proxy.config import Difference, InForce, difference
 from proxy.errors import SettingsError
 from proxy.settings import Settings
 
@@ -39,17 +39,15 @@ class Files:
 class _Counts:
     by_result: dict[str, int] = field(default_factory=lambda: {"applied": 0, "refused": 0, "unchanged": 0})
     applied_at: float | None = None
-    is_refused: bool = False
-    """What the files say was refused when they were last read."""
 
 
 class Reload:
-    """Reads the files again. `in_force` returns the settings now in force, `apply` puts others in their place."""
+    """Reads the files again. `in_force` is told why they are refused, `apply` puts others in their place."""
 
     def __init__(
         self,
         files: Files,
-        in_force: Callable[[], Settings],
+        in_force: InForce,
         apply: Callable[[Settings], None],
         *,
         wall: Callable[[], float],
@@ -93,7 +91,7 @@ class Reload:
         yield GaugeMetricFamily(
             "tidegate_settings_refused",
             "1 while the files say what is not in force: it was refused.",
-            int(self._counts.is_refused),
+            int(bool(self._in_force.refused)),
         )
         if self._counts.applied_at is not None:
             yield GaugeMetricFamily(
@@ -134,11 +132,10 @@ class Reload:
             settings = await self._files.load()
         except SettingsError as error:
             return self._refuse(error.mistakes)
-        now = self._in_force()
-        what = difference(now, settings)
+        what = difference(self._in_force.said, settings)
         if reasons := obstacles(what):
             return self._refuse(reasons)
-        self._counts.is_refused = False
+        self._in_force.refused = ()
         result = "applied" if what else "unchanged"
         self._counts.by_result[result] += 1
         if what:
@@ -151,7 +148,7 @@ class Reload:
 
     def _refuse(self, reasons: Iterable[str]) -> dict[str, Any]:
         told = list(reasons)
-        self._counts.is_refused = True
+        self._in_force.refused = told
         self._counts.by_result["refused"] += 1
         why: dict[str, Any] = {"why": told[:_MISTAKES], "mistakes": len(told)}
         effect = "the settings in force stay, all of them"

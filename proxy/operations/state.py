@@ -13,10 +13,11 @@ from proxy.bridge.assignment import Assignment
 from proxy.bridge.awaited import awaited
 from proxy.bridge.broker import Lane
 from proxy.bridge.listener import Listener
+from proxy.config import InForce
 from proxy.operations.steps import Steps
 from proxy.operations.totals import Record, Totals
 from proxy.operations.verdict_words import why
-from proxy.settings import Route, Settings
+from proxy.settings import Route
 from proxy.steering.depths import Depths
 from proxy.steering.retention_guard import RetentionGuard
 
@@ -31,7 +32,7 @@ class State:
 
     def __init__(
         self,
-        settings: Settings,
+        in_force: InForce,
         assignment: Assignment,
         lanes: Mapping[str, Lane],
         dead_letter_lane: Lane,
@@ -42,8 +43,8 @@ class State:
         wall: Callable[[], float],
         instance: str,
     ) -> None:
-        self._settings = settings
-        self._ranks = list(settings.classes)
+        self._in_force = in_force
+        self._ranks = list(in_force.settings.classes)
         self._assignment = assignment
         self._lanes = lanes
         self._dead_letter_lane = dead_letter_lane
@@ -52,10 +53,6 @@ class State:
         self._retention = retention
         self._wall = wall
         self._instance = instance
-
-    def go_by(self, settings: Settings) -> None:
-        """Tell of these settings' routes from now on."""
-        self._settings = settings
 
     async def told(self, steps: Steps, *, after: str = "", types: Iterable[str] = ()) -> str:
         """Return it as JSON, with the event types that come after a name, or with those named.
@@ -75,6 +72,7 @@ class State:
             "version": json.dumps(__version__),
             "instance": json.dumps(self._instance),
             "at_ms": str(int(self._wall() * 1000)),
+            "settings_refused": json.dumps(list(self._in_force.refused)),
             "routes": await _object(self.routes(per_route), steps),
             "dead_letters": json.dumps(self._lane(self._dead_letter_lane)),
             "classes": await _object(self.classes(per_class), steps),
@@ -86,7 +84,7 @@ class State:
 
     def routes(self, types: Mapping[str, int]) -> Iterator[tuple[str, Any]]:
         """Yield every route by name, given how many event types each has."""
-        for name, route in self._settings.routes.items():
+        for name, route in self._in_force.settings.routes.items():
             verdict = self._totals.verdicts.get(name)
             yield (
                 name,
@@ -132,7 +130,7 @@ class State:
 
     def classes(self, types: Mapping[str, int]) -> Iterator[tuple[str, Any]]:
         """Yield every class by name, given how many event types each has; the most important first."""
-        for name in self._settings.classes:
+        for name in self._in_force.settings.classes:
             last = self._totals.of_classes.get(name, {})
             rate = self._totals.rate(name)
             yield (
@@ -157,6 +155,7 @@ class State:
             "topic": one.event_type.topic,
             "partitions": len(one.inbox.flows),
             "mode": one.stance.mode.value,
+            "cap": None if one.stance.cap is None else one.stance.cap.rate,
             "awaits": awaited(one, asyncio.get_running_loop().time()) or None,
             "inbox_events": one.inbox.events,
             "inbox_bytes": one.inbox.bytes,

@@ -73,6 +73,7 @@ def lines(found: Sum, choice: Choice, width: int, height: int | None) -> list[Li
         for one in found.replicas
         if one["why"]
     ]
+    said += [Line(_cut(printable(f"{'REFUSED':{_LABEL}}{why}"), width), Style.BAD) for why in found.refused]
     for name, label in _QUESTIONS:
         is_bad = (name == "late" and not found.answers[name].startswith("No")) or found.answers[name].startswith("No:")
         wrapped = textwrap.wrap(printable(found.answers[name]), width - _LABEL, max_lines=2, placeholder=" ...")
@@ -221,7 +222,8 @@ def _type_text(name: str, priority: str, waits: str, age: str, state: str, width
 
 
 def _state(one: TypeLine) -> str:
-    return ", ".join(word for word in ("" if one.mode == "run" else one.mode, one.awaits or "") if word)
+    cap = "" if one.cap is None else f"cap {one.cap:,g}/s"
+    return ", ".join(word for word in ("" if one.mode == "run" else one.mode, cap, one.awaits or "") if word)
 
 
 def _held(one: dict[str, object], at_ms: int) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
+from math import inf
 from typing import Any, NamedTuple
 
 from proxy.operations import questions
@@ -17,6 +18,8 @@ class TypeLine(NamedTuple):
     route: str
     mode: str
     awaits: str | None
+    cap: float | None
+    """Events a second that a person allows the type and all else that the cap means; None: no cap."""
     waits: int
     """The lag as of the last records, or what is in the inboxes if that is more."""
     age_s: float | None
@@ -32,6 +35,8 @@ class Sum(NamedTuple):
     routes: dict[str, dict[str, Any]]
     """By name, with the instance behind it where there are several."""
     held: list[dict[str, Any]]
+    refused: list[str]
+    """Why what the files say is not in force."""
     types: list[TypeLine]
 
 
@@ -54,13 +59,14 @@ def summed(replicas: Sequence[Replica]) -> Sum:
         ],
         answers={
             "late": questions.late(classes, _every(told, "nearly_lost")),
-            "why": questions.why(routes, held, waiting, _every(told, "unread")),
+            "why": questions.why(_worst(told), held, waiting, _every(told, "unread")),
             "drop": questions.droppable(classes, waiting),
             "better": questions.better(_lags(told)),
         },
         classes=classes,
         routes=routes,
         held=held,
+        refused=_every(told, "refused"),
         types=types,
     )
 
@@ -68,6 +74,23 @@ def summed(replicas: Sequence[Replica]) -> Sum:
 def _every(told: Sequence[Mapping[str, Any]], what: str) -> list[str]:
     """Return what any of them says; an older replica says nothing of it."""
     return list(dict.fromkeys(text for one in told for text in one.get(what, ())))
+
+
+def _worst(told: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return each route once, as the replica sees it that it holds back most; its name says on how many it does."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in dict.fromkeys(name for one in told for name in one["routes"]):
+        views = [one["routes"][name] for one in told if name in one["routes"]]
+        worst = max(views, key=lambda view: (questions.severity(view), _delay(view)))
+        alike = sum(questions.severity(view) == questions.severity(worst) for view in views)
+        found[name if len(views) == 1 else f"{name} on {alike} of {len(views)} replicas"] = worst
+    return found
+
+
+def _delay(route: Mapping[str, Any]) -> float:
+    """Return the queue delay in seconds; a cause that knows none comes before all that do."""
+    verdict = route["verdict"]
+    return 0.0 if verdict is None else inf if verdict["queue_delay_s"] is None else float(verdict["queue_delay_s"])
 
 
 def _classes(told: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -99,6 +122,7 @@ def _types(told: Sequence[Mapping[str, Any]]) -> list[TypeLine]:
                 row[place["route"]],
                 row[place["mode"]],
                 row[place["awaits"]],
+                row[place["cap"]] if "cap" in place else None,
                 max(row[place["inbox_events"]], row[place["lag"]] or 0),
                 None if oldest is None else max(0.0, (one["at_ms"] - oldest) / 1000),
             )
@@ -112,6 +136,7 @@ def _both(one: TypeLine, other: TypeLine) -> TypeLine:
     return one._replace(
         mode=one.mode if one.mode != "run" else other.mode,
         awaits=one.awaits or other.awaits,
+        cap=one.cap if one.cap is not None else other.cap,
         waits=one.waits + other.waits,
         age_s=max(ages, default=None),
     )

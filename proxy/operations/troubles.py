@@ -1,10 +1,11 @@
-"""What keeps events from being read, and what the log may soon drop: for the answers to what is late, and why."""
+"""What keeps events from being read, what the log may soon drop, why files are refused: for whoever looks."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
 
 from proxy.bridge.catalog import Catalog
 from proxy.bridge.event_log import Standing
+from proxy.config import InForce
 from proxy.config.items import listing
 from proxy.model import Partition
 from proxy.operations.questions import duration
@@ -17,11 +18,21 @@ class Troubles:
     """Reads the parts; changes nothing. Each answer is some sentences without an end."""
 
     def __init__(
-        self, catalog: Catalog, standing: Callable[[], Mapping[Partition, Standing]], retention: RetentionGuard
+        self,
+        catalog: Catalog,
+        standing: Callable[[], Mapping[Partition, Standing]],
+        retention: RetentionGuard,
+        in_force: InForce,
     ) -> None:
         self._catalog = catalog
         self._standing = standing
         self._retention = retention
+        self._in_force = in_force
+
+    def refused(self) -> list[str]:
+        """Return why what the files say is not in force; empty: it is."""
+        why = self._in_force.refused
+        return [*why[:_NAMED], *([f"{len(why) - _NAMED} more mistakes"] if len(why) > _NAMED else [])]
 
     def unread(self) -> list[str]:
         """Return why some event types, or partitions, are not read."""

@@ -33,9 +33,9 @@ LATE_SECONDS = 5.0
 """From when on an event is late whose class has no `slo`."""
 SETTLE_SECONDS = 2.0
 """So long the lags of a second ago may still be those of other partitions than are owned now."""
-COLUMNS = ("class", "route", "partitions", "mode", "awaits", "inbox_events", "lag", "oldest_ms", "dead_letters")
-"""Of an event type's row; `lag` is as of its last record, null if there was none."""
-Row = tuple[str, str, int, str, str | None, int, int | None, int | None, int]
+COLUMNS = ("class", "route", "partitions", "mode", "awaits", "inbox_events", "lag", "oldest_ms", "dead_letters", "cap")
+"""Of an event type's row; `lag` is as of its last record, null if there was none; `cap` is a person's, null: none."""
+Row = tuple[str, str, int, str, str | None, int, int | None, int | None, int, float | None]
 
 
 class _Part:
@@ -175,6 +175,7 @@ class View:
                     lags.get(kind.name),
                     oldest,
                     one.dead_letters.open,
+                    None if one.stance.cap is None else one.stance.cap.rate,
                 ),
             )
 
@@ -208,6 +209,7 @@ class View:
             "held": held,
             "unread": unread,
             "nearly_lost": nearly_lost,
+            "refused": self._troubles.refused(),
             "answers": {
                 "late": questions.late(classes, nearly_lost),
                 "why": questions.why(routes, held, waiting, unread),

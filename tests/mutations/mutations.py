@@ -2105,7 +2105,7 @@ MUTATIONS = (
     Mutation(
         "nobody is told that the files were refused",
         RELOAD,
-        "        self._counts.is_refused = True\n",
+        "        self._in_force.refused = told\n",
         "",
         tests=(IN_RELOAD,),
     ),

@@ -240,6 +240,18 @@ async def test_what_a_person_holds_is_told_with_its_end(live: Open) -> None:
     assert json.loads(view.whole())["held"] == []
 
 
+async def test_it_is_told_why_the_files_are_refused_as_long_as_they_are_and_what_a_cap_allows(live: Open) -> None:
+    view = ToldView()
+    view.refused, view.cap = ["tidegate.yaml:3: <b>no</b>", "tidegate.yaml:9: neither"], 50.0
+    seen = await live(view)
+    await seen.shown()
+    await expect(seen.page.locator("#refusal")).to_contain_text("They are not in force")
+    await expect(seen.page.locator("#refused li")).to_have_text(view.refused)
+    await expect(seen.page.locator("#rows")).to_contain_text("capped at 50/s; its turn at the allowed rate")
+    view.refused = []
+    await expect(seen.page.locator("#refusal")).to_be_hidden()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 async def test_a_route_in_shadow_says_so_and_what_it_would_do_and_no_more_when_it_is_not(

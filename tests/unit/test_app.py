@@ -434,6 +434,9 @@ def test_the_state_tells_every_route_class_and_type_when_it_is_asked_for() -> No
             "congested_lately": None,
             "queues": {"q1": {"ready": 3, "consumers": 1, "delay_s": None}},
         }
+        assert told["settings_refused"] == []
+        process.app.in_force.refused = ["tidegate.yaml:3: no"]
+        assert json.loads(await process.app.state.told(Steps()))["settings_refused"] == ["tidegate.yaml:3: no"]
         assert told["dead_letters"] == lane
         assert told["classes"]["P1"] == {
             "types": 2,
@@ -451,6 +454,7 @@ def test_the_state_tells_every_route_class_and_type_when_it_is_asked_for() -> No
             "topic": "orders",
             "partitions": 1,
             "mode": "run",
+            "cap": None,
             "awaits": "outcomes",
             "inbox_events": 0,
             "inbox_bytes": 0,

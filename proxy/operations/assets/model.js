@@ -32,6 +32,7 @@ class Model {
     if (this.points.length > POINTS) this.points.splice(0, this.points.length - POINTS);
     this.at_ms = event.at_ms;
     this.held = event.held;
+    this.refused = event.refused ?? [];
     this.answers = event.answers;
     this.types_in_all = event.types_in_all;
   }

@@ -44,6 +44,13 @@ function showHeld(holder) {
   });
 }
 
+/** Why what the files say is not in force. */
+function showRefusal(holder) {
+  byId('refusal').hidden = !model.refused.length;
+  while (holder.children.length > model.refused.length) holder.lastChild.remove();
+  model.refused.forEach((why, i) => write(holder.children[i] ?? holder.appendChild(element('li')), why));
+}
+
 /** The pictures, made anew when classes or routes are others. */
 function showCurves() {
   const names = [Object.keys(model.parts.classes), Object.keys(model.parts.routes)];
@@ -64,6 +71,7 @@ function onEvent(event) {
   for (const [id, text] of Object.entries(model.answers)) write(byId(id), text);
   const states = [['late', model.answers.late.startsWith('No') ? 'good' : 'bad'], ['better', { Y: 'good', N: model.answers.better.startsWith('No:') ? 'bad' : 'none' }[model.answers.better[0]] ?? 'none']];
   for (const [id, state] of states) mark(byId(id).parentElement, 'data-state', state);
+  showRefusal(byId('refused'));
   showHeld(byId('held'));
   showClasses(byId('classes'));
   gates.show(model);

@@ -47,7 +47,8 @@ class Types {
       const waits = Math.max(row[place.lag] ?? 0, inbox);
       const age = model.age(row[place.oldest_ms]);
       const awaits = row[place.awaits];
-      const state = [MODES[row[place.mode]], AWAITS[awaits] ?? ''].filter(Boolean).join('; ');
+      const cap = row[place.cap] ?? null;
+      const state = [MODES[row[place.mode]], cap === null ? '' : `capped at ${rate(cap)}`, AWAITS[awaits] ?? ''].filter(Boolean).join('; ');
       return { name, row, class: row[place.class], rank: ranks[row[place.class]], route: row[place.route], waits, age, awaits, state, pressure: waits + (age ?? 0) / 1e6 };
     });
     this.show();

@@ -10,6 +10,7 @@ import pytest
 from prometheus_client import Metric
 
 from proxy import __version__
+from proxy.config import InForce
 from proxy.operations import endpoints
 from proxy.operations.admin import Admin
 from proxy.operations.desk import Desk
@@ -90,7 +91,7 @@ async def test_every_path_answers_as_described_when_a_process_runs() -> None:
         scaling=process.app.steering.wanted.told,
         state=process.app.state.told,
         desk=Desk(settings, MemoryBoard()),
-        reload=Reload(Files(_none, _none, b""), settings, lambda _: None, wall=lambda: 0.0),
+        reload=Reload(Files(_none, _none, b""), InForce(settings()), lambda _: None, wall=lambda: 0.0),
     )
     serving = asyncio.create_task(admin.run())
     try:

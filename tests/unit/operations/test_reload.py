@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import aiohttp
 from structlog.testing import capture_logs
 
+from proxy.config import InForce
 from proxy.errors import SettingsError
 from proxy.operations import answers, endpoints
 from proxy.operations.admin import Admin
@@ -26,14 +27,14 @@ class Disk:
     def __init__(self) -> None:
         self.content = b"first"
         self.holds: Settings | SettingsError = of("orders")
-        self.in_force = of("orders")
+        self.in_force = InForce(of("orders"))
         self.applied: list[Settings] = []
         self.loads = self.looks = 0
         self.pace: asyncio.Event | None = None
         """Of a slow disk: when it answers."""
         self.reload = Reload(
             Files(self._load, self._fingerprint, b"first"),
-            lambda: self.in_force,
+            self.in_force,
             self._apply,
             wall=lambda: 7,
             look=self._look,
@@ -66,7 +67,7 @@ class Disk:
 
     def _apply(self, then: Settings) -> None:
         self.applied.append(then)
-        self.in_force = then
+        self.in_force.put(then)
 
 
 def lived(story: Callable[[Disk], Awaitable[None]]) -> None:
@@ -123,8 +124,10 @@ def test_all_stays_and_is_complained_of_once_when_the_files_are_wrong() -> None:
         assert [one["event"] for one in said] == ["settings_not_reloaded"]
         assert said[0]["why"] == ["tidegate.yaml:3: no", "tidegate.yaml:9: neither"]
         assert (disk.applied, disk.results()) == ([], {"refused": 1})
+        assert disk.in_force.refused == said[0]["why"]
         disk.write(b"right", of("mails"))
         await asyncio.sleep(LOOK_SECONDS + 2)
+        assert disk.in_force.refused == ()
         assert disk.applied == [of("mails")]
 
     lived(story)

@@ -110,7 +110,7 @@ async def test_it_prints_json_for_programs() -> None:
         code, out, _ = await answered("--json", "--admin", address, TIDEGATE_ADMIN_TOKEN=TOKEN)
     found = json.loads(out)
     assert code == 0
-    assert set(found) == {"at_ms", "replicas", "answers", "classes", "routes", "held", "types"}
+    assert set(found) == {"at_ms", "replicas", "answers", "classes", "routes", "held", "refused", "types"}
     assert found["replicas"][0]["instance"] == "gate-0-7-1795463012"
     assert len(found["types"]) == 30
 
@@ -123,6 +123,58 @@ async def test_replicas_are_summed_up_when_there_are_several() -> None:
     assert set(both.routes) == {"mail at gate-0", "push at gate-0", "mail at gate-1", "push at gate-1"}
     assert {line.name: line.waits for line in both.types} == {line.name: 2 * line.waits for line in alone.types}
     assert both.answers["better"] != "Not known yet."
+
+
+async def test_why_names_each_route_once_and_on_how_many_replicas_when_several_are_congested() -> None:
+    replicas = [await told(ToldView(), f"gate-{number}") for number in range(3)]
+    verdict = replicas[1].told["routes"]["mail"]["verdict"]
+    replicas[1].told["routes"]["mail"]["verdict"] = verdict | {"queue_delay_s": 7.0, "why": "an event would wait 7 s"}
+    for replica, state in ((replicas[2], "calm"), (replicas[0], "shut")):
+        push = replica.told["routes"]["push"]
+        push["verdict"] = push["verdict"] | {"congested": state == "shut", "why": "it is slow"}
+        push["lane"] = push["lane"] | {"state": "lost" if state == "shut" else "open"}
+    assert summed(replicas).answers["why"] == (
+        "route push on 1 of 3 replicas: its connection is lost; route mail on 3 of 3 replicas: an event would wait 7 s."
+    )
+    assert "replicas" not in summed(replicas[1:2]).answers["why"]
+
+
+async def test_why_prefers_what_knows_no_delay_when_that_holds_back_most() -> None:
+    replicas = [await told(ToldView(), f"gate-{number}") for number in range(2)]
+    verdict = replicas[0].told["routes"]["mail"]["verdict"]
+    replicas[0].told["routes"]["mail"]["verdict"] = verdict | {"queue_delay_s": None, "why": "nobody consumes"}
+    assert summed(replicas).answers["why"] == "route mail on 2 of 2 replicas: nobody consumes."
+
+
+async def test_refused_files_are_said_once_when_several_replicas_refuse_them() -> None:
+    view = ToldView()
+    view.refused = ["tidegate.yaml:3: no\x1b[31m", "tidegate.yaml:9: neither"]
+    found = summed([await told(view, "gate-0"), await told(view, "gate-1"), await told(ToldView(), "gate-2")])
+    said = [line for line in lines(found, Choice(), 79, None) if line.text.startswith("REFUSED")]
+    assert [line.style for line in said] == [Style.BAD, Style.BAD]
+    assert [line.text for line in said] == [
+        "REFUSED  tidegate.yaml:3: no\\x1b[31m",
+        "REFUSED  tidegate.yaml:9: neither",
+    ]
+
+
+async def test_a_cap_is_named_in_the_row_of_its_type_however_many_replicas_there_are() -> None:
+    view = ToldView(types=3)
+    view.cap = 50.0
+    for replicas in (
+        [await told(view, "gate-0")],
+        [await told(ToldView(types=3), "gate-1"), await told(view, "gate-0")],
+    ):
+        shown = [line.text for line in lines(summed(replicas), Choice(), 79, None)]
+        assert any(line.startswith("shop.campaign-0002") and line.rstrip().endswith("cap 50/s, rate") for line in shown)
+
+
+async def test_an_older_replica_tells_nothing_of_caps_and_refused_files() -> None:
+    replica = await told(ToldView(types=3), "gate-0")
+    del replica.told["refused"]
+    replica.told["columns"].remove("cap")
+    found = summed([replica])
+    assert (found.refused, {line.cap for line in found.types}) == ([], {None})
 
 
 async def test_a_replica_follows_what_changes_and_forgets_what_has_gone() -> None:

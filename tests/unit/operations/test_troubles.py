@@ -12,18 +12,30 @@ from proxy.operations.troubles import Troubles
 
 
 def troubles(
-    *, has_looked: bool = True, unread: tuple[str, ...] = (), standing: Any = None, near: Any = None
+    *,
+    has_looked: bool = True,
+    unread: tuple[str, ...] = (),
+    standing: Any = None,
+    near: Any = None,
+    refused: tuple[str, ...] = (),
 ) -> Troubles:
     catalog: Any = SimpleNamespace(has_looked=has_looked, unread=list(unread))
     left: dict[str, float] = near or {}
     retention: Any = SimpleNamespace(
         near=dict.fromkeys(left, 1), spans={name: Span(seconds, 3_600) for name, seconds in left.items()}
     )
-    return Troubles(catalog, lambda: standing or {}, retention)
+    in_force: Any = SimpleNamespace(refused=refused)
+    return Troubles(catalog, lambda: standing or {}, retention, in_force)
 
 
 def test_nothing_is_said_when_all_is_read() -> None:
     assert (troubles().unread(), troubles().nearly_lost()) == ([], [])
+
+
+def test_three_reasons_and_how_many_more_are_said_when_files_are_refused() -> None:
+    assert troubles(refused=("a", "b", "c")).refused() == ["a", "b", "c"]
+    assert troubles(refused=("a", "b", "c", "d", "e")).refused() == ["a", "b", "c", "2 more mistakes"]
+    assert troubles().refused() == []
 
 
 def test_it_is_said_that_nothing_is_read_when_the_log_has_not_answered() -> None:
