@@ -7,7 +7,7 @@
 The form of the files is described key by key in `config/tidegate.yaml`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,20 +54,24 @@ _PARTS: dict[str, Any] = {
 _KEYS = ("include", *(name for name in Settings.model_fields if name != "patterns"), "defaults")
 
 
-def load(path: Path, environ: Mapping[str, str], inspection: Inspection | None = None) -> Settings:
+def load(
+    path: Path, environ: Mapping[str, str], inspection: Inspection | None = None, without: Collection[str] = ()
+) -> Settings:
     """Return the settings that the file, and what it includes, describes.
 
-    `environ` fills `${NAME}` in; certificates, keys and tokens are looked into only with an `inspection`.
-    Raises `SettingsError` with every mistake, one line each, and nothing else, whatever the files hold.
+    `environ` fills `${NAME}` in; certificates, keys and tokens are looked into only with an `inspection`. Blocks
+    `without` which a command does are not read, so that it needs none of their variables and files: their defaults
+    stand, and of a block that has none nothing is there. Raises `SettingsError` with every mistake, one line each, and
+    nothing else, whatever the files hold.
     """
     mistakes = Mistakes()
-    root = gather(path, environ, mistakes)
+    root = gather(path, environ, mistakes, without)
     if root is None:
         raise SettingsError(mistakes.listed())
     for key, entry in root.mapping.items():
         if key not in _KEYS:
             mistakes.add(entry, unknown_key(key, _KEYS))
-    parts = _parts(root, mistakes)
+    parts = _parts(root, mistakes, without)
     routes = _named(root, "routes", Route, mistakes)
     classes = _named(_with_default_classes(root), "classes", PriorityClass, mistakes)
     resolved = resolve(root, mistakes)
@@ -82,10 +86,13 @@ def load(path: Path, environ: Mapping[str, str], inspection: Inspection | None =
     return Settings(**given, patterns=tuple(resolved.patterns))
 
 
-def _parts(root: Item, mistakes: Mistakes) -> dict[str, Part]:
+def _parts(root: Item, mistakes: Mistakes, without: Collection[str]) -> dict[str, Part]:
     """Return the parts that every file has one of, as far as they are known; those left out with their defaults."""
     parts = {}
     for name, field in _PARTS.items():
+        if name in without and field.is_required():
+            parts[name] = known(field.annotation, root.at({}), Mistakes())
+            continue
         if name not in root.mapping and field.is_required():
             mistakes.add(root, f"is missing; allowed: {allowed_in(field)}", name)
             continue

@@ -1,6 +1,6 @@
 """Puts the settings together from their files: the main one, the included ones, the secrets."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path as FilePath
 
 from proxy.access.files import password_in, read_file
@@ -23,9 +23,11 @@ TOKENS = (("broker", "token"), ("log", "security", "token"), ("log", "nakadi", "
 """Settings with a `file` that is relative to the settings file, as those of the secrets are."""
 
 
-def gather(file: FilePath, environ: Mapping[str, str], mistakes: Mistakes) -> Item | None:
-    """Return what all files say together; None if the main file can't be read."""
-    root = read(file, environ, mistakes)
+def gather(
+    file: FilePath, environ: Mapping[str, str], mistakes: Mistakes, without: Collection[str] = ()
+) -> Item | None:
+    """Return what all files say together but under the keys `without`; None if the main file can't be read."""
+    root = read(file, environ, mistakes, without)
     if root is None:
         return None
     if root.value is None or root.value == {}:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from proxy.config.items import listing
 from proxy.model import Origin
-from proxy.settings import Route
+from proxy.settings import Route, Settings
 from proxy.settings.parts import duration_text, size_text
 from proxy.settings.route import DEFAULT_LAW
 
@@ -37,6 +37,26 @@ def messages(routes: Mapping[str, Route]) -> Iterator[str]:
         of_key = "the key is a header" if key == "header" else "the key is not sent"
         which = f"of {listing(names, _NAMED)}: " if len(ways) > 1 else ""
         yield f"messages {which}{_ORIGINS[origin]}; {of_key}"
+
+
+def misled_letters(settings: Settings) -> Iterator[str]:
+    """Warn of dead letters that go where events are worked on."""
+    streams = {**settings.event_types, **{one.pattern: one for one in settings.patterns}}
+    worked: set[tuple[str, str | None]] = {
+        ("", queue) for route in settings.routes.values() for queue in route.queue_names
+    }
+    worked |= {(settings.routes[one.route].exchange, one.routing_key.constant) for one in streams.values()}
+    misled: dict[str, list[str]] = {}
+    for name, one in streams.items():
+        to = one.dead_letter
+        if to is not None and (to.exchange, to.routing_key) in worked:
+            place = f"{to.exchange}:{to.routing_key}" if to.exchange else to.routing_key
+            misled.setdefault(place, []).append(name)
+    for place, names in misled.items():
+        yield (
+            f"event_types: dead letters of {listing(names, _NAMED)} go to {place}, where events are sent to be worked "
+            "on, so its consumers get what could not be delivered; name a queue of its own in dead_letter"
+        )
 
 
 def _scaling(route: Route) -> str:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from proxy.config.items import listing, printable
 from proxy.config.logs import log_lines, log_warnings
 from proxy.config.retention_lines import keep, lifts
-from proxy.config.route_lines import messages, route_line
+from proxy.config.route_lines import messages, misled_letters, route_line
 from proxy.congestion import laws
 from proxy.settings import AdminSettings, EventType, Route, Settings, Slo, TypePattern
 from proxy.settings.parts import duration_text, size_text
@@ -88,6 +88,7 @@ def warnings(settings: Settings) -> list[str]:
     if stopping:
         which = listing(stopping, _NAMED)
         found.append(f"event_types: without `dead_letter` the first undeliverable event stops a type; so {which}")
+    found += misled_letters(settings)
     found += log_warnings(settings.log, [_name(one) for one in _streams(settings) if one.routing_key.header])
     found += _of_admin(settings.admin)
     return list(map(printable, found))

@@ -1,7 +1,7 @@
 """Reads one YAML file into items: nothing is constructed but texts, numbers, true, false and null."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path as FilePath
 
 import yaml
@@ -65,12 +65,15 @@ _Loader.add_implicit_resolver(
 _Loader.add_implicit_resolver(f"{_TAG}merge", re.compile(r"<<\Z"), ["<"])
 
 
-def read(file: FilePath, environ: Mapping[str, str], mistakes: Mistakes) -> Item | None:
-    """Return the whole file as one item, an empty mapping if it is empty; None if nothing in it can be read."""
+def read(file: FilePath, environ: Mapping[str, str], mistakes: Mistakes, without: Collection[str] = ()) -> Item | None:
+    """Return the whole file as one item, an empty mapping if it is empty; None if nothing in it can be read.
+
+    What stands under the keys `without` is passed over, and with it what would be wrong there.
+    """
     mistakes.begin(str(file))
     try:
         node = _compose(read_text(file))
-        return _Expansion(str(file), environ, mistakes).item(node, node.start_mark.line + 1, ())
+        return _Expansion(str(file), environ, mistakes, without).item(node, node.start_mark.line + 1, ())
     except UnreadableError as error:
         mistakes.add_line(str(file), error.line, str(error))
         return None
@@ -131,7 +134,8 @@ def _is_unicode(text: str) -> bool:
 class _Expansion:
     """Turns nodes into items: follows anchors and merge keys, fills in the environment."""
 
-    def __init__(self, file: str, environ: Mapping[str, str], mistakes: Mistakes) -> None:
+    def __init__(self, file: str, environ: Mapping[str, str], mistakes: Mistakes, without: Collection[str]) -> None:
+        self._without = without
         self._file = file
         self._environ = environ
         self._mistakes = mistakes
@@ -176,6 +180,8 @@ class _Expansion:
                 self._mistakes.add(place, "has a key that is a list or a mapping; allowed: a plain name")
             elif not _is_unicode(key.value):
                 self._mistakes.add(place, f"has a key of characters that {_NO_UNICODE}")
+            elif not path and key.value in self._without:
+                continue
             elif key.value in given:
                 first = given[key.value].line
                 self._mistakes.add(place, f"is given twice, first in line {first}; keep one", key.value)

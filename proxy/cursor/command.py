@@ -88,7 +88,7 @@ def _text(given: str) -> str:
 
 
 def _move(options: argparse.Namespace) -> int:
-    settings = config.load(options.config, os.environ, config.Inspection(time.time()))
+    settings = config.load(options.config, os.environ, config.Inspection(time.time()), ("broker", "admin", "traces"))
     scope = checked(settings, options.type, options.classes)
     if options.to is not None and options.to > time.time() * 1000:
         raise SettingsError(["--to is a time that has not come yet"])

@@ -17,7 +17,8 @@ partition of each of their topics.
 
 Offsets are settled once, when the command runs: it tells for each partition the range and how many events it holds, and
 asks. --dry-run only tells. Then every replica moves its own partitions, when what is on its way has its outcome; with
-every replica stopped the command moves them itself. The same command again changes nothing.
+every replica stopped the command moves them itself. The same command again changes nothing while it means the same
+place: 1h ago and --to-end are another one later on.
 
 On Nakadi the command moves them itself, with replicas running or stopped; what they had read by then is sent before.
 There is no --to TIME, and a rewind that was made and is asked for again once events of it were sent is another rewind:

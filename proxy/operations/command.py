@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 Work: TypeAlias = "Callable[[KafkaBoard, Pinned], Awaitable[int]]"
 
+_UNUSED = ("broker", "admin", "metric_log", "traces")
+"""Blocks of the settings that the commands do without."""
 _DONE, _FAILED, _MISTAKE = 0, 1, 2
 _MS = 1000
 _DURATION: TypeAdapter[float] = TypeAdapter(Annotated[Seconds, Field(ge=1, le=LONGEST_MS / _MS)])
@@ -211,7 +213,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    settings = config.load(options.config, os.environ, config.Inspection(time.time()))
+    settings = config.load(options.config, os.environ, config.Inspection(time.time()), _UNUSED)
     config.demand_board(settings, options.word)
     return settings
 

@@ -15,6 +15,8 @@ _FEWEST_POINTS = 5
 """With less there is no trend."""
 _STEADY = 0.01
 """A change of the lag within a minute that is no trend, as a share of it."""
+_LEAST_TREND = 0.05
+"""Events a second that are no trend: one more or less within a minute is in the nature of a count."""
 _NAMED = 3
 _MINUTE, _HOUR = 60, 3600
 
@@ -114,11 +116,11 @@ def better(lags: Sequence[tuple[float, int]]) -> str:
     last_at, last = lags[-1]
     first_at, first = next(point for point in lags if last_at - point[0] <= TREND_SECONDS)
     seconds = last_at - first_at
-    if not last and not first:
+    if not last:
         return "Nothing waits."
-    if seconds <= 0 or abs(last - first) <= _STEADY * max(last, first):
+    rate = (last - first) / seconds if seconds > 0 else 0.0
+    if abs(rate) < _LEAST_TREND or abs(last - first) <= _STEADY * max(last, first):
         return f"It stays as it is: {_events(last)}."
-    rate = (last - first) / seconds
     if rate > 0:
         return f"No: {_events(last)}, {rate:,.1f} more every second."
     return f"Yes: {_events(last)}, {-rate:,.1f} less every second; done in {duration(last / -rate)} if it goes on so."

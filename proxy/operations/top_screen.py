@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from proxy.config.items import printable
 from proxy.operations.questions import duration
+from proxy.operations.top_group import Group
 from proxy.operations.top_links import Replica
-from proxy.operations.top_sum import Sum, TypeLine, summed
+from proxy.operations.top_sum import Sum, TypeLine
 
 KEYS = "sort: w waits o oldest n name c class r reverse  / filter  q quit"
 _QUESTIONS = (("late", "LATE"), ("why", "WHY"), ("drop", "DROP?"), ("better", "BETTER?"))
@@ -20,8 +21,11 @@ _LABEL = 9
 _LOOK_MS = 250
 _ESCAPE = 27
 _BACKSPACES = (curses.KEY_BACKSPACE, 8, 127)
-_MOST_ROUTES = 4
-"""Of more the congested ones, and those that are not open, come first."""
+_ANSWER_LINES, _ROUTES = (2, 12), (4, 6)
+"""How many at least, and one for every so many lines of the screen; a sheet without a height has all.
+
+Of more routes the congested ones, and those that are not open, come first.
+"""
 _SORTS: dict[str, tuple[Callable[[TypeLine], tuple[object, ...]], bool]] = {
     "w": (lambda one: (one.waits, one.age_s or 0), True),
     "o": (lambda one: (one.age_s or 0, one.waits), True),
@@ -60,28 +64,26 @@ class Choice:
     """The first type that is shown."""
 
 
-_SHOWN = ("what is shown of it is old", "nothing of it is shown")
-
-
 def lines(found: Sum, choice: Choice, width: int, height: int | None) -> list[Line]:
     """Return what is shown; without a height all types, and no keys."""
     instant = datetime.fromtimestamp(found.at_ms / 1000, UTC).strftime("%H:%M:%S UTC") if found.at_ms else ""
     names = ", ".join(printable(one["instance"] or one["address"]) for one in found.replicas)
     said = [Line(_ends(f"Tidegate  {names}", instant, width), Style.TITLE)]
     said += [
-        Line(_cut(printable(f"{one['address']}: {one['why']}; {_SHOWN[one['instance'] is None]}"), width), Style.BAD)
+        Line(_cut(printable(f"{one['address']}: {one['why']}; {_shown(one)}"), width), Style.BAD)
         for one in found.replicas
         if one["why"]
     ]
     said += [Line(_cut(printable(f"{'REFUSED':{_LABEL}}{why}"), width), Style.BAD) for why in found.refused]
     for name, label in _QUESTIONS:
         is_bad = (name == "late" and not found.answers[name].startswith("No")) or found.answers[name].startswith("No:")
-        wrapped = textwrap.wrap(printable(found.answers[name]), width - _LABEL, max_lines=2, placeholder=" ...")
+        most = _most(_ANSWER_LINES, height)
+        wrapped = textwrap.wrap(printable(found.answers[name]), width - _LABEL, max_lines=most, placeholder=" ...")
         for place, text in enumerate(wrapped):
             label_text = label if place == 0 else ""
             said.append(Line(f"{label_text:{_LABEL}}{text}", Style.BAD if is_bad else Style.PLAIN))
     said += [Line(_cut(_held(one, found.at_ms), width), Style.BAD) for one in found.held]
-    said += [*_classes(found, width), *_routes(found, width)]
+    said += [*_classes(found, width), *_routes(found, width, _most(_ROUTES, height))]
     shown = chosen(found.types, choice)
     room = len(shown) if height is None else max(0, height - len(said) - 2)
     choice.first = max(0, min(choice.first, len(shown) - room))
@@ -155,7 +157,7 @@ def _loop(screen: "curses.window", replicas: Sequence[Replica]) -> None:
     with contextlib.suppress(curses.error):  # not every terminal can hide it
         curses.curs_set(0)
     screen.timeout(_LOOK_MS)
-    choice = Choice()
+    choice, group = Choice(), Group(replicas)
     drawn, key = -1.0, -1
     while True:
         heard = max(one.heard_at for one in replicas)
@@ -163,7 +165,7 @@ def _loop(screen: "curses.window", replicas: Sequence[Replica]) -> None:
             drawn = heard
             height, width = screen.getmaxyx()
             screen.erase()
-            for row, line in enumerate(lines(summed(replicas), choice, width - 1, height)):
+            for row, line in enumerate(lines(group.summed(), choice, width - 1, height)):
                 screen.addnstr(row, 0, line.text, width - 1, styles[line.style])
             screen.refresh()
         key = screen.getch()
@@ -182,7 +184,12 @@ def _classes(found: Sum, width: int) -> list[Line]:
     return said
 
 
-def _routes(found: Sum, width: int) -> list[Line]:
+def _most(bounds: tuple[int, int], height: int | None) -> int | None:
+    least, lines_each = bounds
+    return None if height is None else max(least, height // lines_each)
+
+
+def _routes(found: Sum, width: int, most: int | None) -> list[Line]:
     def trouble(route: dict[str, object]) -> tuple[bool, bool]:
         lane, verdict = route["lane"], route["verdict"]
         assert isinstance(lane, dict)
@@ -190,7 +197,7 @@ def _routes(found: Sum, width: int) -> list[Line]:
 
     said = [Line(_cut("GATE: allowed events/s of each class with those above it", width), Style.HEAD)]
     ordered = sorted(found.routes.items(), key=lambda pair: trouble(pair[1]))
-    for name, route in ordered[:_MOST_ROUTES]:
+    for name, route in ordered[:most]:
         is_open, is_calm = trouble(route)
         state = route["lane"]["state"] if not is_open else "open" if is_calm else "congested"
         verdict = route["verdict"] or {}
@@ -203,9 +210,9 @@ def _routes(found: Sum, width: int) -> list[Line]:
         text = printable(f"{_cut(name, 22):<23}{f'{state} ':<11}{rates}{waits}")
         is_fine = is_open and (is_calm or is_watched)
         said.append(Line(_cut(text, width), Style.PLAIN if is_fine else Style.BAD))
-    if len(found.routes) > _MOST_ROUTES:
-        watched = sum(bool(route.get("shadow")) for _, route in ordered[_MOST_ROUTES:])
-        said.append(Line(f"and {len(ordered) - _MOST_ROUTES} more" + (f", {watched} in shadow" if watched else "")))
+    if left := [] if most is None else ordered[most:]:
+        watched = sum(bool(route.get("shadow")) for _, route in left)
+        said.append(Line(f"and {len(left)} more" + (f", {watched} in shadow" if watched else "")))
     return said
 
 
@@ -224,6 +231,12 @@ def _type_text(name: str, priority: str, waits: str, age: str, state: str, width
 def _state(one: TypeLine) -> str:
     cap = "" if one.cap is None else f"cap {one.cap:,g}/s"
     return ", ".join(word for word in ("" if one.mode == "run" else one.mode, cap, one.awaits or "") if word)
+
+
+def _shown(one: dict[str, object]) -> str:
+    if one["instance"] is None:
+        return "nothing of it is shown"
+    return "what is shown of it is old" if one["counts"] else "nothing of it is shown: others have its partitions"
 
 
 def _held(one: dict[str, object], at_ms: int) -> str:

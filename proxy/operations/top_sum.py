@@ -1,6 +1,6 @@
 """Several replicas as one: what `tidegate top` shows, and `--json` prints. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
 from math import inf
 from typing import Any, NamedTuple
@@ -40,9 +40,9 @@ class Sum(NamedTuple):
     types: list[TypeLine]
 
 
-def summed(replicas: Sequence[Replica]) -> Sum:
-    """Sum up the replicas."""
-    told = [one.told for one in replicas if one.told]
+def summed(replicas: Sequence[Replica], gone: Collection[str] = (), since_ms: int = 0) -> Sum:
+    """Sum up the replicas but those that are `gone`, by address; curves count from an instant on."""
+    told = [one.told for one in replicas if one.told and one.address not in gone]
     classes = _classes(told)
     routes = {
         name if len(told) == 1 else f"{name} at {one['instance']}": route
@@ -55,13 +55,19 @@ def summed(replicas: Sequence[Replica]) -> Sum:
     return Sum(
         at_ms=max((one["at_ms"] for one in told), default=0),
         replicas=[
-            {"address": one.address, "instance": one.told.get("instance"), "why": one.why or None} for one in replicas
+            {
+                "address": one.address,
+                "instance": one.told.get("instance"),
+                "why": one.why or None,
+                "counts": bool(one.told) and one.address not in gone,
+            }
+            for one in replicas
         ],
         answers={
             "late": questions.late(classes, _every(told, "nearly_lost")),
             "why": questions.why(_worst(told), held, waiting, _every(told, "unread")),
             "drop": questions.droppable(classes, waiting),
-            "better": questions.better(_lags(told)),
+            "better": questions.better([point for point in _lags(told) if point[0] * 1000 >= since_ms]),
         },
         classes=classes,
         routes=routes,

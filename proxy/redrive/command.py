@@ -96,7 +96,7 @@ def _text(given: str) -> str:
 
 
 def _redrive(options: argparse.Namespace) -> int:
-    settings = config.load(options.config, os.environ, config.Inspection(time.time()))
+    settings = config.load(options.config, os.environ, config.Inspection(time.time()), ("admin", "traces"))
     wanted = _wanted(options, settings)
     queues = _queues(options, settings, wanted)
     try:

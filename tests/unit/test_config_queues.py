@@ -131,3 +131,24 @@ def test_a_mistake_is_told_with_its_place(files: Files, queues: str, mistake: st
 def test_the_summary_says_how_several_queues_are_judged(files: Files) -> None:
     settings = files.load(HEAD.replace("queues: [mail]", "queues: [{name: one}, {name: two}]") + TYPES)
     assert "one, two (judged by min)" in config.describe(settings)
+
+
+def test_it_is_warned_of_dead_letters_when_they_go_where_events_are_worked_on(files: Files) -> None:
+    settings = files.load(
+        HEAD
+        + """\
+event_types:
+  fine: {}
+  by_queue: {dead_letter: {routing_key: mail}}
+  of_another_route: {dead_letter: {routing_key: push}}
+  by_key: {dead_letter: {exchange: events, routing_key: mail}}
+  of_another_exchange: {dead_letter: {exchange: others, routing_key: mail}}
+  every: {pattern: "all-*", dead_letter: {routing_key: mail}}
+"""
+    )
+    said = [found for found in config.warnings(settings) if "dead letters of" in found]
+    assert [found.partition(", where")[0].partition("dead letters of ")[2] for found in said] == [
+        "by_queue, all-* go to mail",
+        "of_another_route go to push",
+        "by_key go to events:mail",
+    ]

@@ -9,6 +9,7 @@ import pytest
 from proxy import config
 from proxy.access import broker_access
 from proxy.errors import SettingsError
+from proxy.settings import AdminSettings
 from tests.support.settings_files import HEAD, ONE_TYPE, Files
 
 SECRET = "hunter2-correct-horse"
@@ -136,6 +137,19 @@ def test_the_variable_is_named_once_when_it_is_not_set(files: Files) -> None:
         "tidegate.yaml:1: log.group: environment variable TEAM is not set; set it or write ${NAME:-default}",
         "tidegate.yaml:6: defaults.route: environment variable ROUTE is not set; set it or write ${NAME:-default}",
     ]
+
+
+def test_what_is_wrong_in_a_block_is_no_mistake_when_the_block_is_done_without(files: Files) -> None:
+    text = (
+        HEAD.replace('broker: {hosts: ["localhost:5672"', 'broker: {password: "${RABBIT}", hosts: ["${HOSTS}"')
+        + ONE_TYPE
+    )
+    text += 'admin: {listen: "127.0.0.1:${PORT}", token: {file: /none}}\n<<: {admin: {listen: "${TOO}"}}\n'
+    names = [mistake.partition("variable ")[2].partition(" ")[0] for mistake in files.mistakes(text)]
+    assert [name for name in names if name] == ["HOSTS", "RABBIT", "PORT", "TOO"]
+    settings = config.load(files.main, {}, config.Inspection(0.0), without=("broker", "admin"))
+    assert settings.admin == AdminSettings()
+    assert list(settings.event_types) == ["order-confirmed"]
 
 
 @pytest.mark.parametrize("reference", ["${", "${}", "${1}", "${A-b}", "${A B}"])

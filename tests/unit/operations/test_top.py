@@ -19,9 +19,11 @@ from proxy.errors import SettingsError
 from proxy.operations import stream as stream_module
 from proxy.operations.admin import Admin
 from proxy.operations.stream import Stream
+from proxy.operations.top_group import Group
 from proxy.operations.top_links import Link, Replica, context
 from proxy.operations.top_screen import Choice, Style, lines
 from proxy.operations.top_sum import summed
+from proxy.operations.view import COLUMNS
 from proxy.settings import AdminSettings
 from tests.support.terminal import terminal
 
@@ -175,6 +177,49 @@ async def test_an_older_replica_tells_nothing_of_caps_and_refused_files() -> Non
     replica.told["columns"].remove("cap")
     found = summed([replica])
     assert (found.refused, {line.cap for line in found.types}) == ([], {None})
+
+
+async def test_all_routes_and_whole_answers_are_shown_when_there_is_room() -> None:
+    replicas = [await told(ToldView(ending="-" + "long" * 20), f"gate-{number}") for number in range(4)]
+    found = summed(replicas)
+    found.answers["why"] = "word " * 100
+    for height, gates, words in ((24, 4, 2), (60, 8, 5), (None, 8, 8)):
+        said = [line.text for line in lines(found, Choice(), 79, height)]
+        first = next(place for place, text in enumerate(said) if text.startswith("GATE"))
+        assert sum("open" in text or "congested" in text for text in said[first + 1 :][:8]) == gates
+        assert sum("word word" in text for text in said) == words
+        assert any("and 4 more" in text for text in said) == (gates == 4)
+
+
+async def test_a_replica_that_is_away_counts_until_others_have_its_partitions_and_again_when_it_comes() -> None:
+    replicas = [await told(ToldView(types=3), f"gate-{number}") for number in range(3)]
+    for one in replicas:
+        one.why = ""
+    group = Group(replicas)
+    alone, everything = summed(replicas[:1]).classes["P3"]["lag"], 3 * summed(replicas[:1]).classes["P3"]["lag"]
+    assert group.summed().classes["P3"]["lag"] == everything
+    replicas[2].why = "Connection refused"
+    found = group.summed()
+    assert found.classes["P3"]["lag"] == everything, "nobody else tells of it"
+    assert "what is shown of it is old" in lines(found, Choice(), 200, 24)[1].text
+    owned = COLUMNS.index("partitions")
+    for one in replicas[:2]:
+        for name, row in one.told["types"].items():
+            one.told["types"][name] = [*row[:owned], row[owned] + 2, *row[owned + 1 :]]
+    found = group.summed()
+    assert found.classes["P3"]["lag"] == 2 * alone
+    assert "others have its partitions" in lines(found, Choice(), 200, 24)[1].text
+    assert found.answers["better"] == "Not known yet.", "what moved from one to another is no trend"
+    assert found.replicas[2]["counts"] is False
+    replicas[2].why = ""
+    assert group.summed().classes["P3"]["lag"] == everything
+
+
+async def test_one_that_is_away_counts_on_when_there_is_no_other() -> None:
+    (one,) = replicas = [await told(ToldView(types=3), "gate-0")]
+    group = Group(replicas)
+    before, one.why = group.summed(), "Connection refused"
+    assert group.summed().classes == before.classes
 
 
 async def test_a_replica_follows_what_changes_and_forgets_what_has_gone() -> None:
