@@ -280,7 +280,7 @@ class App:
         self._shadows.finish()
         self.recorder.on_stop(unresolved)
         if uncommitted:
-            _say.warning("final_commit_failed", events=uncommitted, effect="duplicates")
+            _say.warning("final_commit_failed", events=uncommitted, effect="they perhaps come again")
         left = self.recorder.left_in_log
         _say.info("stopped", drained=not unconfirmed, unconfirmed=unconfirmed, left_in_log=left)
 

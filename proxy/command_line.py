@@ -97,7 +97,7 @@ def _tell(words: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tidegate",
-        description="Moves events from Kafka to RabbitMQ no faster than what stands behind RabbitMQ can take, "
+        description="Moves events from Kafka or Nakadi to RabbitMQ no faster than what stands behind it can take, "
         "important event types first.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

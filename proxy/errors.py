@@ -12,8 +12,10 @@
 Overload is no error: it is an `Outcome` (see `model`).
 """
 
+import re
 from collections.abc import Iterator
 
+_OBJECT = re.compile(r" ssl:(?:<[^>]*>|\w+)")
 _MOST_CAUSES = 16
 
 
@@ -69,3 +71,8 @@ def causes(error: BaseException) -> Iterator[BaseException]:
             return
         yield one
         one = one.__cause__ or one.__context__
+
+
+def in_words(error: BaseException) -> str:
+    """Return what an HTTP client says went wrong, never empty: aiohttp writes the address of an object into it."""
+    return _OBJECT.sub("", str(error)) or type(error).__name__

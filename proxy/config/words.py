@@ -1,9 +1,10 @@
 """Says what a setting may be, and what is wrong with the one given, in the words of the file."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cache
+from math import inf
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -48,6 +49,9 @@ _SIMPLE: dict[object, str] = {
     AwareDatetime: "a date and time with its zone, like 2026-01-31T12:00:00Z",
 }
 _INHERITED = " here, in the class's `events` and in `defaults`"
+_DURATIONS: Mapping[str, float] = {"250ms": 0.25, "5s": 5, "10m": 600, "2h": 7_200, "7d": 604_800}
+_SIZES: Mapping[str, float] = {"512B": 512, "64KiB": 64 * 1024, "4MiB": 4 * 1024**2, "2GiB": 2 * 1024**3}
+"""Examples, one of them per order of magnitude."""
 _NAMES_COMPARED = 500
 _KEYS_TOLD = 4
 """Of the keys that a mapping may have; those that it must have are told first, and all of them."""
@@ -193,21 +197,34 @@ def allowed(annotation: Any, metadata: Sequence[object] = ()) -> str:
 def _quantity(core: object, metadata: Sequence[object]) -> str:
     bounds = bounds_text(core, metadata)
     if Unit.SECONDS in metadata:
-        return f"a duration, {bounds}, like 250ms, 5s, 10m, 2h or 7d"
+        return f"a duration, {bounds}{_like(_DURATIONS, metadata)}"
     if Unit.BYTES in metadata:
-        return f"a size, {bounds}, like 512B, 64KiB, 4MiB or 2GiB"
+        return f"a size, {bounds}{_like(_SIZES, metadata)}"
     if core is str:
         return f"a text of {bounds} characters" if bounds else "a text"
     return f"a {'whole ' if core is int else ''}number, {bounds}"
 
 
+def _like(examples: Mapping[str, float], metadata: Sequence[object]) -> str:
+    """Return the examples that lie within the bounds."""
+    low, high = _bounds(metadata)
+    fit = [text for text, amount in examples.items() if low <= amount <= high]
+    return f", like {listing(fit)}" if fit else ""
+
+
 def bounds_text(annotation: Any, metadata: Sequence[object] = ()) -> str:
     """Return the range of a number, the length of a text or list: `1s to 5m`; empty if it has none."""
     _, metadata = _flat(annotation, metadata)
+    least, most = _bounds(metadata)
+    low, high = _amount(max(least, 0), metadata), _amount(most, metadata) if most < inf else ""
+    return f"{low} to {high}" if high else f"at least {low}" if least > -inf else ""
+
+
+def _bounds(metadata: Sequence[object]) -> tuple[float, float]:
+    """Return the range of a number or a length; infinite where there is no bound."""
     least = [getattr(mark, name) for mark in metadata for name in ("ge", "min_length") if hasattr(mark, name)]
     most = [getattr(mark, name) for mark in metadata for name in ("le", "max_length") if hasattr(mark, name)]
-    low, high = _amount(max(least, default=0), metadata), _amount(min(most, default=0), metadata)
-    return f"{low} to {high}" if most else f"at least {low}" if least else ""
+    return max(least, default=-inf), min(most, default=inf)
 
 
 def _amount(value: float, metadata: Sequence[object]) -> str:

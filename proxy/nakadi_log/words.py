@@ -5,7 +5,7 @@ import ssl
 
 from aiohttp import ClientConnectorError
 
-from proxy.errors import causes
+from proxy.errors import causes, in_words
 
 _SHOWN = 200
 
@@ -18,10 +18,10 @@ def failure(error: BaseException) -> str:
     if any(isinstance(one, socket.gaierror) for one in found):
         return "the name can't be resolved; see log.nakadi.url"
     if any(isinstance(one, ssl.SSLError) for one in found):
-        return f"{_line(str(error))}; see log.nakadi.url, log.nakadi.tls"
+        return f"{_line(in_words(error))}; see log.nakadi.url, log.nakadi.tls"
     if isinstance(error, ClientConnectorError):
-        return f"{_line(str(error))}; see log.nakadi.url"
-    return _line(str(error)) or type(error).__name__
+        return f"{_line(in_words(error))}; see log.nakadi.url"
+    return _line(in_words(error))
 
 
 def problem(status: int, body: object) -> str:

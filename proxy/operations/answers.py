@@ -158,7 +158,10 @@ ASKED: Schema = {
         "rate": {**_NUMBER, "description": "Of a cap: events a second that all it names may send, in the group."},
         "route": {**_NAMES, "description": "Of a policy: a route, or several, in place of types and classes."},
         "policy": {**_TEXT, "description": "Of a policy: static, per_type or class_budget."},
-        "for": {**_TEXT, "description": "For how long, like 10m or 2h; at most 7d."},
+        "for": {
+            "type": ["string", "number"],
+            "description": "For how long, like 10m or 2h, or a number of seconds; at most 7d.",
+        },
         "until": {**_TEXT, "description": "Instead: a time of RFC 3339, with its zone."},
         "why": _TEXT,
         "who": {**_TEXT, "description": "Who asks; what is proved of them stands before it."},

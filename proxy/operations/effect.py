@@ -75,6 +75,11 @@ def kind_of(one: Intervention) -> Mode:
     return one.mode if one.mode in {Mode.CAP, Mode.POLICY} else Mode.RUN
 
 
+def hides(later: Intervention, one: Intervention, class_of: Callable[[str], str | None]) -> bool:
+    """Return whether a later one counts before another for something that both name."""
+    return (later.mode is Mode.RUN or kind_of(later) is kind_of(one)) and overlap(one, later, class_of)
+
+
 def overlap(one: Intervention, other: Intervention, class_of: Callable[[str], str | None]) -> bool:
     """Return whether some event type or route may be named by both."""
 

@@ -87,11 +87,21 @@ def words(name: str, value: object) -> str | None:
 
 def _fields(body: bytes) -> Mapping[str, Any]:
     try:
-        fields = json.loads(body, parse_constant=_no_number)
+        fields = json.loads(body, parse_constant=_no_number, object_pairs_hook=_each_once)
     except (ValueError, RecursionError) as error:
         raise _bad("the question is no JSON") from error
     if not isinstance(fields, dict):
         raise _bad("the question is no JSON object")
+    return fields
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return them as an object; of two with one name one would be passed over. Raises `RequestError`."""
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise _bad(f"{quoted(name)} is there twice")
+        fields[name] = value
     return fields
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import cast
 
 import structlog
@@ -11,7 +12,7 @@ from proxy.bridge.listener import Listener
 from proxy.errors import LogError
 from proxy.model import Cap, Mode, Note, Stance
 from proxy.operations.board import Board
-from proxy.operations.effect import Sorted
+from proxy.operations.effect import Sorted, hides
 from proxy.operations.intervention import Answer, Intervention, read
 from proxy.operations.moves import Moves
 from proxy.settings import EventType, Policy
@@ -68,7 +69,7 @@ class Interventions:
         self._answered: dict[str, tuple[str, bool]] = {}
         """By id: as which member, and whether that it has ended."""
         self._begun: set[str] = set()
-        """Ids of which it was told that they hold."""
+        """Ids of which it was told that they have begun, and not that they have ended."""
         self._is_settled = True
         """Every listener goes on as what holds says."""
         self._sorted = Sorted()
@@ -146,11 +147,8 @@ class Interventions:
             return
         if isinstance(said, Intervention):
             self._is_settled = False
-            before = self._held.pop(said.id, None)
+            self._held.pop(said.id, None)
             self._held[said.id] = said
-            if before != said and said.holds(self._now_ms()):
-                self._begun.add(said.id)
-                self._told(said, "begun")
         elif said is None and note.value is None:
             taken_back = next((one for one in self._held.values() if one.key == note.key), None)
             if taken_back is not None:
@@ -171,6 +169,7 @@ class Interventions:
             return
         self._is_settled = True
         self._sort()
+        self._tell()
         for listener in self._listeners():
             stance = self.stance(listener.event_type)
             if stance != listener.stance:
@@ -186,6 +185,20 @@ class Interventions:
         if policies != self._policies:
             self._policies = policies
             self._steer(policies)
+
+    def _tell(self) -> None:
+        """Tell what begins to have an effect, and what has none any more, by whose later one."""
+        effective = {one.id for one in self.effective}
+        class_of = self._effective[1].get
+        held = self.held
+        for place, one in enumerate(held):
+            has_effect = one.mode is Mode.RUN or one.id in effective
+            if has_effect and one.id not in self._begun:
+                self._begun.add(one.id)
+                self._told(one, "begun")
+            elif not has_effect:
+                later = next(its for its in reversed(held[place + 1 :]) if hides(its, one, class_of))
+                self._end(replace(one, ended_by=later.by, ended_why=later.why))
 
     def _drop(self, one: Intervention) -> None:
         del self._held[one.id]

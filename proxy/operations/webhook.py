@@ -14,7 +14,7 @@ import aiohttp
 from yarl import URL
 
 from proxy.access import Access
-from proxy.errors import NoticeError
+from proxy.errors import NoticeError, in_words
 from proxy.settings import Webhook
 
 _AGAIN = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
@@ -54,7 +54,7 @@ class WebhookDestination:
             async with session.post(self._url, data=body, headers=headers, allow_redirects=False) as response:
                 status = response.status
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise NoticeError(f"{self.name}: {error or type(error).__name__}") from error
+            raise NoticeError(f"{self.name}: {in_words(error)}") from error
         if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
             is_final = status in _FINAL and status not in _AGAIN
             raise NoticeError(f"{self.name} answers with status {status}", is_final=is_final)

@@ -17,7 +17,7 @@ from yarl import URL
 
 from proxy.access import Access
 from proxy.bridge.broker import QueueInsight
-from proxy.errors import BrokerError, SecretError
+from proxy.errors import BrokerError, SecretError, in_words
 from proxy.settings import BrokerSettings, Management
 
 DEADLINE = 2.0
@@ -56,7 +56,7 @@ class RabbitManagement:
         except TimeoutError:
             raise BrokerError(f"{self._root.origin()}: no answer within {DEADLINE:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise BrokerError(f"{self._root.origin()}: {error}") from error
+            raise BrokerError(f"{self._root.origin()}: {in_words(error)}") from error
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise BrokerError(f"{self._root.origin()} answers with something else than queues: {error}") from error
         return {queue: known.get(queue) for queue in queues}

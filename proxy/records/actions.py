@@ -40,7 +40,9 @@ class Intervention(Record):
     why: Annotated[str | None, "in words"]
     until_ms: Annotated[int, "milliseconds since 1970 at which it ends"]
     phase: Annotated[str, "`begun` or `ended`"]
-    ended_by: Annotated[str | None, "who ended it before its time; null: nobody has", ADDED] = None
+    ended_by: Annotated[
+        str | None, "who ended it before its time, or whose later one took its place; null: nobody has", ADDED
+    ] = None
     ended_why: Annotated[str | None, "in words", ADDED] = None
     rate: Annotated[float | None, "of a cap: events a second that all it names may send, in the group", ADDED] = None
     routes: Annotated[list[str] | None, "routes named, of a policy or of a `run` that ends one; null: none", ADDED] = (

@@ -17,6 +17,7 @@ from proxy.model import Outcome, Partition, Reason
 from proxy.redrive.audit import Audit
 from proxy.redrive.choice import Choice, Going, Stay
 from proxy.redrive.count import Count
+from proxy.redrive.outlook import Outlook
 from proxy.redrive.pace import LOOK_SECONDS, Pace
 from proxy.redrive.sending import Sending, place
 from proxy.settings import Route
@@ -59,6 +60,7 @@ class Redrive:
         self._choice = choice
         self._pace = pace
         self._is_dry = is_dry
+        self._outlook = Outlook(monitor)
         self._tell = tell
         self.count = Count()
         self.halted: set[Partition] = set()
@@ -158,14 +160,23 @@ class Redrive:
             if isinstance(judged, Stay):
                 self._stay(taken, judged)
             elif self._is_dry:
-                self.count.on_redriven(judged)
-                self._stayed.append(taken)
+                await self._foretell(judged)
             else:
                 going.append(judged)
         going.sort(key=place)
         for route, several in groupby(going, key=lambda one: one.event_type.route):
             await self._send(self._choice.settings.routes[route], list(several))
         await self._give_room()
+
+    async def _foretell(self, going: Going) -> None:
+        """Count what would become of a letter: without one of its queues it would stay."""
+        kind = going.event_type
+        queues = self._choice.settings.routes[kind.route].way(kind.name, kind.routing_key)
+        if unknown := await self._outlook.unknown(queues):
+            self._stay(going.taken, Stay.BLIND, f"nothing is known of {', '.join(unknown)}")
+        else:
+            self.count.on_redriven(going)
+            self._stayed.append(going.taken)
 
     async def _send(self, route: Route, going: Sequence[Going]) -> None:
         """Send letters of one route as the pace allows."""
@@ -183,10 +194,9 @@ class Redrive:
                     return
                 blind = loop.time() - max(began, self._pace.blind_since(queues))
                 if blind > BLIND_SECONDS:
+                    said = f"nothing is known of {', '.join(sorted(queues))}"
                     for one in going[at:]:
-                        self._stay(
-                            one.taken, Stay.BLIND, f"nothing is known of its queues: {', '.join(sorted(queues))}"
-                        )
+                        self._stay(one.taken, Stay.BLIND, said)
                     return
                 await asyncio.sleep(max(self._pace.wait(), SETTLE_SECONDS / 10))
                 await self._give_room()
@@ -234,18 +244,13 @@ class Redrive:
     async def _look(self) -> None:
         """Look at the queues that are sent to."""
         while True:
-            if self._watched:
-                with contextlib.suppress(BrokerError):
-                    states = await self._monitor.poll(list(self._watched))
-                    self._pace.on_depths(
-                        (
-                            (queue, None if state is None else 0 if state.kind is QueueKind.STREAM else state.ready)
-                            for queue, state in states.items()
-                        ),
-                        asyncio.get_running_loop().time(),
-                    )
-            else:
-                self._pace.on_depths((), asyncio.get_running_loop().time())
+            with contextlib.suppress(BrokerError):
+                states = await self._monitor.poll(list(self._watched)) if self._watched else {}
+                depths = (
+                    (queue, None if state is None else 0 if state.kind is QueueKind.STREAM else state.ready)
+                    for queue, state in states.items()
+                )
+                self._pace.on_depths(depths, asyncio.get_running_loop().time())
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _settle(self) -> None:

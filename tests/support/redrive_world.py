@@ -71,6 +71,8 @@ class World:
     recorded: Counter[Name] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     numbers: int = 0
+    missing: frozenset[str] = frozenset()
+    """Queues that do not exist."""
     dies_again: float = 0.0
     """Share of what is delivered that is a letter again at once."""
 
@@ -249,7 +251,8 @@ class Pass:
         if self.world.faulty and self.chance.random() < 0.05:
             raise BrokerError("no answer")
         deep = self.world.faulty and self.chance.random() < 0.2
-        return dict.fromkeys(queues, QueueState(10_000 if deep else 0, 1))
+        there = QueueState(10_000 if deep else 0, 1)
+        return {queue: None if queue in self.world.missing else there for queue in queues}
 
     def why(self, _queue: str) -> str:
         return ""
@@ -271,13 +274,15 @@ class Pass:
                     self.world.wrong.append(f"{name} was recorded unconfirmed")
 
 
-async def lived(world: World, kill_at: int | None = None, **wanted: Any) -> tuple[Redrive, Pass]:
+async def lived(
+    world: World, kill_at: int | None = None, *, is_dry: bool = False, **wanted: Any
+) -> tuple[Redrive, Pass]:
     """Live one pass, until it ends or is killed; then judge it."""
     ends = Pass(world, kill_at)
     before = len(world.stored)
     choice = Choice(settings(), Wanted(times=TIMES, **wanted), {"none"})
     pace = Pace(1_000, asyncio.get_running_loop().time())
-    redrive = Redrive(ends, ends, ends, ends, choice, pace)
+    redrive = Redrive(ends, ends, ends, ends, choice, pace, is_dry=is_dry)
     running = asyncio.create_task(redrive.run())
     killed = asyncio.create_task(ends.killed.wait())
     await asyncio.wait([running, killed], return_when=asyncio.FIRST_COMPLETED)

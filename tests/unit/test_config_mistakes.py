@@ -537,3 +537,18 @@ def test_the_keys_that_are_needed_are_told_first_and_few_others_when_a_block_is_
     assert "tidegate.yaml:1: log: is missing; allowed: a mapping with hosts, group, group_instance_id, " in found[2]
     assert found[2].endswith(", client_rack and 12 more")
     assert max(map(len, found)) < 140
+
+
+@pytest.mark.parametrize(
+    ("line", "allowed"),
+    [
+        ("limits: {confirm_deadline: soon}", "a duration, 100ms to 10m, like 250ms, 5s, 10m"),
+        ("throttling: {tick: 1ms}", "a duration, 10ms to 10s, like 250ms, 5s"),
+        ("limits: {event_bytes: 1MB}", "a size, 1B to 128MiB, like 512B, 64KiB, 4MiB"),
+    ],
+)
+def test_only_examples_that_are_allowed_are_given_when_a_quantity_is_wrong(
+    files: Files, line: str, allowed: str
+) -> None:
+    (found,) = files.mistakes(f"{HEAD}{ONE_TYPE}{line}\n")
+    assert found.endswith(f"; allowed: {allowed}")

@@ -228,11 +228,15 @@ async def test_a_mistake_is_told_and_changes_nothing(change: dict[str, Any], why
         ({"json": [PAUSE]}, 400),
         ({"data": b"{", "headers": {"Content-Type": "application/json"}}, 400),
         ({"data": b'{"mode": NaN}', "headers": {"Content-Type": "application/json"}}, 400),
+        (
+            {"data": b'{"mode": "run", "class": "P3", "class": "P1"}', "headers": {"Content-Type": "application/json"}},
+            400,
+        ),
         ({"data": b"[" * 60_000, "headers": {"Content-Type": "application/json"}}, 400),
         ({"data": b"\xff\xfe", "headers": {"Content-Type": "application/json"}}, 400),
         ({"json": {**PAUSE, "why": "x" * 70_000}}, 413),
     ],
-    ids=["text", "form", "list", "cut off", "no number", "deep", "no text", "long"],
+    ids=["text", "form", "list", "cut off", "no number", "twice", "deep", "no text", "long"],
 )
 async def test_what_is_no_question_of_ours_is_refused_and_changes_nothing(parts: dict[str, Any], status: int) -> None:
     async with group() as one:

@@ -110,10 +110,15 @@ def test_what_was_taken_back_is_not_told_as_held_when_its_time_is_not_over() -> 
     async def story(one: Replica) -> None:
         await one.ask(one.asked("a", Mode.PAUSE))
         assert [each.id for each in one.made.effective] == ["a"]
-        await one.ask(one.asked("b", Mode.RUN))
+        await one.ask(replace(one.asked("b", Mode.RUN), by="bob", why="it is over"))
         assert one.mode is Mode.RUN
         assert len(one.made.held) == 2
         assert one.made.effective == []
+        assert one.told == [("a", "begun"), ("a", "ended"), ("b", "begun")]
+        ended = one.world.recorded[-2]
+        assert (ended.by, ended.ended_by, ended.ended_why) == ("ann", "bob", "it is over")
+        await asyncio.sleep(62)
+        assert one.told[3:] == [("b", "ended")]
 
     replica(story)
 
@@ -241,7 +246,12 @@ def test_a_cap_holds_beside_a_pause_is_answered_when_it_is_obeyed_and_taken_back
         await one.ask(replace(cap, id="c", rate=20.0))
         assert sorted(answer[0] for answer in one.answers) == ["a", "b", "c"]
         assert one.world.listener.stance.cap == Cap("c", 20.0)
-        assert [its.rate for its in one.world.recorded if isinstance(its, records.Intervention)] == [50.0, None, 20.0]
+        assert [its.rate for its in one.world.recorded if isinstance(its, records.Intervention)] == [
+            50.0,
+            None,
+            50.0,
+            20.0,
+        ]
         await one.ask(one.asked("d", Mode.RUN))
         assert one.world.listener.stance == Stance(Mode.RUN, "ann", "a flood")
 

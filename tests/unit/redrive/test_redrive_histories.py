@@ -135,6 +135,24 @@ def test_only_what_is_asked_for_goes_when_reason_type_and_time_are_named() -> No
     live(story())
 
 
+def test_a_dry_run_tells_what_a_real_one_would_do_when_the_queue_of_some_letters_is_missing() -> None:
+    async def story() -> None:
+        world = World(Random(6), faulty=False)
+        for position in range(20):
+            world.put(letter("orders", 0, position))
+        dry, _ = await lived(world, is_dry=True)
+        assert (dry.count.done, dry.count.stayed) == (20, {})
+        world.missing = frozenset({"q"})
+        dry, _ = await lived(world, is_dry=True)
+        real, _ = await lived(world)
+        for told in (dry, real):
+            assert (told.count.done, told.count.stays(Stay.BLIND)) == (0, 20)
+            assert told.count.examples[Stay.BLIND][0].endswith(": nothing is known of q")
+        assert len(world.stored) == 20
+
+    live(story())
+
+
 def test_a_copy_is_taken_off_unsent_when_a_letter_of_the_same_event_was_confirmed() -> None:
     async def story() -> None:
         world = World(Random(5), faulty=False)
