@@ -113,5 +113,5 @@ async def test_what_is_discarded_is_committed_unsent_and_recorded_to_the_positio
         assert sum(one["count"] for one in discards) == 5_000
         assert (min(one["first"] for one in discards), max(one["end"] for one in discards)) == (100, 5_100)
         assert {(one["by"], one["why"]) for one in discards} == {("ann", "a flood")}
-        phases = [(one["id"], one["phase"]) for one in told(tmp_path / "metrics", "intervention")]
-        assert phases == [("one", "begun"), ("two", "begun")]
+        phases = [(one["id"], one["phase"], one["ended_by"]) for one in told(tmp_path / "metrics", "intervention")]
+        assert phases == [("one", "begun", None), ("one", "ended", "ann"), ("two", "begun", None)]
