@@ -117,6 +117,7 @@ async def test_every_path_answers_as_described_when_a_process_runs() -> None:
                             assert (answer.status, answer.content_type) == (405, endpoints.JSON), f"{method} {path}"
     finally:
         serving.cancel()
+        process.lane.finish()
         process.app.stop()
         await asyncio.gather(process.running, serving, return_exceptions=True)
     asked = {(endpoint.method, endpoint.path) for endpoint, _, _ in ASKED}

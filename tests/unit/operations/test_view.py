@@ -22,6 +22,7 @@ async def process() -> AsyncIterator[Process]:
         while len(process.app.assignment.listeners) < 2:  # noqa: ASYNC110 - seen by looking
             await asyncio.sleep(0.005)
     yield process
+    process.lane.finish()
     process.app.stop()
     await process.running
 
