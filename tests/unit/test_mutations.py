@@ -32,6 +32,11 @@ def test_table_in_the_docs_names_every_bug_and_what_caught_it() -> None:
     assert [(name, bool(test)) for name, test in rows] == [(one.name, bool(one.tests)) for one in MUTATIONS]
 
 
+def test_the_readme_and_the_table_tell_how_many_there_are() -> None:
+    assert f"and {len(MUTATIONS)} deliberate bugs" in (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    assert f"of {len(MUTATIONS)} are caught" in TABLE.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("tests", sorted({one.tests for one in MUTATIONS if one.tests}))
 def test_the_tests_that_catch_a_bug_are_there_when_it_names_some(tests: tuple[str, ...]) -> None:
     assert all((CHECKOUT / test.partition("::")[0]).is_file() for test in tests)
