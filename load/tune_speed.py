@@ -9,6 +9,7 @@ on one of them suffers otherwise than what wants them all. Outcomes and ranks mu
 """
 
 import argparse
+import contextlib
 import json
 import multiprocessing
 import os
@@ -87,14 +88,23 @@ def loop(load: Scenario, tasks: Sequence[Run]) -> list[Outcome]:
     return [run(load, CLASSES, task) for task in tasks]
 
 
-def cpu_seconds() -> float:
-    """Return what this process and those below it, Java among them, have used so far."""
-    own = psutil.Process()
-    return sum(sum(one.cpu_times()[:2]) for one in (own, *own.children(recursive=True)))
+class Used:
+    """What this process and those below it, Java among them, have used; what those used that have ended counts, too."""
+
+    def __init__(self) -> None:
+        self._by_process: dict[psutil.Process, float] = {}
+
+    def seconds(self) -> float:
+        """Return the processor time so far, as far as it was seen."""
+        own = psutil.Process()
+        for one in (own, *own.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                self._by_process[one] = sum(one.cpu_times()[:2])
+        return sum(self._by_process.values())
 
 
 def measured(
-    ways: dict[str, Spread], tasks: Sequence[Run], seconds: int
+    ways: dict[str, Spread], tasks: Sequence[Run], seconds: int, used: Used
 ) -> tuple[dict[str, float], dict[str, list[Outcome]]]:
     """Return the seconds that each way took for these runs, in turn, and what came of them."""
     load = scenario(seconds)
@@ -102,9 +112,9 @@ def measured(
     found: dict[str, list[Outcome]] = {}
     for name, way in ways.items():
         say(f"{len(tasks)} runs: {name}")
-        began, used = time.monotonic(), cpu_seconds()
+        began, before = time.monotonic(), used.seconds()
         found[name] = way(load, tasks)
-        took |= {name: time.monotonic() - began, f"{name}_cpu": cpu_seconds() - used}
+        took |= {name: time.monotonic() - began, f"{name}_cpu": used.seconds() - before}
     return took, found
 
 
@@ -133,8 +143,9 @@ def main() -> int:
             "processes": lambda load, some: pool.map(partial(run, load, CLASSES), some, 1),
         }
         say("warming up")
-        measured(ways, [Run(way, seed) for seed in range(cores) for way in WAYS], 5)
-        found = [measured(ways, block, options.seconds) for block in grid]
+        used = Used()
+        measured(ways, [Run(way, seed) for seed in range(cores) for way in WAYS], 5, used)
+        found = [measured(ways, block, options.seconds, used) for block in grid]
     took = [one for one, _ in found]
     outcomes = {name: [one for _, some in found for one in some[name]] for name in ways}
     places = {name: ranks(tasks, some) for name, some in outcomes.items()}
