@@ -47,9 +47,13 @@ class Batches(PartitionRecords):  # type: ignore[misc]  # the library is untyped
 
     def __init__(self, tp: Any, records: Any, *wanted: Any) -> None:
         super().__init__(tp, records, *wanted)
+        # It holds this, and would keep the whole answer in memory until Python's collector comes by.
+        self._records_iterator = None
         self.next_fetch_offset: int
         self.wire_bytes: int = records.size_in_bytes()
         """As they came."""
+        self.kept_bytes: int = records.kept_bytes
+        """What lies in memory for them."""
         self.open_bytes = 0
         """The batch that is open, decompressed."""
         self.is_opening = False
@@ -141,7 +145,7 @@ class Batches(PartitionRecords):  # type: ignore[misc]  # the library is untyped
         """Return the next batch with events, as the library finds it: its checksum holds, and it was not aborted."""
         while self._records.has_next():
             batch = self._records.next_batch()
-            if self._check_crcs and not batch.validate_crc():
+            if self._check_crcs and not self._records.is_intact(batch):
                 raise errors.CorruptRecordException(f"Invalid CRC - {self._tp}")
             is_passed = batch.is_control_batch
             if self._isolation_level == READ_COMMITTED and batch.producer_id is not None:
@@ -192,7 +196,7 @@ class Answer:
     @property
     def size(self) -> int:
         """Bytes in memory."""
-        return self.batches.wire_bytes + self.batches.open_bytes
+        return self.batches.kept_bytes + self.batches.open_bytes
 
     def calculate_backoff(self) -> float:
         """Return how many seconds its node is sent no fetch, as the library asks it."""

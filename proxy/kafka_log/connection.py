@@ -113,17 +113,17 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
         self._requests.append((number, request, answer))
         return answer
 
-    def _handle_frame(self, frame: bytes) -> None:
+    def _handle_frame(self, frame: bytes | memoryview) -> None:
         number, request, answer = self._requests[0]
         if isinstance(request, Fetch):
-            if not frame.startswith(number.to_bytes(4)):
+            if frame[:4] != number.to_bytes(4):
                 raise errors.CorrelationIdError(f"{frame[:4].hex()} came where {number:08x} was asked")
             if not answer.done():
                 answer.set_result(fetch_wire.decode(frame))
             self._last_action = time.monotonic()
             self._requests.popleft()
         else:
-            super()._handle_frame(frame)  # which closes if it is the answer to something else
+            super()._handle_frame(bytes(frame))  # which closes if it is the answer to something else
         if self._dues:
             self._dues.popleft()
         if answer.done() and not answer.cancelled() and answer.exception() is None:

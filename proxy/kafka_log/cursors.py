@@ -127,7 +127,7 @@ class KafkaCursors:
                         for error in (answer.error_code, told.error):
                             if error:
                                 raise errors.for_code(error)(f"partition {partition}")
-                        count.take(told.records, told.aborted or ())
+                        count.take(bytes(told.records), told.aborted or ())
                     except UNREADABLE:
                         raise
                     except errors.KafkaError as error:

@@ -45,7 +45,8 @@ class Told(NamedTuple):
     """Producers and first offsets of transactions that were aborted."""
     replica: int
     """Node from which it is rather to be read; -1: this one."""
-    records: bytes
+    records: bytes | memoryview
+    """A view of the answer if they are most of it: kept, it keeps the whole answer."""
 
 
 class FetchAnswer(NamedTuple):
@@ -98,15 +99,16 @@ def _topics(places: Places, partitions: Callable[[list[tuple[int, int]]], bytes]
     return b"".join(parts)
 
 
-def decode(frame: bytes) -> FetchAnswer:
+def decode(frame: bytes | memoryview) -> FetchAnswer:
     """Return the answer of a frame, which begins with its correlation. Raises `struct.error`, UnicodeDecodeError."""
     _, throttled, error, session, topics = _ANSWER.unpack_from(frame)
     at = _ANSWER.size
     told: list[Told] = []
+    view = memoryview(frame)
     for _ in range(topics):
         (length,) = _SHORT.unpack_from(frame, at)
         at += _SHORT.size + length
-        topic = frame[at - length : at].decode()
+        topic = str(frame[at - length : at], "utf-8")
         (partitions,) = _INT.unpack_from(frame, at)
         at += _INT.size
         for _ in range(partitions):
@@ -118,7 +120,9 @@ def decode(frame: bytes) -> FetchAnswer:
                 at += _ABORTED.size
             replica, size = _RECORDS.unpack_from(frame, at)
             at += _RECORDS.size
-            records = frame[at : at + size] if size > 0 else b""
+            records: bytes | memoryview = view[at : at + size] if size > 0 else b""
+            if 2 * len(records) < len(frame):
+                records = bytes(records)
             if len(records) < size:
                 raise struct.error(f"records of {size} bytes, of which {len(records)} came")
             at += len(records)

@@ -114,7 +114,7 @@ class OwnTopic:
         self._check(answer.error_code, "Read")
         (told,) = answer.told
         self._check(told.error, "Read")
-        return told.records
+        return bytes(told.records)
 
     async def append(self, batch: bytes) -> None:
         """Write a batch; back when all replicas that are in sync have it."""

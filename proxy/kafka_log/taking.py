@@ -5,11 +5,11 @@ from typing import Any
 
 from aiokafka import TopicPartition, errors
 from aiokafka.consumer.fetcher import Fetcher
-from aiokafka.record.memory_records import MemoryRecords
 
 from proxy.kafka_log.answer import Answer, Batches
 from proxy.kafka_log.fetch_sessions import Fetch
 from proxy.kafka_log.fetch_wire import Told
+from proxy.kafka_log.raw_batches import RawBatches
 
 RAISED = {errors.OffsetOutOfRangeError.errno, errors.TopicAuthorizationFailedError.errno}
 """Errors that are raised to the reader."""
@@ -51,7 +51,7 @@ class Taking(Fetcher):  # type: ignore[misc]  # the library is untyped
             note(self._behind, at, on=told.stable is not None and told.stable < told.highwater)
         if not told.records:
             return False
-        records = MemoryRecords(told.records)
+        records = RawBatches(told.records)
         if records.has_next():
             batches = Batches(at, records, told.aborted, offset, None, None, self._check_crcs, self._isolation_level)
             self._records[at] = Answer(

@@ -32,13 +32,12 @@ key), `tidegate-original-size` (l) is there if the body was cut, `tidegate-unfit
 """
 
 import struct
-from collections.abc import Iterator
 
 from proxy.bridge.broker import Address
 from proxy.model import Event, Origin, Partition, Reason
 from proxy.publish_lane import content_header as header
 from proxy.publish_lane.content_header import FullHeader, LeanHeader
-from proxy.publish_lane.frames import BODY, END, FRAME_OVERHEAD, HEADER, METHOD, PIECE_BYTES, frame
+from proxy.publish_lane.frames import BODY, END, FRAME_OVERHEAD, HEADER, METHOD, PIECE_BYTES, Long, frame
 from proxy.publish_lane.headers import (
     SHORT_STRING,
     UnfitError,
@@ -101,7 +100,7 @@ class Envelope:
         self._origin = header.origin_fields(address, partition)
         self._redriven = field("tidegate-redriven", int_value(address.redriven)) if address.redriven else b""
 
-    def encode(self, event: Event) -> bytes:
+    def encode(self, event: Event) -> bytes | Long:
         """Return all frames of the event's message. Raises `UnfitError` if it can't be carried."""
         position, timestamp, key, value, headers, size = event
         if (
@@ -127,7 +126,7 @@ class Envelope:
             (self._method or self._publish(routing_key(self.address.routing_key, event)), content, value, END)
         )
 
-    def _encode_any(self, event: Event) -> bytes:
+    def _encode_any(self, event: Event) -> bytes | Long:
         """Encode a message of any shape."""
         address = self.address
         is_lean = tells_all(address, self._partition, event)
@@ -152,7 +151,12 @@ class Envelope:
         if len(content) > self._header_max:
             excess = len(content) - self._header_max
             raise UnfitError(Reason.BAD_PROPERTY, f"key and headers are {excess} bytes longer than one frame carries")
-        return b"".join((method, frame(HEADER, self._channel, content), *self._body_frames(body)))
+        start = method + frame(HEADER, self._channel, content)
+        if len(body) <= self._body_max:
+            return start + frame(BODY, self._channel, body) if body else start
+        message = Long(start, self._channel, memoryview(body), self._body_max)
+        message.begin += message.next()
+        return message
 
     def _properties(self, event: Event, mime: bytes, table: bytes, *, is_lean: bool) -> bytes:
         flags, priority = header.HAS_MODE | header.HAS_MESSAGE_ID, self.address.priority
@@ -201,7 +205,3 @@ class Envelope:
 
     def _publish(self, key: bytes) -> bytes:
         return frame(METHOD, self._channel, b"".join((_PUBLISH, self._exchange, key, _MANDATORY)))
-
-    def _body_frames(self, body: bytes) -> Iterator[bytes]:
-        for start in range(0, len(body), self._body_max):
-            yield frame(BODY, self._channel, body[start : start + self._body_max])

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 PIECE_BYTES = 64 * 1024
 """What is written at once; bodies are split into frames that fit."""
@@ -12,9 +13,30 @@ FRAME_START = struct.Struct(">BHI")
 """Kind, channel, bytes of the payload."""
 
 
-def frame(kind: int, channel: int, payload: bytes) -> bytes:
+def frame(kind: int, channel: int, payload: bytes | memoryview) -> bytes:
     """Return one frame."""
     return b"".join((FRAME_START.pack(kind, channel, len(payload)), payload, END))
+
+
+@dataclass(slots=True)
+class Long:
+    """A message whose body takes more than one frame. Only what is written next is copied: not the whole body.
+
+    A copy of a megabyte costs twenty times what copying its bytes does: the kernel gives the memory page by page.
+    """
+
+    begin: bytes
+    """Its frames up to the first of the body."""
+    channel: int
+    rest: memoryview
+    """What of the body comes after that."""
+    most: int
+    """Bytes of the body in one frame."""
+
+    def next(self) -> bytes:
+        """Return the next frame of the rest, which is shorter by it then."""
+        part, self.rest = self.rest[: self.most], self.rest[self.most :]
+        return frame(BODY, self.channel, part)
 
 
 def cut(frames: bytes, limit: int) -> Iterator[bytes]:

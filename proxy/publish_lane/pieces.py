@@ -1,12 +1,13 @@
 """What a session writes: a channel's state, and messages gathered into one piece."""
 
+from collections import deque
 from dataclasses import dataclass, field
 from sys import maxsize
 
 from proxy.bridge.broker import Batch
 from proxy.model import Partition
 from proxy.publish_lane.envelope import Envelope
-from proxy.publish_lane.frames import PIECE_BYTES
+from proxy.publish_lane.frames import PIECE_BYTES, Long, cut, without_channel
 from proxy.publish_lane.ledger import Ledger
 from proxy.publish_lane.wire import Sent
 from proxy.settings import Limits
@@ -62,7 +63,65 @@ class Piece:
     parts: list[bytes] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     size: int = 0
+    long: Long | None = None
+    """The last message, if its body goes on after what is in `parts`."""
 
     def has_room(self, size: int) -> bool:
-        """Return whether an event of `size` bytes may come along; the first always may."""
-        return not self.size or self.size + size + _PER_MESSAGE <= PIECE_BYTES
+        """Return whether an event of `size` bytes may come along; the first always may, none after a long one."""
+        return not self.size or (self.long is None and self.size + size + _PER_MESSAGE <= PIECE_BYTES)
+
+
+class Outbox:
+    """What is gathered and waits to be written, in order; the body of a long message is made into frames as it goes."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[tuple[bytes, list[Sent]]] = deque()
+        """Each with the events that begin in it."""
+        self._long: Long | None = None
+        """Follows after all pieces; nothing may be put while it is there."""
+
+    def __bool__(self) -> bool:
+        """Return whether something waits."""
+        return bool(self._pieces) or self._long is not None
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the rest of a long message is next."""
+        return self._long is not None and not self._pieces
+
+    @property
+    def next_bytes(self) -> int:
+        """How long the next piece is, if one waits."""
+        return len(self._pieces[0][0]) if self._pieces else PIECE_BYTES
+
+    def put(self, piece: Piece) -> None:
+        """Have a piece wait behind what does; one that is too long is cut."""
+        frames, sent = b"".join(piece.parts), piece.sent
+        if len(frames) <= PIECE_BYTES:
+            self._pieces.append((frames, sent))
+        else:
+            first, *rest = cut(frames, PIECE_BYTES)
+            self._pieces += [(first, sent), *((part, []) for part in rest)]
+        self._long = piece.long
+
+    def take(self) -> tuple[bytes, list[Sent]]:
+        """Return what is to be written next; something waits."""
+        if self._pieces:
+            return self._pieces.popleft()
+        assert self._long is not None
+        frames = self._long.next()
+        if not self._long.rest:
+            self._long = None
+        return frames, []
+
+    def forget(self, channel: int) -> None:
+        """Leave out what belongs to a channel that is closed: the rest of a message there would end the connection."""
+        kept = ((without_channel(piece, channel), sent) for piece, sent in self._pieces)
+        self._pieces = deque((piece, sent) for piece, sent in kept if piece)
+        if self._long is not None and self._long.channel == channel:
+            self._long = None
+
+    def clear(self) -> None:
+        """Leave out everything."""
+        self._pieces.clear()
+        self._long = None

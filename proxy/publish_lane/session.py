@@ -5,24 +5,26 @@ cancellation can come between the two. A session that is over ignores whatever s
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 
 from proxy.bridge.broker import Batch
 from proxy.errors import BrokerError
 from proxy.model import Outcome, Reason
 from proxy.publish_lane.channels import Channels
-from proxy.publish_lane.frames import PIECE_BYTES, cut, without_channel
+from proxy.publish_lane.frames import PIECE_BYTES, Long
 from proxy.publish_lane.headers import UnfitError
 from proxy.publish_lane.line import Place
 from proxy.publish_lane.outcomes import Outcomes, Resolved
 from proxy.publish_lane.patience import Patience
-from proxy.publish_lane.pieces import Channel, Piece
+from proxy.publish_lane.pieces import Channel, Outbox, Piece
 from proxy.publish_lane.quarantine import blames_exchange
 from proxy.publish_lane.refusals import Refusals
 from proxy.publish_lane.window_law import WindowLaw
 from proxy.publish_lane.wire import Sent, Wire
 from proxy.settings import Limits
+
+_TURN_BYTES = 4 * PIECE_BYTES
+"""So much of a long message is handed over in one turn; nothing else may be begun before its end anyway."""
 
 
 class Session:
@@ -56,8 +58,7 @@ class Session:
         self._stir = stir
         self._lost = lost
         self._now = asyncio.get_running_loop().time
-        self._rest: deque[tuple[bytes, list[Sent]]] = deque()
-        """Pieces that wait, each with the events that begin in it."""
+        self._outbox = Outbox()
         self._writing_since: float | None = None
         self._suspects_first = False
 
@@ -69,7 +70,7 @@ class Session:
     @property
     def is_empty(self) -> bool:
         """Whether all that was begun is written and resolved."""
-        return not self._rest and self._writing_since is None and not self._window.events
+        return not self._outbox and self._writing_since is None and not self._window.events
 
     async def start(self, wire: Wire) -> None:
         """Begin to use a wire. Raises `BrokerError` if it opens no channel."""
@@ -98,31 +99,28 @@ class Session:
         self._law.look(self._now())
         written = 0
         while self.wire is not None and not self.over and self._writing_since is None and self.wire.writable:
-            if self._rest:
-                if written:
+            if self._outbox:
+                if written and written + self._outbox.next_bytes > (
+                    _TURN_BYTES if self._outbox.is_long else PIECE_BYTES
+                ):
                     self._stir()
                     return
-                written = self._hand_over(*self._rest.popleft())
+                written += self._hand_over(*self._outbox.take())
                 continue
             if self.holds:
                 return
             piece = self._gather()
             if piece.parts:
-                frames = b"".join(piece.parts)
-                if written and written + len(frames) > PIECE_BYTES:
-                    self._rest.append((frames, piece.sent))
-                else:
-                    written += self._hand_over(frames, piece.sent)
+                self._outbox.put(piece)
+                if not written or written + self._outbox.next_bytes <= PIECE_BYTES:
+                    written += self._hand_over(*self._outbox.take())
             told = self._outcomes.tell()
             if not piece.parts and not told:
                 return
 
     def _hand_over(self, frames: bytes, sent: list[Sent]) -> int:
-        """Hand over a piece, and keep what it has too much; return its bytes."""
+        """Hand over a piece; return its bytes."""
         assert self.wire is not None
-        if len(frames) > PIECE_BYTES:
-            frames, *rest = cut(frames, PIECE_BYTES)
-            self._rest.extendleft((part, []) for part in reversed(rest))
         began = self._now()
         self._writing_since = None if self.wire.write(frames, sent) else began
         return len(frames)
@@ -188,6 +186,8 @@ class Session:
                 if (taken + size > room and not alone) or not piece.has_room(size):
                     break
                 message = envelope.encode(event)
+                if isinstance(message, Long):
+                    piece.long, message = message, message.begin
                 piece.parts.append(message)
                 piece.size += len(message)
                 taken += size
@@ -242,9 +242,7 @@ class Session:
         if known is None:
             return
         self._channels.drop(known)
-        # The rest of a message on a channel that is closed would end the connection.
-        kept = ((without_channel(piece, channel), sent) for piece, sent in self._rest)
-        self._rest = deque((piece, sent) for piece, sent in kept if piece)
+        self._outbox.forget(channel)
         self._accuse([known], why)
         self._stir()
 
@@ -254,7 +252,7 @@ class Session:
             return
         channels = list(self._channels)
         self.over = True
-        self._rest.clear()
+        self._outbox.clear()
         if refused:
             self._accuse(channels, why)
         else:

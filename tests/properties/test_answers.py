@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,6 +59,26 @@ def test_nothing_is_believed_after_an_answer_that_can_not_be_taken(before: list[
     for bad in (framed([b"odd"]), struct.pack(">i", -1)):
         taken = fed(framed(before) + bad + framed([b"after"]), sizes)
         assert (taken.answers, len(taken.failures)) == (before, 1)
+
+
+@given(st.lists(st.integers(1, 200_000), min_size=1, max_size=6), st.data())
+def test_what_is_still_looked_at_stays_as_it_was_when_more_answers_come(sizes: list[int], data: st.DataObject) -> None:
+    reader, kept, expected = Reader(), [], []
+    looks = [data.draw(st.booleans()) for _ in sizes]
+    number = 0
+
+    def take(answer: bytes | memoryview) -> None:
+        if looks[number]:
+            kept.append(memoryview(answer))
+            expected.append(bytes(answer))
+
+    Answers(reader, take, lambda error: pytest.fail(str(error)))
+    for number, size in enumerate(sizes):  # `take` reads it
+        whole = framed([bytes([number + 1]) * size])
+        for at in range(0, len(whole), 60_000):
+            reader.feed_data(whole[at : at + 60_000])
+    assert [bytes(one) for one in kept] == expected
+    assert [set(one) for one in expected] == [{number + 1} for number, looked in enumerate(looks) if looked]
 
 
 def test_an_answer_of_megabytes_is_joined_once_when_it_comes_in_many_pieces() -> None:

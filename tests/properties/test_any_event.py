@@ -103,7 +103,7 @@ async def written(events: Sequence[Event], address: Address, frame_max: int) -> 
     await session.start(wire)
     ended = asyncio.Event()
     outcomes.quarantine.add(Request([recorder.batch(events)], ended.set))
-    while not ended.is_set() or session._rest:
+    while not ended.is_set() or session._outbox:
         session.write()
         session.on_written()
     assert window.events == len(events) - len(recorder.ends)

@@ -1,10 +1,13 @@
 """Answers read in slices hold what the library reads of them as a whole."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from aiokafka import TopicPartition
 from aiokafka.consumer.fetcher import READ_COMMITTED, READ_UNCOMMITTED
+from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import calc_crc32c
@@ -12,11 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.kafka_log.answer import Batches, Room
+from proxy.kafka_log.raw_batches import RawBatches
 
 AT = TopicPartition("orders", 0)
 _CRC, _ATTRIBUTES, _LAST = 17, 21, 23
 """Where these fields stand in a batch."""
 _TRANSACTIONAL, _CONTROL = 0x10, 0x20
+MOST = 20
+"""Batches that are looked at: more than were made."""
 (WHOLE,) = Batches.__bases__
 """The library's own."""
 
@@ -50,6 +56,30 @@ def built(first: int, events: int, gap: int, compression: int, kind: str, produc
     return bytes(whole)
 
 
+@pytest.mark.parametrize("size", [1, 65_000, 65_536, 200_000])
+def test_a_changed_byte_is_noticed_wherever_it_is_and_however_large_the_batch(size: int) -> None:
+    builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, 0, 1 << 20)
+    builder.append(0, 1000, None, bytes(size), [])
+    content = bytearray(builder.build())
+    for at in (None, 21, len(content) // 2, len(content) - 1):
+        changed = bytearray(content)
+        if at is not None:
+            changed[at] ^= 1
+        batches = RawBatches(memoryview(changed))
+        assert batches.is_intact(batches.next_batch()) is (at is None)
+
+
+def test_an_answer_is_given_back_as_soon_as_nobody_looks_at_it() -> None:
+    content = bytearray(built(0, 3, 0, 0, "plain", 1))
+    held = Batches(AT, RawBatches(memoryview(content)), None, 0, None, None, True, READ_COMMITTED)  # noqa: FBT003  # as above
+    taken, is_more = held.take(Room(10, 1000), 1 << 20, lambda: None)
+    assert (len(taken), is_more) == (3, False)
+    with pytest.raises(BufferError):
+        content.append(0)
+    del held
+    content.append(0)
+
+
 def content_of(record: Any) -> tuple[Any, ...]:
     return record.offset, record.timestamp, record.key, record.value, tuple(record.headers)
 
@@ -72,10 +102,13 @@ def test_slices_hold_what_the_library_reads_as_a_whole(
         first += (1 if kind in {"commit", "abort"} else count) + gap
     level = READ_COMMITTED if is_committed else READ_UNCOMMITTED
 
-    def of(kind: Any) -> Any:
-        return kind(AT, MemoryRecords(content), list(aborted), begin, None, None, True, level)  # noqa: FBT003  # as the library has it
+    def of(kind: Any, records: Any) -> Any:
+        return kind(AT, records, list(aborted), begin, None, None, True, level)  # noqa: FBT003  # as the library has it
 
-    whole, sliced = of(WHOLE), of(Batches)
+    whole, sliced = (
+        of(WHOLE, MemoryRecords(content)),
+        of(Batches, RawBatches(memoryview(b"..." + content + b".")[3:-1])),
+    )
     expected = [content_of(one) for one in whole]
     found: list[Any] = []
     is_more = True
@@ -88,3 +121,30 @@ def test_slices_hold_what_the_library_reads_as_a_whole(
             assert sliced.next_fetch_offset > found[-1][0]
     assert found == expected
     assert sliced.next_fetch_offset == whole.next_fetch_offset
+
+
+@given(batches, st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), max_size=2), st.integers(0, 60))
+def test_batches_are_cut_as_the_library_cuts_them_when_some_are_malformed_or_cut_off(
+    given_batches: list[Any], changes: list[tuple[int, int]], missing: int
+) -> None:
+    content = bytearray(b"".join(built(0, *batch) for batch in given_batches))
+    del content[len(content) - missing :]
+    for at, byte in changes:
+        if content:
+            content[at % len(content)] = byte
+
+    def cut(records: Any, is_intact: Callable[[Any], bool]) -> list[Any]:
+        found: list[Any] = []
+        try:
+            while records.has_next() and len(found) < MOST:
+                batch = records.next_batch()
+                found.append((type(batch), is_intact(batch), batch.next_offset))
+        except (CorruptRecordException, UnsupportedCodecError) as error:
+            found.append(type(error))
+        return found
+
+    theirs = MemoryRecords(bytes(content))
+    ours = RawBatches(memoryview(b"..." + content)[3:])
+    assert ours.size_in_bytes() == theirs.size_in_bytes() == len(content)
+    assert cut(ours, ours.is_intact) == cut(theirs, lambda batch: batch.validate_crc())
+    assert ours.kept_bytes == len(content) + 3

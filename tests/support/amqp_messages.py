@@ -7,6 +7,7 @@ from typing import Any
 from pamqp import commands, frame
 
 from proxy.model import Event
+from proxy.publish_lane.frames import Long
 
 
 @dataclass
@@ -27,8 +28,18 @@ def frames_of(data: bytes) -> Iterator[tuple[bytes, int, Any]]:
         data = data[size:]
 
 
-def read(data: bytes, channel: int = 7) -> Message:
-    parts = list(frames_of(data))
+def written(message: bytes | Long) -> bytes:
+    """Return all frames of a message, as they are written one after the other."""
+    if isinstance(message, bytes):
+        return message
+    parts = [message.begin]
+    while message.rest:
+        parts.append(message.next())
+    return b"".join(parts)
+
+
+def read(message: bytes | Long, channel: int = 7) -> Message:
+    parts = list(frames_of(written(message)))
     assert {number for _, number, _ in parts} == {channel}
     publish, header = parts[0][2], parts[1][2]
     assert isinstance(publish, commands.Basic.Publish)

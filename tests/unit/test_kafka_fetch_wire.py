@@ -70,6 +70,17 @@ def test_an_answer_is_refused_when_it_ends_too_soon(told: list[Told], data: Any)
         decode(frame[:end])
 
 
+@pytest.mark.parametrize(("small", "large"), [(40, 10_000), (3000, 4000)])
+def test_only_records_that_are_most_of_an_answer_keep_it_in_memory(small: int, large: int) -> None:
+    answer = _written(
+        [Told(TopicPartition("orders", at), 0, 9, 9, [], -1, bytes(n)) for at, n in ((0, small), (1, large))]
+    )
+    copied, viewed = decode(bytearray(answer)).told
+    assert isinstance(copied.records, bytes)
+    assert isinstance(viewed.records, memoryview)
+    assert (len(copied.records), len(viewed.records)) == (small, large)
+
+
 def test_partitions_of_one_topic_are_told_apart_when_they_come_together() -> None:
     given = [(0, 0, 9, 8, 0, None, -1, b"a"), (1, 6, -1, -1, -1, None, -1, None)]
     read = decode(struct.pack(">i", 1) + FetchResponse_v11(0, 0, 7, [("orders", given)]).encode())

@@ -13,7 +13,6 @@ from aiokafka import AIOKafkaConsumer, TopicPartition, codec, errors
 from aiokafka.consumer.fetcher import READ_COMMITTED
 from aiokafka.protocol.fetch import FetchResponse_v4
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
-from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import calc_crc32c
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +25,7 @@ from proxy.kafka_log.client import teach_manners
 from proxy.kafka_log.consumer import new_consumer
 from proxy.kafka_log.login import Credentials
 from proxy.kafka_log.nodes import Bounds, Nodes
+from proxy.kafka_log.raw_batches import RawBatches
 from proxy.kafka_log.slices import SLICE_BYTES, SLICE_EVENTS, SLICE_PARTITIONS, Slices
 from proxy.settings import Limits, LogSettings
 from tests.support.scripted_kafka import ScriptedKafka, scripted_kafka
@@ -136,7 +136,7 @@ def test_a_batch_is_read_or_called_unreadable_when_it_is_malformed_under_a_right
         built[21 + at % (len(built) - 21)] = byte
     built[17:21] = calc_crc32c(bytes(built[21:])).to_bytes(4, "big")
     check_crcs = True
-    batches = Batches(ONE, MemoryRecords(bytes(built)), None, 0, None, None, check_crcs, READ_COMMITTED)
+    batches = Batches(ONE, RawBatches(bytes(built)), None, 0, None, None, check_crcs, READ_COMMITTED)
     taken, goes_on = 0, True
     with suppress(*UNREADABLE):
         while goes_on:
@@ -148,7 +148,7 @@ def test_a_batch_is_read_or_called_unreadable_when_it_is_malformed_under_a_right
 def test_what_follows_is_read_when_compaction_has_left_an_empty_batch_where_a_transaction_ended() -> None:
     emptied = records.batch(0, 3, [], attributes=records.CONTROL | records.TRANSACTIONAL, producer=7)
     check_crcs = True
-    content = MemoryRecords(emptied.data + batch(4, 2))
+    content = RawBatches(emptied.data + batch(4, 2))
     batches = Batches(ONE, content, None, 0, None, None, check_crcs, READ_COMMITTED)
     taken, _ = batches.take(Room(SLICE_EVENTS, SLICE_BYTES), SLICE_BYTES, lambda: None)
     assert [record.offset for record in taken] == [4, 5]

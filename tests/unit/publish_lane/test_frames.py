@@ -13,7 +13,7 @@ from proxy.publish_lane.frames import PIECE_BYTES, cut, without_channel
 from proxy.publish_lane.headers import UnfitError
 from proxy.publish_lane.message_ids import message_id
 from proxy.settings import RoutingKey
-from tests.support.amqp_messages import as_field, expected_headers, frames_of, read
+from tests.support.amqp_messages import as_field, expected_headers, frames_of, read, written
 
 PARTITION = Partition("orders", 3)
 FRAME_MAX = 131_072
@@ -129,7 +129,7 @@ def test_a_lenient_address_carries_every_record_whatever_does_not_fit(
 @settings(max_examples=60)
 def test_a_body_is_split_into_frames_that_fit_whatever_its_length(length: int, frame_max: int) -> None:
     record = event(value=bytes(length))
-    data = envelope(frame_max=frame_max).encode(record)
+    data = written(envelope(frame_max=frame_max).encode(record))
     message = read(data)
     assert len(message.body) == length
     assert all(len(raw) <= min(frame_max or PIECE_BYTES, PIECE_BYTES) for raw in message.frames[2:])
@@ -221,6 +221,8 @@ def test_an_address_that_cannot_be_carried_is_a_bad_property(field: str) -> None
 
 
 def test_only_the_other_channels_frames_remain_when_one_is_taken_out() -> None:
-    first, second = envelope(channel=1).encode(event()), envelope(channel=2).encode(event(value=bytes(200_000)))
+    first, second = (
+        written(envelope(channel=number).encode(event(value=bytes(size)))) for number, size in ((1, 9), (2, 200_000))
+    )
     assert without_channel(first + second + first, 2) == first + first
     assert without_channel(second, 2) == b""

@@ -20,6 +20,7 @@ from proxy.publish_lane.pieces import UNPROVEN_EVENTS
 from proxy.publish_lane.wire import Sent, WireEvents
 from proxy.settings import Limits
 from proxy.simulation import virtual_time
+from tests.support.amqp_messages import frames_of
 from tests.support.events import ADDRESS, PARTITION
 from tests.support.recipient import Recorder
 
@@ -534,6 +535,27 @@ async def test_a_large_event_leaves_in_pieces_before_anything_else() -> None:
         assert [len(piece) > PIECE_BYTES // 10 for piece in large] == [True] * 4
         assert all(len(piece) <= PIECE_BYTES for piece in large)
         assert len(last) < 1000
+        bodies = b"".join(
+            frame.value for _, _, frame in frames_of(b"".join(stage.wire.pieces)) if frame.name == "ContentBody"
+        )
+        assert len(bodies) == 200_010
+
+
+@in_virtual_time
+async def test_the_frames_of_a_large_event_stand_together_when_small_ones_come_with_it() -> None:
+    stage = Stage()
+    sizes = [5, 200_000, 5, 64_000, 5]
+    events = [Event(at, 0, None, bytes(size), (), size) for at, size in enumerate(sizes)]
+    async with stage.running(is_proven=True):
+        await stage.lane.publish([stage.recorder.batch(events)])
+        frames = [frame for _, _, frame in frames_of(b"".join(stage.wire.pieces))]
+        whole = [frame.body_size for frame in frames if frame.name == "ContentHeader"]
+        assert whole[-len(sizes) :] == sizes
+        left = 0
+        for frame in frames:
+            assert (frame.name == "ContentBody") == (left > 0)
+            left = frame.body_size if frame.name == "ContentHeader" else left - len(getattr(frame, "value", b""))
+        assert left == 0
 
 
 @in_virtual_time
