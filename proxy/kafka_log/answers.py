@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 _SIZE = struct.Struct(">i")
+_AT_ONCE = 4 * 1024**2
+"""Bytes of room that are made before anything has come to fill them: what speaks no Kafka may announce gigabytes."""
 
 
 class Answers:
@@ -21,12 +23,12 @@ class Answers:
         self._take, self._fail = take, fail
         self._start = b""
         """What has come of a size that is not whole."""
-        self._room: memoryview | None = None
-        """Where an answer is put of which not everything has come."""
-        self._memory = bytearray()
-        """What that is part of; kept until an answer needs none."""
+        self._size: int | None = None
+        """Of an answer of which not everything has come."""
+        self._room = bytearray()
+        """Where that is put; kept until an answer needs none."""
         self._filled = 0
-        """Bytes of it that have."""
+        """Bytes of it that have come."""
         self._is_over = False
         reader.feed_data = self._feed
 
@@ -35,7 +37,7 @@ class Answers:
             return
         if self._start:
             data = self._start + data
-        at = 0 if self._room is None else self._fill(memoryview(data))
+        at = 0 if self._size is None else self._fill(self._size, memoryview(data))
         while at < len(data) and not self._is_over:
             begin = at + _SIZE.size
             if begin > len(data):
@@ -45,35 +47,36 @@ class Answers:
             if size < 0:
                 self._end(ValueError(f"an answer of {size} bytes"))
             elif at <= len(data):
-                self._memory = bytearray()
+                self._room = bytearray()
                 self._hand_over(data[begin:at])
             else:
-                self._room, self._filled = self._place(size), 0
-                self._fill(memoryview(data)[begin:])
+                self._begin(size)
+                self._fill(size, memoryview(data)[begin:])
         self._start = b"" if self._is_over else data[at:]
 
-    def _fill(self, data: memoryview) -> int:
-        """Put what has come where the answer is to be; return how much of it that was."""
-        room = self._room
-        assert room is not None
-        end = min(self._filled + len(data), len(room))
-        taken = end - self._filled
-        room[self._filled : end] = data[:taken]
-        self._filled = end
-        if end == len(room):
-            self._room = None
-            self._hand_over(room)
-        return taken
-
-    def _place(self, size: int) -> memoryview:
-        """Return room for an answer."""
+    def _begin(self, size: int) -> None:
+        """Have room where an answer may be put."""
         try:
-            self._memory.append(self._memory.pop())  # refused as long as somebody looks at it
+            self._room.append(self._room.pop())  # refused as long as somebody looks at it
         except (BufferError, IndexError):
-            self._memory = bytearray()
-        if len(self._memory) < size:
-            self._memory = bytearray(size)
-        return memoryview(self._memory)[:size]
+            self._room = bytearray()
+        if len(self._room) < min(size, _AT_ONCE):
+            self._room = bytearray(min(size, _AT_ONCE))
+        self._size, self._filled = size, 0
+
+    def _fill(self, size: int, data: memoryview) -> int:
+        """Put what has come of an answer where it is to be; return how much of it that was."""
+        taken = min(len(data), size - self._filled)
+        end = self._filled + taken
+        if end > len(self._room):
+            self._room.extend(bytes(min(size, 2 * end) - len(self._room)))
+        with memoryview(self._room) as room:
+            room[self._filled : end] = data[:taken]
+        self._filled = end
+        if end == size:
+            self._size = None
+            self._hand_over(memoryview(self._room)[:size])
+        return taken
 
     def _hand_over(self, answer: bytes | memoryview) -> None:
         try:
@@ -83,5 +86,5 @@ class Answers:
 
     def _end(self, error: Exception) -> None:
         self._is_over = True
-        self._start, self._room, self._memory = b"", None, bytearray()
+        self._start, self._size, self._room = b"", None, bytearray()
         self._fail(error)

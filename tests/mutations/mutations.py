@@ -2569,8 +2569,8 @@ MUTATIONS = (
     Mutation(
         "an answer is put where one lies that is still read",
         "proxy/kafka_log/answers.py",
-        "self._memory.append(self._memory.pop())",
-        "self._memory[0]",
+        "self._room.append(self._room.pop())",
+        "self._room[0]",
         tests=("tests/properties/test_answers.py",),
     ),
     Mutation(

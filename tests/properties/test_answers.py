@@ -1,6 +1,7 @@
 """However bytes are cut into pieces, every answer of a node is handed over whole and in order."""
 
 import struct
+import tracemalloc
 from collections.abc import Sequence
 
 import pytest
@@ -79,6 +80,19 @@ def test_what_is_still_looked_at_stays_as_it_was_when_more_answers_come(sizes: l
             reader.feed_data(whole[at : at + 60_000])
     assert [bytes(one) for one in kept] == expected
     assert [set(one) for one in expected] == [{number + 1} for number, looked in enumerate(looks) if looked]
+
+
+def test_no_room_is_made_for_what_only_was_announced_when_somebody_speaks_no_kafka() -> None:
+    reader, taken = Reader(), Taken()
+    answers = Answers(reader, taken.take, taken.failures.append)
+    tracemalloc.start()
+    try:
+        reader.feed_data(b"HTTP/1.1 400 Bad Request\r\n")  # 1.2 GB, read as a size
+        reader.feed_data(bytes(1024**2))
+        assert tracemalloc.get_traced_memory()[1] < 16 * 1024**2
+    finally:
+        tracemalloc.stop()
+    assert (answers._filled, taken.answers, taken.failures) == (1024**2 + 22, [], [])
 
 
 def test_an_answer_of_megabytes_is_joined_once_when_it_comes_in_many_pieces() -> None:
