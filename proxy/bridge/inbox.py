@@ -24,16 +24,18 @@ OLD_PRESSURE = 0.7
 """... and at which what catches up is paused, of whatever class."""
 OLD_SHARE = 0.5
 """Of an inbox, that what catches up may fill."""
+OBJECTS = 272
+"""Bytes of an event's objects, beside its own: the budget is of memory, and small events take more of it by these."""
 RELIEF = 0.1
 """A class is resumed when the budget's use has fallen this share below its pressure point."""
 
 
 class Budget:
-    """Bytes waiting in all inboxes, and which classes must pause for it."""
+    """Memory of what waits in all inboxes, and which classes must pause for it."""
 
     def __init__(self, limit: int, ranks: int) -> None:
         self.used = 0
-        """Bytes waiting now."""
+        """Bytes that what waits takes now: the events' own, and `OBJECTS` for each."""
         self._limit = limit
         step = (1 - FIRST_PRESSURE) / max(ranks - 1, 1)
         self._points = [FIRST_PRESSURE + step * (ranks - 1 - rank) for rank in range(ranks)]
@@ -278,8 +280,8 @@ class Inbox:
         self.events += events
         self.bytes += size
         self._bound()
-        if size:
-            self._budget.add(size)
+        if size or events:
+            self._budget.add(size + OBJECTS * events)
 
     def _bound(self) -> None:
         """Pause or resume both rows by what waits."""

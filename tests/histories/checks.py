@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from proxy.app import App
+from proxy.bridge.inbox import OBJECTS
 from proxy.bridge.listener import Listener
 from proxy.kafka_log.slices import SLICE_EVENTS
 from proxy.model import Outcome, Partition
@@ -56,7 +57,7 @@ def _beyond(world: World, replica: Replica) -> Iterator[str]:
         waiting = sum(flow.waiting for flow in inbox.flows.values())
         if waiting > bound:
             yield f"{waiting} events wait in the inbox of {listener.event_type.name}, at most {bound} may"
-    held = sum(listener.inbox.bytes for listener in listeners.values())
+    held = sum(one.inbox.bytes + OBJECTS * one.inbox.events for one in listeners.values())
     if app.budget.used != held:
         yield f"the budget counts {app.budget.used} bytes, {held} are held"
     for name, lane in app.lanes.items():

@@ -401,8 +401,14 @@ MUTATIONS = (
     Mutation(
         "bytes of dropped events stay in the budget",
         INBOX,
-        "        if size:\n            self._budget.add(size)\n",
-        "        if size > 0:\n            self._budget.add(size)\n",
+        "        if size or events:\n            self._budget.add(size",
+        "        if size > 0:\n            self._budget.add(size",
+    ),
+    Mutation(
+        "the budget forgets what events are made of",
+        INBOX,
+        "self._budget.add(size + OBJECTS * events)",
+        "self._budget.add(size)",
     ),
     Mutation(
         "settle forgotten",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from proxy.bridge.broker import Batch
 from proxy.bridge.catch_up import CatchUp
 from proxy.bridge.flow import PartitionFlow
-from proxy.bridge.inbox import OLD_PRESSURE, Budget, Inbox
+from proxy.bridge.inbox import OBJECTS, OLD_PRESSURE, Budget, Inbox
 from proxy.bridge.throttle import OpenThrottle
 from proxy.model import Event, Order, Outcome, Partition
 from proxy.settings import Limits
@@ -169,7 +169,7 @@ def test_a_partition_that_changes_rows_is_read_as_its_new_row_is() -> None:
 def test_backlogs_of_every_class_are_paused_first_when_the_budget_is_short() -> None:
     rows = Rows(LIMITS.model_copy(update={"inbox_events": 100}))
     rows.offer(1, 0, 1, is_old=True)
-    rows.budget.add(int(OLD_PRESSURE * LIMITS.inboxes_bytes) - 2)
+    rows.budget.add(int(OLD_PRESSURE * LIMITS.inboxes_bytes) - 2 - OBJECTS)
     assert not rows.paused
     rows.budget.add(1)
     assert rows.paused == {rows.flows[1].partition}
@@ -178,7 +178,7 @@ def test_backlogs_of_every_class_are_paused_first_when_the_budget_is_short() -> 
     late.open(flow(9))
     late.offer(Partition("orders", 9), events(0, 1), is_old=True)
     assert Partition("orders", 9) in rows.paused
-    rows.budget.add(-1_001)
+    rows.budget.add(-1_001 - OBJECTS)
     assert not rows.paused
 
 
@@ -191,7 +191,7 @@ def test_nothing_is_left_of_a_partition_that_catches_up_when_its_epoch_ends() ->
     rows.offer(1, 0, 1)
     rows.inbox.settle(batches, old=True)
     assert [rows.inbox.ready(0.0, old=old) for old in (False, True)] == [1, 0]
-    assert rows.budget.used == rows.inbox.bytes == 1
+    assert (rows.budget.used, rows.inbox.bytes) == (1 + OBJECTS, 1)
 
 
 # -- the listener -----------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Bounds of one inbox, and the budget over all of them."""
 
+import tracemalloc
 from collections.abc import Callable, Collection
 from typing import TypeAlias
 
@@ -8,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.bridge.flow import PartitionFlow
-from proxy.bridge.inbox import Budget, Inbox
-from proxy.model import Order, Outcome, Partition
+from proxy.bridge.inbox import OBJECTS, Budget, Inbox
+from proxy.model import Event, Order, Outcome, Partition
 from proxy.settings import Limits
 from tests.support.bridge_fakes import CountingHost
 from tests.support.events import ADDRESS, event, events
@@ -51,8 +52,9 @@ def make(budget: Budget) -> Callable[[int], Made]:
 
 
 def test_a_type_is_paused_exactly_at_its_bound_in_events_and_resumed_exactly_at_the_low_mark(
-    make: Callable[[int], Made],
+    budget: Budget, make: Callable[[int], Made]
 ) -> None:
+    budget.go_by(10 * (1 + OBJECTS) + 1)
     inbox, paused = make(0)
     inbox.offer(partition(0), events(0, 9))
     assert not paused
@@ -149,10 +151,35 @@ def test_the_budget_gets_back_what_a_partition_held_when_it_is_closed_or_opened_
     inbox.offer(partition(0), events(0, 4))
     inbox.offer(partition(1), events(0, 3))
     inbox.open(flow(1))
-    assert (budget.used, inbox.events) == (4, 4)
+    assert (budget.used, inbox.events) == (4 * (1 + OBJECTS), 4)
     inbox.close(partition(0))
     inbox.close(partition(9))
     assert (budget.used, inbox.events, inbox.bytes) == (0, 0, 0)
+
+
+def test_the_budget_is_used_up_by_objects_when_events_are_small(budget: Budget, make: Callable[[int], Made]) -> None:
+    inbox, paused = make(2)
+    inbox.offer(partition(2), events(0, 2))
+    assert not paused
+    inbox.offer(partition(2), events(2, 3))
+    assert paused == {partition(2)}
+    assert (budget.used, inbox.bytes) == (3 + 3 * OBJECTS, 3)
+
+
+def test_an_event_takes_no_more_memory_than_the_budget_counts() -> None:
+    number, size, stamp = 1_000, 200, 1_763_700_000_000
+    tracemalloc.start()
+    try:
+        read = [
+            Event(2**31 + one, stamp + one, b"k%07d" % one, b"%0200d" % one, (), 2 * 100 + 8 + one // number)
+            for one in range(number)
+        ]
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    own = sum(one.size for one in read)
+    assert own == number * (size + 8)
+    assert 0.8 * OBJECTS < (taken - own) / number < OBJECTS
 
 
 def test_partitions_are_served_in_turn_when_all_have_events(make: Callable[[int], Made]) -> None:
@@ -200,7 +227,7 @@ def test_the_next_one_ready_is_the_first_whose_pause_ends(make: Callable[[int], 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-400, 400)), max_size=60))
 def test_sums_agree_and_classes_are_paused_in_order_whatever_comes_and_goes(steps: list[tuple[int, int]]) -> None:
-    budget = Budget(1000, 3)
+    budget = Budget(3000, 3)
     inboxes = []
     for rank in range(3):
         inbox = Inbox(LIMITS, budget, lambda _: None, lambda _: None)
@@ -212,7 +239,7 @@ def test_sums_agree_and_classes_are_paused_in_order_whatever_comes_and_goes(step
             inboxes[rank].offer(partition(rank), [event(0, value=b"x" * size)])
         elif size:
             inboxes[rank].take(-size // 100 + 1, 0.0)
-        assert budget.used == sum(inbox.bytes for inbox in inboxes)
+        assert budget.used == sum(inbox.bytes + OBJECTS * inbox.events for inbox in inboxes)
         assert budget._pressed == sorted(budget._pressed)
-        assert budget._pressed[2] >= (budget.used >= 800)
-        assert budget._pressed[0] >= (budget.used >= 1000)
+        assert budget._pressed[2] >= (budget.used >= 2400)
+        assert budget._pressed[0] >= (budget.used >= 3000)

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
+from proxy.bridge.inbox import OBJECTS
 from proxy.bridge.letter_slots import LETTERS
 from proxy.errors import AssignmentLostError, LogError
 from proxy.model import Order, Origin, Outcome, Reason
@@ -311,7 +312,7 @@ def test_nothing_is_sent_any_more_when_the_type_stops_over_an_event_that_is_too_
 def test_a_stopped_type_leaves_the_budget_to_the_others_and_takes_nothing_in() -> None:
     async def story(world: World) -> None:
         await world.feed(*events(0, 100))
-        assert (world.written, world.budget.used) == (["p0", "p1"], 98)
+        assert (world.written, world.budget.used) == (["p0", "p1"], 98 * (1 + OBJECTS))
         world.lane.finish(Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
         await world.feed(*events(300, 310))
         assert world.listener.is_stopped
