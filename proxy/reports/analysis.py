@@ -267,8 +267,10 @@ def _add_slo(
     if seen is not None:
         ends_ms = {run: span.end_ms for run, span in layers.spans.items()}
         measured = measured.unionByName(slo.consumed_times(seen, promised, ends_ms))
-    # Two queries, as they are run apart: buckets are many, minutes are few.
+    # Two queries, as they are run apart: buckets are many, minutes are few. What is kept is worked out by the session
+    # that asks first: by the second query, which is one of few records, buckets would be interpreted.
     judged = slo.by_minute(measured, promised).persist(StorageLevel.MEMORY_AND_DISK)
+    judged.count()
     tables.add("slo", slo.slo(judged, promised, touched), [*BY_CLASS, "scope"])
     judged.unpersist()
 

@@ -40,13 +40,16 @@ def percentiles(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def _measured(records: DataFrame, kind: str) -> DataFrame:
-    measures = [(name, column) for name, column in MEASURES.items() if column in records.columns]
-    pairs = [part for name, column in measures for part in (fn.lit(name), fn.col(column))]
+    # A frame for each measure: of a map of both all buckets would be copied once more before they are taken apart.
+    told = [_buckets(records, kind, name, column) for name, column in MEASURES.items() if column in records.columns]
+    return reduce(DataFrame.unionAll, told)
+
+
+def _buckets(records: DataFrame, kind: str, measure: str, column: str) -> DataFrame:
     nothing = fn.lit(None).cast("string")
     names = [(fn.col(name) if name in _NAMED[kind] else nothing).alias(name) for name in ("class", "type", "route")]
     return (
-        records.select("run", "at_ms", *names, fn.explode(fn.create_map(*pairs)).alias("measure", "distribution"))
-        .select("*", fn.explode("distribution").alias("index", "count"))
+        records.select("run", "at_ms", *names, fn.explode(column).alias("index", "count"))
         .where(fn.col("count") > 0)
         .select(
             "run",
@@ -55,7 +58,7 @@ def _measured(records: DataFrame, kind: str) -> DataFrame:
             "class",
             "type",
             "route",
-            "measure",
+            fn.lit(measure).alias("measure"),
             highest_of(fn.col("index").cast("int")).alias("value"),
             "count",
         )

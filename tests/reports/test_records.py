@@ -95,6 +95,13 @@ UNCOUNTABLE: list[dict[str, Any]] = [
     {"publish_us": {"99999": 1}},
     {"publish_us": {"3": None}},
     {"publish_us": {"3": -1}},
+    {"publish_us": {"3": 1, "5": None}},
+    {"publish_us": {"3": 1, "5": -1}},
+    {"publish_us": {"3": MOST + 1, "5": 1}},
+    {"publish_us": {"3": 1, "+5": 1}},
+    {"publish_us": {"3": 1, " 5": 1}},
+    {"publish_us": {"3": 1, "": 1}},
+    {"publish_us": {"3": 1, "00005": 1}},
     {"publish_us": [1, 2]},
     {"dead_lettered": {"expired": -1}},
     {"batch_size": {"sum": 1.0}},
@@ -119,6 +126,14 @@ def test_a_record_is_malformed_when_a_field_can_not_be_counted_with(
     rejected = {row["run"]: row["reason"] for row in found.rejected}
     assert [case for number, case in enumerate(cases) if rejected.get(f"case_{number}") != "malformed"] == []
     assert found.kinds == []
+
+
+def test_a_distribution_counts_however_its_indexes_are_written_and_however_few_it_has(
+    record: Callable[..., Any], read: Callable[..., Any], rows: Callable[..., Any]
+) -> None:
+    written: list[dict[str, int]] = [{}, {"0": 0}, {"3286": MOST}, {"007": 1, "8": 2}]
+    found = rows(read([record("class") | {"publish_us": buckets} for buckets in written]).of("class"))
+    assert sorted([row["publish_us"] for row in found], key=len) == written
 
 
 def test_lines_of_version_1_are_read_when_a_log_holds_both(
