@@ -16,6 +16,8 @@ UNPROVEN_EVENTS = 16
 """Events that may be open on a channel before its first confirm: what giving up a mute one costs as duplicates."""
 _ENVELOPES = 4_096
 """Envelopes kept per channel; beyond it they are made anew."""
+_LONG_TURN_BYTES = 4 * PIECE_BYTES
+"""So much of a long message is handed over in one turn; nothing else may be begun before its end anyway."""
 _PER_MESSAGE = 512
 """Guess at what a message takes beside the event's own bytes; a longer piece is cut."""
 
@@ -84,15 +86,11 @@ class Outbox:
         """Return whether something waits."""
         return bool(self._pieces) or self._long is not None
 
-    @property
-    def is_long(self) -> bool:
-        """Whether the rest of a long message is next."""
-        return self._long is not None and not self._pieces
-
-    @property
-    def next_bytes(self) -> int:
-        """How long the next piece is, if one waits."""
-        return len(self._pieces[0][0]) if self._pieces else PIECE_BYTES
+    def has_next(self, written: int) -> bool:
+        """Return whether something may be written in a turn that has written so many bytes: the first always may."""
+        if self._pieces:
+            return not written or written + len(self._pieces[0][0]) <= PIECE_BYTES
+        return self._long is not None and written + PIECE_BYTES <= _LONG_TURN_BYTES
 
     def put(self, piece: Piece) -> None:
         """Have a piece wait behind what does; one that is too long is cut."""

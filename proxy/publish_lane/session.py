@@ -11,7 +11,7 @@ from proxy.bridge.broker import Batch
 from proxy.errors import BrokerError
 from proxy.model import Outcome, Reason
 from proxy.publish_lane.channels import Channels
-from proxy.publish_lane.frames import PIECE_BYTES, Long
+from proxy.publish_lane.frames import Long
 from proxy.publish_lane.headers import UnfitError
 from proxy.publish_lane.line import Place
 from proxy.publish_lane.outcomes import Outcomes, Resolved
@@ -22,9 +22,6 @@ from proxy.publish_lane.refusals import Refusals
 from proxy.publish_lane.window_law import WindowLaw
 from proxy.publish_lane.wire import Sent, Wire
 from proxy.settings import Limits
-
-_TURN_BYTES = 4 * PIECE_BYTES
-"""So much of a long message is handed over in one turn; nothing else may be begun before its end anyway."""
 
 
 class Session:
@@ -100,9 +97,7 @@ class Session:
         written = 0
         while self.wire is not None and not self.over and self._writing_since is None and self.wire.writable:
             if self._outbox:
-                if written and written + self._outbox.next_bytes > (
-                    _TURN_BYTES if self._outbox.is_long else PIECE_BYTES
-                ):
+                if not self._outbox.has_next(written):
                     self._stir()
                     return
                 written += self._hand_over(*self._outbox.take())
@@ -112,7 +107,7 @@ class Session:
             piece = self._gather()
             if piece.parts:
                 self._outbox.put(piece)
-                if not written or written + self._outbox.next_bytes <= PIECE_BYTES:
+                if self._outbox.has_next(written):
                     written += self._hand_over(*self._outbox.take())
             told = self._outcomes.tell()
             if not piece.parts and not told:
