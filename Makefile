@@ -27,8 +27,7 @@ export TIDEGATE_TEST_WHEEL := 1
 
 QUICK := $(wildcard tests/unit tests/properties tests/simulation tests/histories tests/wire tests/nakadi)
 # Tests that share a stack, a Spark, a browser or a container engine go to one worker (tests/conftest.py), the others to any.
-# One worker more than processors: half of the time goes to tests that wait for brokers.
-PYTEST := $(BIN)/python -m pytest -q --numprocesses $$(($$(nproc) + 1)) --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -q --numprocesses logical --dist loadgroup
 
 # What an event's safety and speed depend on; all tests together must run through so much of it, in percent of lines and
 # branches. Only `test-all` looks: under coverage the same tests take four times as long.

@@ -6,7 +6,6 @@ come from, goes last.
 
 import os
 import sys
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,16 +29,13 @@ hypothesis.settings.load_profile("untimed")
 RABBITMQS = "TIDEGATE_TEST_RABBITMQS"
 """Environment variable: the RabbitMQs that tests which meet a broker run on: `system`, `4`, or `system 4`."""
 
-STACKS = 3
-"""Stacks of one RabbitMQ at most, each with a Kafka: files of tests that meet brokers are spread over as many."""
-
 ORDER = {
     folder: place
     for place, folder in enumerate(
         ("reports", "histories", "wire", "simulation", "records", "properties", "unit", "contract", "integration")
     )
 }
-"""What runs on Spark comes first, on one worker, while the others do what no clock times: what lives by virtual time,
+"""What runs on Spark comes first, on one worker, while the other does what no clock times: what lives by virtual time,
 the longest first. So Spark doesn't compete with what is timed, least of all with real brokers, which come last.
 """
 
@@ -95,9 +91,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort by what a test needs and by folder, keeping the chance order within; what shares a stack is as one folder.
 
     Where tests run side by side, those that share a stack, a Spark, a browser or a container engine go to one worker.
-    Each worker starts stacks of its own; one that was named is shared by all, and its tests are.
     """
-    stacks = 1 if "TIDEGATE_STACK" in os.environ else STACKS
 
     def folder(item: pytest.Item) -> str:
         return item.path.relative_to(CHECKOUT / "tests").parts[0]
@@ -118,8 +112,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if folder(item) not in COVERED:
             item.add_marker("no_cover")
         if rabbitmq(item):
-            part = zlib.crc32(item.path.name.encode()) % stacks
-            item.add_marker(pytest.mark.xdist_group(f"stack-{rabbitmq(item)}-{part}"))
+            item.add_marker(pytest.mark.xdist_group(f"stack-{rabbitmq(item)}"))
         elif on_spark(item):
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif folder(item) in {"page", "container", "integration"}:

@@ -7,12 +7,9 @@ from pathlib import Path
 import pytest
 
 CONFTEST = Path(__file__).resolve().parents[1] / "conftest.py"
-NAMED = "TIDEGATE_STACK"
 
 
-def pytest_run(
-    folder: Path, *options: str, ci: bool = True, named: str = "", **files: str
-) -> subprocess.CompletedProcess[str]:
+def pytest_run(folder: Path, *options: str, ci: bool = True, **files: str) -> subprocess.CompletedProcess[str]:
     """Run pytest on files of a tree with our conftest in it; `unit__a` is tests/unit/test_a.py."""
     tests = folder / "tests"
     for name, text in files.items():
@@ -20,13 +17,12 @@ def pytest_run(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     shutil.copy(CONFTEST, tests)
-    environment = {name: value for name, value in os.environ.items() if name not in {"CI", "COVERAGE_FILE", NAMED}}
-    environment |= ({"CI": "true"} if ci else {}) | ({NAMED: named} if named else {})
+    environment = {name: value for name, value in os.environ.items() if name not in {"CI", "COVERAGE_FILE"}}
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "no:randomly", "--import-mode=importlib",
          *options, tests],
         check=False, capture_output=True, text=True, timeout=120, cwd=folder,
-        env=environment | {"PYTHONPATH": str(CONFTEST.parents[1])},
+        env=environment | ({"CI": "true"} if ci else {}) | {"PYTHONPATH": str(CONFTEST.parents[1])},
     )  # fmt: skip
 
 
@@ -99,20 +95,6 @@ def test_one_worker_has_all_on_spark_beside_histories_when_two_run(tmp_path: Pat
     for worker, file in passed(done):
         workers.setdefault(file, set()).add(worker)
         files.setdefault(worker, []).append(file)
-    for shared in (("reports/report", "contract/records"), ("contract/lane",), ("integration/bridge",), ("page/page",)):
+    for shared in (("reports/report", "contract/records"), ("contract/lane", "integration/bridge"), ("page/page",)):
         assert len(set().union(*(workers[file] for file in shared))) == 1, shared
     assert {some[0] for some in files.values()} == {"reports/report", "histories/history"}
-
-
-BROKERS = [f"integration__{name}" for name in ("access", "bridge", "board", "cursor", "incident", "reload", "redrive")]
-
-
-@pytest.mark.parametrize("named", ["", "one that is up"])
-def test_several_workers_meet_brokers_only_when_each_has_a_stack_of_its_own(tmp_path: Path, named: str) -> None:
-    files = {name: needing("stack", 2) for name in BROKERS}
-    done = pytest_run(tmp_path, "--numprocesses=2", "--dist=loadgroup", named=named, **files)
-    workers: dict[str, set[str]] = {}
-    for worker, file in passed(done):
-        workers.setdefault(file, set()).add(worker)
-    assert all(len(those) == 1 for those in workers.values())
-    assert len(set().union(*workers.values())) == (1 if named else 2)
