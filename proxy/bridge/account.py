@@ -60,8 +60,8 @@ class Account(Protocol):
         """Be told that the log has taken a commit of the first `resolved` events, up to the position `end`."""
         ...
 
-    def on_moved(self, flow: PartitionFlow, moved: Moved) -> None:
-        """Be told that the log has moved the cursor of a flow's partition; nothing more is committed of the flow."""
+    def on_moved(self, event_type: str, moved: Moved) -> None:
+        """Be told that the log has moved the cursor of a partition, whether an epoch of it has begun here or not."""
         ...
 
     def on_ended(self, flows: Collection[PartitionFlow]) -> None:

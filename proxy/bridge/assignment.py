@@ -125,7 +125,10 @@ class Assignment:
         flow, resolved = self._ending.pop(moved.partition, (None, 0))
         if flow is not None:
             self._account.on_committed(flow, resolved, moved.done)
-            self._account.on_moved(flow, moved)
+        listener = self.listeners.get(moved.partition.topic)
+        if listener is not None:  # also of what was assigned after `close`, and has no flow
+            self._account.on_moved(listener.event_type.name, moved)
+        if flow is not None:
             self._account.on_ended([flow])
 
     def on_renewed(self, partition: Partition, taken: int) -> None:

@@ -14,66 +14,13 @@ from dataclasses import dataclass, field
 from math import inf
 
 from proxy.bridge.broker import Batch
+from proxy.bridge.budget import OBJECTS, Budget
 from proxy.bridge.flow import PartitionFlow
 from proxy.model import Event, Partition
 from proxy.settings import Limits
 
-FIRST_PRESSURE = 0.8
-"""Share of the budget at which the lowest class is paused; the highest at all of it, the others evenly between."""
-OLD_PRESSURE = 0.7
-"""... and at which what catches up is paused, of whatever class."""
 OLD_SHARE = 0.5
 """Of an inbox, that what catches up may fill."""
-OBJECTS = 272
-"""Bytes of an event's objects, beside its own: the budget is of memory, and small events take more of it by these."""
-RELIEF = 0.1
-"""A class is resumed when the budget's use has fallen this share below its pressure point."""
-
-
-class Budget:
-    """Memory of what waits in all inboxes, and which classes must pause for it."""
-
-    def __init__(self, limit: int, ranks: int) -> None:
-        self.used = 0
-        """Bytes that what waits takes now: the events' own, and `OBJECTS` for each."""
-        self._limit = limit
-        step = (1 - FIRST_PRESSURE) / max(ranks - 1, 1)
-        self._points = [FIRST_PRESSURE + step * (ranks - 1 - rank) for rank in range(ranks)]
-        self._inboxes: list[list[Inbox]] = [[] for _ in range(ranks)]
-        self._pressed = [False] * ranks
-        self._old_pressed = False
-
-    def go_by(self, limit: int) -> None:
-        """Have so many bytes in all from now on; classes are paused and resumed for it at once."""
-        self._limit = limit
-        self.add(0)
-
-    def join(self, inbox: "Inbox", rank: int) -> None:
-        """Let the budget pause and resume this inbox."""
-        self._inboxes[rank].append(inbox)
-        inbox.press("budget", on=self._pressed[rank])
-        inbox.press_old(on=self._old_pressed)
-
-    def leave(self, inbox: "Inbox", rank: int) -> None:
-        """Forget an inbox in which nothing waits any more."""
-        self._inboxes[rank].remove(inbox)
-
-    def add(self, size: int) -> None:
-        """Count `size` bytes in, or out if negative, and pause or resume classes accordingly."""
-        self.used += size
-        share = self.used / self._limit
-        for rank, point in enumerate(self._points):
-            pressed = share >= point if not self._pressed[rank] else share > point - RELIEF
-            if pressed != self._pressed[rank]:
-                self._pressed[rank] = pressed
-                for inbox in self._inboxes[rank]:
-                    inbox.press("budget", on=pressed)
-        pressed = share >= OLD_PRESSURE if not self._old_pressed else share > OLD_PRESSURE - RELIEF
-        if pressed != self._old_pressed:
-            self._old_pressed = pressed
-            for inboxes in self._inboxes:
-                for inbox in inboxes:
-                    inbox.press_old(on=pressed)
 
 
 @dataclass(slots=True)
@@ -88,6 +35,10 @@ class _Row:
     """Why its partitions are paused."""
     on_way: dict[PartitionFlow, None] = field(default_factory=dict)
     """Those of which something was taken that the lane may not be through with."""
+    on_way_bytes: int = 0
+    """What was taken of them, as the budget counts."""
+    counted: int = 0
+    """Bytes that the budget counts: of what waits and of what is on its way."""
 
 
 class Inbox:
@@ -117,6 +68,11 @@ class Inbox:
         """Be bounded otherwise from now on; what waits beyond it waits on, and nothing is read meanwhile."""
         self._limits = limits
         self._bound()
+
+    @property
+    def held(self) -> int:
+        """Bytes that the budget counts of it: what waits and what the lane is not through with, objects included."""
+        return self._live.counted + self._old.counted
 
     @property
     def mean_size(self) -> float:
@@ -204,10 +160,13 @@ class Inbox:
         turns = row.turns
         for _ in range(len(turns)):
             flow = turns[0]
+            before = flow.waiting_bytes
             while limit > 0 and flow.waiting and (batch := flow.take(limit, now)) is not None:
                 batches.append(batch)
                 row.on_way[flow] = None
+                row.on_way_bytes += OBJECTS * len(batch.events)
                 limit -= len(batch.events)
+            row.on_way_bytes += before - flow.waiting_bytes
             if limit <= 0 and not batches:
                 break
             turns.rotate(-1)
@@ -235,7 +194,7 @@ class Inbox:
             assert isinstance(flow, PartitionFlow)
             flow.settle(batch)
         row = self._old if old else self._live
-        through, row.on_way = row.on_way, {}
+        through, row.on_way, row.on_way_bytes = row.on_way, {}, 0
         for flow in through:
             self._place(flow)
         self.recount()
@@ -249,6 +208,8 @@ class Inbox:
                 size += flow.waiting_bytes
             if events or size:
                 self._count(row, events, size)
+            else:
+                self._charge(row)
 
     def _row(self, flow: PartitionFlow) -> _Row:
         return self._old if flow.is_old else self._live
@@ -280,8 +241,13 @@ class Inbox:
         self.events += events
         self.bytes += size
         self._bound()
-        if size or events:
-            self._budget.add(size + OBJECTS * events)
+        self._charge(row)
+
+    def _charge(self, row: _Row) -> None:
+        counted = row.bytes + OBJECTS * row.events + row.on_way_bytes
+        if counted != row.counted:
+            change, row.counted = counted - row.counted, counted
+            self._budget.add(change)
 
     def _bound(self) -> None:
         """Pause or resume both rows by what waits."""

@@ -7,8 +7,8 @@ from typing import Self
 
 from proxy.bridge.account import Account
 from proxy.bridge.broker import Lane
+from proxy.bridge.budget import Budget
 from proxy.bridge.event_log import EventLog
-from proxy.bridge.inbox import Budget
 from proxy.bridge.lease import Lease
 from proxy.bridge.letter_slots import HELD, HELD_BYTES, LetterSlots
 from proxy.bridge.observer import Observer

@@ -163,10 +163,10 @@ class Books:
             )
         )
 
-    def on_moved(self, flow: PartitionFlow, moved: Moved) -> None:
+    def on_moved(self, event_type: str, moved: Moved) -> None:
         """See `Account.on_moved`; one that changed nothing is none."""
-        epoch, move = self._epoch_of(flow), moved.move
-        if epoch is None or moved.done == moved.to:
+        move = moved.move
+        if moved.done == moved.to:
             return
         first, end = sorted((moved.done, moved.to))
         kind = records.Skip if move.direction is Direction.SKIP else records.Rewind
@@ -174,10 +174,10 @@ class Books:
             kind(
                 by=move.by,
                 why=move.why,
-                type=epoch.event_type,
-                topic=flow.partition.topic,
-                topic_id=epoch.topic_id,
-                partition=flow.partition.number,
+                type=event_type,
+                topic=moved.partition.topic,
+                topic_id=move.topic_id,
+                partition=moved.partition.number,
                 first=first,
                 end=end,
                 group=self._group,

@@ -21,7 +21,10 @@ class Limits(Part):
     inbox_low: Annotated[Number, Field(ge=0.01, le=0.99)] = 0.5
     """They are resumed when the inbox has fallen to this share of both bounds. Larger: more switching."""
     inboxes_bytes: Annotated[Bytes, Field(ge=1, le=1024**4)] = 256 * 1024**2
-    """Budget over all inboxes, 272 bytes for each event beside its own; beyond 80 % the lowest classes are paused."""
+    """Budget over all inboxes and what routes were handed and have not written; each event counts 272 bytes more.
+
+    Beyond 80 % of it the lowest classes are paused first.
+    """
     uncommitted_events: Annotated[Count, Field(le=10_000_000)] = 5_000
     """Events of one partition sent ahead of its committed position: the bound on duplicates per fault and partition."""
     confirm_deadline: Annotated[Seconds, Field(ge=0.1, le=600)] = 30.0

@@ -182,7 +182,8 @@ class Witness:
         self._moved[replica, moved.partition] = moved.move.topic_id
         booked = self.ranges.current(replica, moved.partition)
         if booked is not None:
-            self.on_taken(moved.partition, booked, moved.done)
+            if booked.epoch is self.epochs.get((replica, moved.partition)):  # else it was assigned after the stop
+                self.on_taken(moved.partition, booked, moved.done)
             self.ranges.log_takes(moved.partition, Committed(moved.to, moved.move.topic_id))
 
     def on_revoking(self, replica: str) -> None:

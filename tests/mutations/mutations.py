@@ -401,14 +401,20 @@ MUTATIONS = (
     Mutation(
         "bytes of dropped events stay in the budget",
         INBOX,
-        "        if size or events:\n            self._budget.add(size",
-        "        if size > 0:\n            self._budget.add(size",
+        "        if counted != row.counted:\n",
+        "        if counted > row.counted:\n",
     ),
     Mutation(
         "the budget forgets what events are made of",
         INBOX,
-        "self._budget.add(size + OBJECTS * events)",
-        "self._budget.add(size)",
+        "counted = row.bytes + OBJECTS * row.events",
+        "counted = row.bytes",
+    ),
+    Mutation(
+        "the budget forgets what the lane was handed",
+        INBOX,
+        " + row.on_way_bytes\n",
+        "\n",
     ),
     Mutation(
         "settle forgotten",

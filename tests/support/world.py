@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
 from proxy.bridge.assignment import Assignment
+from proxy.bridge.budget import Budget
 from proxy.bridge.catch_up import CatchUp
 from proxy.bridge.committer import Committer
-from proxy.bridge.inbox import Budget
 from proxy.bridge.lease import Lease
 from proxy.bridge.listener import Listener
 from proxy.bridge.observer import UNOBSERVED

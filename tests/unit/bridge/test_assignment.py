@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
+from proxy.bridge.move import Direction, Move, Moved
 from proxy.model import Outcome, Partition, Reason
+from proxy.records import Skip
 from proxy.settings import Limits
 from tests.support.events import PARTITION, events
 from tests.support.world import World, lived
@@ -155,6 +157,18 @@ def test_nothing_of_a_log_that_is_gone_is_left_to_commit_when_it_is_made_anew_du
         assert world.assignment.on_assigned([PARTITION]) == [PARTITION]
         assert world.assignment.flows() == []
         assert await world.assignment.on_revoked([PARTITION]) == {}
+
+    lived(story)
+
+
+def test_a_move_is_recorded_when_its_partition_was_assigned_after_the_stop_had_begun() -> None:
+    async def story(world: World) -> None:
+        world.assignment.close()
+        world.assignment.on_assigned([OTHER])
+        assert await world.assignment.on_moving([OTHER]) == {}
+        world.assignment.on_moved(Moved(OTHER, Move("1-ab", Direction.SKIP, "id", 7, 10, "me", "why"), 7, 10))
+        (skip,) = [one for one in world.recorded if isinstance(one, Skip)]
+        assert (skip.type, skip.partition, skip.first, skip.end) == ("orders", 1, 7, 10)
 
     lived(story)
 

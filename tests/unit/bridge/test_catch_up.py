@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.bridge.broker import Batch
+from proxy.bridge.budget import OBJECTS, OLD_PRESSURE, Budget
 from proxy.bridge.catch_up import CatchUp
 from proxy.bridge.flow import PartitionFlow
-from proxy.bridge.inbox import OBJECTS, OLD_PRESSURE, Budget, Inbox
+from proxy.bridge.inbox import Inbox
 from proxy.bridge.throttle import OpenThrottle
 from proxy.model import Event, Order, Outcome, Partition
 from proxy.settings import Limits

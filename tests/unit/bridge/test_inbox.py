@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.bridge.broker import Batch
+from proxy.bridge.budget import OBJECTS, Budget
 from proxy.bridge.flow import PartitionFlow
-from proxy.bridge.inbox import OBJECTS, Budget, Inbox
+from proxy.bridge.inbox import Inbox
 from proxy.model import Event, Order, Outcome, Partition
 from proxy.settings import Limits
 from tests.support.bridge_fakes import CountingHost
@@ -83,8 +85,9 @@ def test_a_type_is_paused_at_its_mark_when_that_is_below_its_bound(
 
 
 def test_a_type_is_paused_at_its_bound_in_bytes_when_its_events_are_few_and_large(
-    make: Callable[[int], Made],
+    budget: Budget, make: Callable[[int], Made]
 ) -> None:
+    budget.go_by(10_000)
     inbox, paused = make(0)
     big = [event(n, value=b"x" * 400) for n in range(3)]
     inbox.offer(partition(0), big)
@@ -137,7 +140,9 @@ def test_a_type_flows_only_when_no_cause_is_left(budget: Budget, make: Callable[
     inbox, paused = make(2)
     inbox.offer(partition(2), events(0, 10))
     budget.add(900)
-    inbox.take(10, 0.0)
+    batches = inbox.take(10, 0.0)
+    batches[0].done = 10
+    inbox.settle(batches)
     assert paused == {partition(2)}
     budget.add(-900)
     assert not paused
@@ -225,10 +230,26 @@ def test_the_next_one_ready_is_the_first_whose_pause_ends(make: Callable[[int], 
     assert inbox.ready(0.06) == 2
 
 
+def test_the_budget_counts_what_the_lane_was_handed_until_it_is_through_with_it(
+    budget: Budget, make: Callable[[int], Made]
+) -> None:
+    inbox, paused = make(2)
+    inbox.offer(partition(2), events(0, 3))
+    batches = inbox.take(3, 0.0)
+    assert (inbox.events, budget.used, paused) == (0, 3 * (1 + OBJECTS), {partition(2)})
+    batches[0].done = 2
+    inbox.settle(batches)
+    assert (budget.used, paused) == (0, set())
+    batches[0].recipient.on_outcome(batches[0], 0, 2, Outcome.CONFIRMED)
+    inbox.recount()
+    assert (inbox.events, budget.used) == (1, 1 + OBJECTS)
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-400, 400)), max_size=60))
 def test_sums_agree_and_classes_are_paused_in_order_whatever_comes_and_goes(steps: list[tuple[int, int]]) -> None:
     budget = Budget(3000, 3)
     inboxes = []
+    taken: list[list[Batch]] = [[], [], []]
     for rank in range(3):
         inbox = Inbox(LIMITS, budget, lambda _: None, lambda _: None)
         budget.join(inbox, rank)
@@ -237,9 +258,16 @@ def test_sums_agree_and_classes_are_paused_in_order_whatever_comes_and_goes(step
     for rank, size in steps:
         if size > 0:
             inboxes[rank].offer(partition(rank), [event(0, value=b"x" * size)])
-        elif size:
-            inboxes[rank].take(-size // 100 + 1, 0.0)
-        assert budget.used == sum(inbox.bytes + OBJECTS * inbox.events for inbox in inboxes)
+        elif size < -200:
+            taken[rank] += inboxes[rank].take(-size // 100 - 1, 0.0)
+        else:
+            for batch in taken[rank]:
+                batch.done = len(batch.events)
+            inboxes[rank].settle(taken[rank])
+            taken[rank] = []
+        waiting = sum(inbox.bytes + OBJECTS * inbox.events for inbox in inboxes)
+        away = [one for batches in taken for batch in batches for one in batch.events]
+        assert budget.used == waiting + sum(OBJECTS + one.size for one in away)
         assert budget._pressed == sorted(budget._pressed)
         assert budget._pressed[2] >= (budget.used >= 2400)
         assert budget._pressed[0] >= (budget.used >= 3000)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from proxy.bridge.inbox import OBJECTS
+from proxy.bridge.budget import OBJECTS
 from proxy.bridge.letter_slots import LETTERS
 from proxy.errors import AssignmentLostError, LogError
 from proxy.model import Order, Origin, Outcome, Reason

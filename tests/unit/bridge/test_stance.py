@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.bridge.budget import Budget
 from proxy.bridge.catch_up import CatchUp
 from proxy.bridge.event_log import Beginning
 from proxy.bridge.flow import PartitionFlow
-from proxy.bridge.inbox import Budget, Inbox
+from proxy.bridge.inbox import Inbox
 from proxy.bridge.throttle import OpenThrottle
 from proxy.model import Mode, Order, Outcome, Stance
 from proxy.records import Committed, Discard
