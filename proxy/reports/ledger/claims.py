@@ -50,7 +50,8 @@ class Told:
 def claims(told: Told) -> DataFrame:
     """Return all claims: `KEY`, instance, epoch, at_ms, and the columns above."""
     ranges = _ranges(told.committed)
-    letters = _letters(ranges)
+    some = ranges.where(~fn.col("is_plain")).withColumn("is_sure", _is_sure())
+    letters = _letters(some)
     fates = with_redriven(letters, _keyed(told.redrive), KEY).withColumn("kind", fn.lit("letter"))
     people = [
         _moved(told.skip, "skip").withColumn("done", fn.col("end")),
@@ -62,7 +63,8 @@ def claims(told: Told) -> DataFrame:
         *KEY, fn.lit("other").alias("kind"), "first", "end", fn.lit(-1).alias("sure")
     )
     frames = [
-        _read(ranges),
+        _plain(ranges, told.assigned),
+        _read(some),
         fates,
         others,
         _marks(told.assigned),
@@ -77,13 +79,15 @@ def _keyed(frame: DataFrame) -> DataFrame:
 
 
 def _ranges(committed: DataFrame) -> DataFrame:
-    """Return each committed range with its dead letters."""
+    """Return each committed range with its dead letters; a plain one has none, and an event at each position."""
+    is_full = fn.col("delivered") == fn.col("end") - fn.col("first")
+    is_plain = is_full & (fn.size("dead_lettered") == 0) & (fn.size("letters") == 0)
     return (
         _keyed(committed)
         .select("run", "group", "topic", "instance", "at_ms", fn.explode("ranges").alias("one"))
         .select("run", "group", "topic", "instance", "at_ms", "one.*")
         .where(fn.col("first") < fn.col("end"))
-        .withColumn("is_sure", _is_sure())
+        .withColumn("is_plain", fn.coalesce(is_plain, fn.lit(col=False)))
     )
 
 
@@ -104,6 +108,47 @@ def _elsewhere() -> Column:
 
 def _summed(parts: Column, number: Callable[[Column], Column]) -> Column:
     return fn.aggregate(parts, fn.lit(0).cast("long"), lambda total, one: total + number(one))
+
+
+def _plain(ranges: DataFrame, assigned: DataFrame) -> DataFrame:
+    """Return the plain ones of all ranges, neighbours as one: nearly all are, and the sweep has little left to do.
+
+    Of two ranges in the sweep's order the second joins the first if the same epoch committed both, the first was told
+    earlier and ends where the second begins, none before reaches into either, and no epoch begins in the first. So
+    whoever overlaps them comes before or behind as before, what an epoch went back by ends where it did, and the end of
+    the joined range was told last, as its time says.
+    """
+    of_epoch = (*KEY, "instance", "epoch")
+    in_order = Window.partitionBy(*KEY).orderBy("first", fn.col("end").desc(), "instance", "epoch", "is_plain", "at_ms")
+    reached = fn.max("end").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
+    is_clear = fn.coalesce(reached <= fn.col("first"), fn.lit(col=True))
+    before = fn.lag(fn.struct("is_plain", "is_clear", "instance", "epoch", "end", "at_ms")).over(in_order)
+    joins = fn.col("is_plain") & fn.col("is_clear") & before["is_plain"] & before["is_clear"]
+    joins &= (before["end"] == fn.col("first")) & (before["at_ms"] <= fn.col("at_ms"))
+    for name in ("instance", "epoch"):
+        joins &= before[name] == fn.col(name)
+    begun = _keyed(assigned).withColumns({"end": fn.col("first"), "is_plain": fn.lit(col=False)})
+    columns = (*of_epoch, "first", "end", "at_ms", "is_plain")
+    laid = ranges.select(*columns).unionByName(begun.select(*columns)).withColumn("is_clear", is_clear)
+    is_new = ~fn.coalesce("joins", fn.lit(col=False))
+    stretches = laid.withColumn("joins", joins).withColumn("stretch", fn.count_if(is_new).over(in_order))
+    one = (
+        stretches.where("is_plain")
+        .groupBy(*of_epoch, "stretch")
+        .agg(fn.min("first").alias("first"), fn.max("end").alias("end"), fn.max("at_ms").alias("at_ms"))
+    )
+    return one.select(
+        *of_epoch,
+        fn.lit("read").alias("kind"),
+        "first",
+        "end",
+        "at_ms",
+        (fn.col("end") - fn.col("first")).alias("count"),
+        fn.lit(0).cast("long").alias("lettered"),
+        fn.lit(0).cast("long").alias("repeated"),
+        fn.lit(1).alias("sure"),
+        fn.col("end").alias("done"),
+    )
 
 
 def _read(ranges: DataFrame) -> DataFrame:

@@ -15,7 +15,9 @@ def with_redriven(letters: DataFrame, redrives: DataFrame, key: tuple[str, ...])
     of_reason = [*key, "reason"]
     one = fn.struct(fn.col("end").alias("end"), "count", "is_full")
     nothing = fn.lit(None).cast(letters.select(one.alias("one")).schema["one"].dataType)
-    kept = with_start(letters, of_reason, "instance", "epoch").where(fn.col("start") < fn.col("end"))
+    kept = with_start(letters, of_reason, "instance", "epoch", fn.col("count").desc()).where(
+        fn.col("start") < fn.col("end")
+    )
     begun = kept.select(*of_reason, fn.col("start").alias("at"), one.alias("letter"), fn.lit(0).alias("delta"))
     over = kept.select(*of_reason, fn.col("end").alias("at"), nothing.alias("letter"), fn.lit(0).alias("delta"))
     edges = fn.explode(

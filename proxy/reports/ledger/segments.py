@@ -32,7 +32,7 @@ def segments(claims: DataFrame) -> DataFrame:
     | is_done | the group is done with it, by what was told last |
     | is_current | the topic was not made anew |
     """
-    order = ([*KEY, "kind"], "reason", "instance", "epoch")
+    order = ([*KEY, "kind"], "reason", "instance", "epoch", fn.col("count").desc())
     claimed = with_start(claims.repartition(*KEY), *order)
     return _held(_edges(claimed.withColumn("count", _own_count(earlier(*order)))))
 

@@ -53,7 +53,8 @@ def _holders(claims: Iterable[Claim]) -> dict[int, Claim]:
 
 
 def _by_place(record: Record) -> tuple[Any, ...]:
-    return record["first"], -record["end"], record["instance"], record.get("epoch", 0)
+    count = record.get("delivered", record.get("count"))
+    return record["first"], -record["end"], record["instance"], record.get("epoch", 0), 1 if count is None else -count
 
 
 def _placed(one: Record) -> Counter[str]:

@@ -12,7 +12,7 @@ from tests.reports.ledger.model import Row, ledger
 
 MOST = 14
 """Positions that a claim begins at or before."""
-HISTORIES = 60
+HISTORIES = 40
 """In one example, each a run of its own: a query costs a second, however little it is about."""
 REASONS = ("expired", "refused")
 
@@ -43,6 +43,16 @@ def ranges(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
+def chains(draw: st.DrawFn) -> list[tuple[int, int]]:
+    """Ranges that mostly reach from one to the next, in any order, as an epoch commits them that nothing happens to."""
+    at, chain = draw(st.integers(0, MOST)), []
+    for _ in range(draw(st.integers(0, 4))):
+        at, first = at + draw(st.integers(0, 4)), at + draw(st.sampled_from([0, 0, 0, 0, -1, 1]))
+        chain += [(first, at)] if 0 <= first < at else []
+    return draw(st.permutations(chain)) if draw(st.booleans()) else chain
+
+
+@st.composite
 def histories(draw: st.DrawFn) -> list[dict[str, Any]]:
     """What two processes of one or two groups tell of a topic, or of two that followed each other, in any order."""
     records: list[dict[str, Any]] = []
@@ -63,6 +73,9 @@ def histories(draw: st.DrawFn) -> list[dict[str, Any]]:
     for _ in range(draw(st.integers(0, 4))):
         topic_id, epoch = draw(st.sampled_from(topic_ids)), draw(st.integers(1, 3))
         add("committed", ranges=[{**draw(ranges()), "topic_id": topic_id, "epoch": epoch}])
+    for first, end in draw(chains()):
+        told = part(first, end, end - first)
+        add("committed", instance="a", ranges=[{**told, "topic_id": topic_ids[0], "epoch": 1}])
     for kind in draw(st.lists(st.sampled_from(["truncated", "skip", "rewind", "discard", "redrive"]), max_size=3)):
         first, end = draw(spans())
         place = {"first": first, "end": end, "topic_id": draw(st.sampled_from(topic_ids))}
@@ -90,7 +103,7 @@ def covered(rows: Sequence[Row]) -> Mapping[Any, tuple[int, int]]:
 
 
 @settings(
-    max_examples=3,
+    max_examples=5,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=list(HealthCheck),
