@@ -92,8 +92,9 @@ class Placing:
         astray = [share for share in shares.values() if share.unavailable is not None or share.successor]
         asked = {share.partition.topic for share in (*fresh, *astray)}
         asked |= self._looks.due(shares, now)
-        ids = await self._offsets.topic_ids(asked) if asked else {}
+        # First what is committed: of a topic made anew in between it is the old one's, and known to be.
         committed, untold = await self._committed() if fresh else ({}, set())
+        ids = await self._offsets.topic_ids(asked) if asked else {}
         if current() is not shares:
             return True  # that epoch has ended; the next one calls for attention itself
         for share in shares.values():

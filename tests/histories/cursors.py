@@ -29,6 +29,13 @@ class Bounds(NamedTuple):
             return self.most > offset
         return max(self.least, move.first) <= min(self.most, move.to - 1)
 
+    def may_stay(self, move: Move, offset: int) -> bool:
+        """Return whether the move leaves it there: a rewind found no more done than it goes back to, and it went on."""
+        if not self.least <= offset <= self.most:
+            return False
+        has_found_less = move.direction is Direction.REWIND and self.least <= move.to
+        return has_found_less or move.end(offset) == offset
+
 
 @dataclass(slots=True)
 class _Cursor:
@@ -81,7 +88,7 @@ class Cursors:
 
     def _judge(self, at: At, move: Move, bounds: Bounds, offset: int, *, is_out: bool) -> Iterator[str]:
         topic_id, partition = at
-        may_stay = bounds.least <= offset <= bounds.most and move.end(offset) == offset
+        may_stay = bounds.may_stay(move, offset)
         if not may_stay and not bounds.may_go_to(move, offset):
             yield f"{partition} goes to {offset} by {move.direction} {move.id} from {bounds}, the plan says {move.to}"
         if is_out and not may_stay:

@@ -46,6 +46,8 @@ class Epoch:
     cap: int
     topic_id: str
     """Of the topic that there was when it began."""
+    generation: int
+    """Of the group, in which the partition was given out."""
     known: str | None = None
     """Of the topic that was read before, if its owner began it anew by itself."""
     offsets: list[int] = field(default_factory=list)
@@ -58,8 +60,8 @@ class Epoch:
     """Offsets of which the dead letter is confirmed, and its reason."""
     discarded: set[int] = field(default_factory=set)
     """Offsets that a person has let be discarded."""
-    since: int = field(default_factory=count().__next__)
-    """The order in which epochs began, of whatever replica."""
+    told: int = field(default_factory=count().__next__)
+    """The order in which replicas were told of epochs."""
     failures: int = 0
     written_at: float = 0.0
     """When anything of it was written last."""
@@ -71,6 +73,11 @@ class Epoch:
     _out_ids: dict[int, int] = field(default_factory=dict)
     _parked: set[int] = field(default_factory=set)
     _letters_refused: int = 0
+
+    @property
+    def since(self) -> tuple[int, int]:
+        """The order of epochs, of whatever replica: one that was stopped is told late of what is long another's."""
+        return self.generation, self.told
 
     def receive(self, facts: Iterator[Fact]) -> None:
         """Note records handed to the bridge."""

@@ -32,7 +32,7 @@ class Fact:
     """A replica has told that the log dropped it unread."""
     returned: bool = False
     refused: bool = False
-    discarded_in: int | None = None
+    discarded_in: tuple[int, int] | None = None
     """The epoch in which it was discarded, by its `Epoch.since`, until a later one reads it again."""
     passed_over: bool = False
     """A skip that was made has passed over it."""
@@ -99,7 +99,7 @@ class Facts:
         fact.letters_before = min(fact.letters_before, fact.letters)
         self._unsettle(fact)
 
-    def read_again(self, fact: Fact, since: int) -> None:
+    def read_again(self, fact: Fact, since: tuple[int, int]) -> None:
         """Note that an epoch was handed it: what an earlier one has discarded of it counts no more.
 
         A replica that was stopped and wakes may read in an epoch that others have long taken over from: that undoes

@@ -143,7 +143,7 @@ class Witness:
             number = old.number + 1 if old is not None else 0
             # Whose cursor is moved goes on in the log that it knows, whatever has its name by now.
             topic_id = self._moved.pop((replica, partition), self._topic_id(partition))
-            self.epochs[replica, partition] = Epoch(replica, partition, number, kind.order, cap, topic_id)
+            self.epochs[replica, partition] = Epoch(replica, partition, number, kind.order, cap, topic_id, generation)
             if old is not None and self.holders.get(partition) == (generation, replica):
                 self.epochs[replica, partition].known = old.topic_id
             if generation >= self.holders.get(partition, (0, ""))[0]:
