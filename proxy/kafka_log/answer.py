@@ -7,7 +7,6 @@ stands is known after every slice, so that whatever drops it, reading begins aga
 
 import asyncio
 import struct
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +14,7 @@ from aiokafka import errors
 from aiokafka.consumer.fetcher import READ_COMMITTED, PartitionRecords
 from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
 
-from proxy.kafka_log.unpacking import AT_ONCE, unpack
-
-LARGE = 128 * 1024
-"""Compressed batches of an answer of so many bytes are opened on a thread; smaller ones take some milliseconds."""
+from proxy.kafka_log.opening import Opened, Opener, Records
 
 UNREADABLE = (
     errors.CorruptRecordException,
@@ -56,23 +52,21 @@ class Batches(PartitionRecords):  # type: ignore[misc]  # the library is untyped
         """What lies in memory for them."""
         self.open_bytes = 0
         """The batch that is open, decompressed."""
-        self.is_opening = False
-        """A thread opens a batch; nothing can be taken until it is done."""
         self._batch: Any = None
         """To be opened, or open."""
-        self._open: Iterator[Any] | None = None
+        self._open: Records | None = None
         self._failure: Exception | None = None
 
-    def take(self, room: Room, most: int, on_open: Callable[[], None]) -> tuple[list[Any], bool]:
-        """Return records for which there is room, and whether there is more to come; it calls back if that takes time.
+    def take(self, room: Room, opener: Opener) -> tuple[list[Any], bool]:
+        """Return records for which there is room, and whether there is more to come, now or once a batch is open.
 
-        `most` bounds a batch, decompressed. Raises one of `UNREADABLE` once all before it are taken.
+        Raises one of `UNREADABLE` once all before it are taken.
         """
         taken: list[Any] = []
         while room.events > 0 and room.bytes > 0 and self._failure is None:
             try:
-                if not self._advance(most, on_open):
-                    return taken, self.is_opening
+                if not self._advance(opener):
+                    return taken, self._batch is not None
                 self._read(taken, room)
                 if self._batch is None and not self._records.has_next():
                     return taken, False
@@ -82,42 +76,25 @@ class Batches(PartitionRecords):  # type: ignore[misc]  # the library is untyped
             raise self._failure
         return taken, True
 
-    def _advance(self, most: int, on_open: Callable[[], None]) -> bool:
-        """Have a batch open; return whether there is one now."""
+    def _advance(self, opener: Opener) -> bool:
+        """Have a batch open; return whether one is now."""
         if self._open is not None:
             return True
-        if self.is_opening:
-            return False
         if self._batch is None:
             self._batch = self._next()
-        if self._batch is None:
-            return False
-        if self._batch.compression_type and self.wire_bytes >= LARGE:
-            self._open_elsewhere(most, on_open)
-            return False
-        try:
-            self._open, self.open_bytes = unpack(self._batch, min(most, AT_ONCE))
-        except errors.RecordTooLargeError:
-            if most <= AT_ONCE:
-                raise
-            self._open_elsewhere(most, on_open)
+        if self._batch is not None:
+            opened = opener.open(self._batch, self.wire_bytes, self._on_opened)
+            if opened is not None:
+                self._open, self.open_bytes = opened
         return self._open is not None
 
-    def _open_elsewhere(self, most: int, on_open: Callable[[], None]) -> None:
-        batch = self._batch
-        self.is_opening = True
-
-        def opened(done: asyncio.Future[tuple[Iterator[Any], int]]) -> None:
-            self.is_opening = False
-            if done.cancelled():
-                return
-            try:
-                self._open, self.open_bytes = done.result()
-            except Exception as error:  # noqa: BLE001  # raised again by whoever takes
-                self._failure = error
-            on_open()
-
-        asyncio.get_running_loop().run_in_executor(None, unpack, batch, most).add_done_callback(opened)
+    def _on_opened(self, opening: asyncio.Future[Opened]) -> None:
+        if opening.cancelled():
+            return
+        try:
+            self._open, self.open_bytes = opening.result()
+        except Exception as error:  # noqa: BLE001  # raised again by whoever takes
+            self._failure = error
 
     def _read(self, taken: list[Any], room: Room) -> None:
         """Take records of the open batch; at its end it is closed."""
@@ -202,9 +179,9 @@ class Answer:
         """Return how many seconds its node is sent no fetch, as the library asks it."""
         return 0.0 if self.is_paused else self._backoff
 
-    def take(self, room: Room, most: int, on_open: Callable[[], None]) -> tuple[list[Any], bool]:
+    def take(self, room: Room, opener: Opener) -> tuple[list[Any], bool]:
         """Take what there is room for, see `Batches.take`; reading stands behind it then."""
         try:
-            return self.batches.take(room, most, on_open)
+            return self.batches.take(room, opener)
         finally:
             self._state.consumed_to(self.batches.next_fetch_offset)

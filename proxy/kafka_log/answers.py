@@ -32,6 +32,11 @@ class Answers:
         self._is_over = False
         reader.feed_data = self._feed
 
+    @property
+    def coming(self) -> int:
+        """Bytes that have come of an answer of which more is to come."""
+        return 0 if self._size is None else self._filled
+
     def _feed(self, data: bytes) -> None:
         if self._is_over:
             return

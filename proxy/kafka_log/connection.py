@@ -19,6 +19,9 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
 """A connection on which nothing is under way but a join is known to be dead after 8 s."""
 MOST_MUTED = 30.0
 """Seconds at most that a node is believed to pass over a connection for its quota. Kafka's default windows make 11."""
+FLOWING = 16 * 1024
+"""Bytes of an answer that must have come since it was looked at last, or since it began, to be waited for once more:
+over a slow link a large one takes longer than any time that tells of a dead node. Larger: a trickle is given up."""
 
 
 class UnderWay(NamedTuple):
@@ -35,7 +38,7 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
     keeps to that: time that counts for no request.
 
     Answers come in the order of the requests, so one timer watches them all: it fires when the first of
-    them is due, and looks who is first then.
+    them is due, and looks who is first then. One that is coming in is given the time of its request once more.
     """
 
     patience: Callable[[Any], float] | None = None
@@ -51,6 +54,9 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
         super().__init__(*given, **named)
         self._dues: deque[float] = deque()
         """When what is under way is due, in the order of `_requests`."""
+        self._answers: Answers
+        self._looked_at = (-1, 0)
+        """The request whose answer was coming in when it was looked at, and how many bytes had come."""
 
     async def connect(self) -> Any:
         """Connect and log in; the kernel notices a peer that is gone without a word."""
@@ -148,19 +154,31 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
         self._timer = self._loop.call_at(due, self._look)
 
     def _look(self) -> None:
-        """Give up the first request that is awaited and due; look again when the first one is."""
+        """Give up the first request that is awaited and due, unless an answer flows; look again when one is due."""
         self._timer = None
         now = self._loop.time()
-        for due, (_, _, answer) in zip(self._dues, self._requests, strict=False):
+        for due, (_, request, answer) in zip(self._dues, self._requests, strict=False):
             if answer.done():
                 continue
+            if due <= now and self.patience is not None and self._is_flowing():
+                more = self.patience(request)
+                self._put_off(now + more - due)
+                self._look_at(now + more)
+                return
             if due > now:
                 self._look_at(due)
                 return
             answer.set_exception(TimeoutError())
 
+    def _is_flowing(self) -> bool:
+        """Return whether much of the answer that is coming in has come since the last look."""
+        number, come = self._requests[0][0], self._answers.coming
+        looked_at, before = self._looked_at
+        self._looked_at = number, come
+        return come - (before if looked_at == number else 0) >= FLOWING
+
     def _create_reader_task(self) -> Any:
-        Answers(self._reader, self._handle_frame, self._break)
+        self._answers = Answers(self._reader, self._handle_frame, self._break)
         return super()._create_reader_task()  # it sees the end
 
     def _break(self, error: Exception) -> None:
@@ -168,6 +186,9 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
 
     def _mute(self, seconds: float) -> None:
         self.muted_until = max(self.muted_until, self._loop.time() + seconds)
+        self._put_off(seconds)
+
+    def _put_off(self, seconds: float) -> None:
         self._due += seconds
         self._dues = deque(due + seconds for due in self._dues)
 

@@ -17,6 +17,7 @@ from proxy.kafka_log.answer import UNREADABLE, Answer, Room
 from proxy.kafka_log.fetching import Fetching
 from proxy.kafka_log.network import Network
 from proxy.kafka_log.nodes import CONNECT
+from proxy.kafka_log.opening import Opener
 
 SLICE_EVENTS = 1_000
 SLICE_BYTES = 1024**2
@@ -38,11 +39,9 @@ _NAMES = {
 class Slices(Fetching):
     """Fetches, and hands out what was fetched. Made by the library's consumer, in place of its own class."""
 
-    batch_bytes: int = 64 * 1024**2
-    """Bound of a batch, decompressed, and of all that is kept of paused partitions."""
-
     def __init__(self, client: Network, subscriptions: Any, **wanted: Any) -> None:
         super().__init__(client, subscriptions, **wanted)
+        self._opener = Opener(self._lying_open, self._wake)
         self.unreadable: dict[TopicPartition, Exception] = {}
         """What could not be read, until the reader has seen it."""
         self._without_leader: tuple[Any, set[TopicPartition]] | None = None
@@ -50,6 +49,15 @@ class Slices(Fetching):
         client.on_metadata.append(self._forget_leaders)
         self._is_interrupted = False
         self._awaited: asyncio.Future[None] | None = None
+
+    @property
+    def batch_bytes(self) -> int:
+        """Bound of a batch, decompressed, and of all that is kept of paused partitions."""
+        return self._opener.most
+
+    @batch_bytes.setter
+    def batch_bytes(self, most: int) -> None:
+        self._opener.most = most
 
     async def fetched_records(
         self,
@@ -123,6 +131,7 @@ class Slices(Fetching):
     def _take(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, list[Any]]:
         taken: dict[TopicPartition, list[Any]] = {}
         room = Room(SLICE_EVENTS, SLICE_BYTES)
+        self._opener.begin()
         kept = 0
         for tp in list(self._records):
             held = self._records[tp]
@@ -148,7 +157,7 @@ class Slices(Fetching):
 
     def _take_of(self, tp: TopicPartition, held: Answer, room: Room, taken: dict[TopicPartition, list[Any]]) -> None:
         try:
-            records, is_more = held.take(room, self.batch_bytes, self._wake)
+            records, is_more = held.take(room, self._opener)
         except UNREADABLE as error:
             self.unreadable[tp] = error
             records, is_more = [], False
@@ -164,6 +173,9 @@ class Slices(Fetching):
             held.check_raise()
         except UNREADABLE as error:
             self.unreadable[tp] = error
+
+    def _lying_open(self) -> int:
+        return sum(held.batches.open_bytes for held in self._records.values() if isinstance(held, Answer))
 
     def _make_room(self, kept: int) -> None:
         """Drop what is kept of paused partitions, the oldest first; it is fetched again when they are resumed."""

@@ -6,9 +6,11 @@ then nothing is written until all that is open has its outcome, so that no order
 
 import asyncio
 from collections.abc import Callable, Iterator
+from sys import maxsize
 
 from proxy.publish_lane.patience import Patience
 from proxy.publish_lane.pieces import Channel
+from proxy.publish_lane.quarantine import longest_body
 from proxy.publish_lane.refusals import Refusals
 from proxy.publish_lane.wire import Wire
 
@@ -20,6 +22,8 @@ class Channels:
     """
 
     def __init__(self, patience: Patience, refusals: Refusals, *, deadline: float, opened: Callable[[], None]) -> None:
+        self.body_bytes = maxsize
+        """The longest body that the broker takes, as far as it has told."""
         self._patience = patience
         self._refusals = refusals
         self._deadline = deadline
@@ -30,6 +34,8 @@ class Channels:
         self._left: list[int] = []
         """Channels with nothing open that are to be closed."""
         self._wants_second = False
+        self._closed = self._closed_before = 0
+        """How many channels the broker has closed, and how many of them before one was opened that is open by now."""
         self._wanted = asyncio.Event()
         self._waiting_since: float | None = None
 
@@ -48,6 +54,14 @@ class Channels:
         """Since when nothing is written, so that channels can be opened anew; None if they need not."""
         return self._waiting_since
 
+    @property
+    def may_be_blamed(self) -> bool:
+        """Whether the broker, if it ends the connection, may mean a channel that it has closed.
+
+        Once it has opened another one it is through with those before.
+        """
+        return self._closed > self._closed_before
+
     def __iter__(self) -> Iterator[Channel]:
         """Yield those that are open."""
         return (channel for channel in (self._main, self._second) if channel is not None)
@@ -64,12 +78,26 @@ class Channels:
                 return channel
         return None
 
+    def learn(self, why: str) -> bool:
+        """Learn why a channel was closed; return whether it tells how long a body may be, and that was not known.
+
+        What is longer is found before it is written from then on.
+        """
+        most = longest_body(why)
+        if most is None or most >= self.body_bytes:
+            return False
+        self.body_bytes = most
+        for channel in self:
+            channel.envelopes.clear()
+        return True
+
     def drop(self, channel: Channel) -> None:
         """Do without a channel that the broker has closed; the main one is opened again."""
         if channel is self._main:
             self._main = None
         else:
             self._second = None
+        self._closed += 1
         self._wanted.set()
 
     def want_second(self) -> None:
@@ -80,7 +108,7 @@ class Channels:
 
     async def begin(self, wire: Wire) -> None:
         """Open the main channel of a new connection. Raises `BrokerError`."""
-        self._main = Channel(await wire.open_channel())
+        self._main = await self._open(wire)
 
     def look(self, now: float) -> float | None:
         """Have channels opened anew if it is time; return for how many seconds the broker has refused if it is now."""
@@ -108,5 +136,11 @@ class Channels:
                     self._patience.open(self._now())
                 if self._second is None and self._wants_second:
                     self._wants_second = False
-                    self._second = Channel(await wire.open_channel())
+                    self._second = await self._open(wire)
             self._opened()
+
+    async def _open(self, wire: Wire) -> Channel:
+        closed = self._closed
+        channel = Channel(await wire.open_channel())
+        self._closed_before = closed
+        return channel

@@ -32,6 +32,7 @@ key), `tidegate-original-size` (l) is there if the body was cut, `tidegate-unfit
 """
 
 import struct
+from sys import maxsize
 
 from proxy.bridge.broker import Address
 from proxy.model import Event, Origin, Partition, Reason
@@ -74,19 +75,30 @@ _KEY_FIELD = b"\x0ctidegate-keyx"
 class Envelope:
     """What the messages of one partition share at one address on one channel, encoded once.
 
-    `event_bytes` and `headers` are the limits of those names; `frame_max` is what the broker negotiated. Raises
-    `UnfitError` if the address itself can't be carried.
+    `event_bytes` and `headers` are the limits of those names; `frame_max` is what the broker negotiated, `body_bytes`
+    the longest body that it takes. Raises `UnfitError` if the address itself can't be carried.
     """
 
     def __init__(
-        self, address: Address, partition: Partition, *, channel: int, frame_max: int, event_bytes: int, headers: int
+        self,
+        address: Address,
+        partition: Partition,
+        *,
+        channel: int,
+        frame_max: int,
+        event_bytes: int,
+        headers: int,
+        body_bytes: int = maxsize,
     ) -> None:
         self.address = address
         self._partition = partition
         self._channel = channel
         self._header_max = (frame_max or _UNBOUNDED_FRAME) - FRAME_OVERHEAD
         self._body_max = min(self._header_max, PIECE_BYTES - FRAME_OVERHEAD - _BEFORE_BODY)
+        self._short = min(self._body_max, body_bytes)
+        """Bodies of so many bytes take one frame."""
         self._event_bytes = event_bytes
+        self._body_bytes = body_bytes
         self._headers = headers
         self._exchange = short_string(address.exchange, "exchange name")
         self._content_type = short_string(address.content_type, "content type")
@@ -109,7 +121,7 @@ class Envelope:
             or not self._first_stamp <= timestamp < _YEAR_10000
             or size > self._event_bytes
             or len(headers) > self._headers
-            or len(value) > self._body_max
+            or len(value) > self._short
             or self.address.lenient
         ):
             return self._encode_any(event)
@@ -134,7 +146,9 @@ class Envelope:
         if address.lenient:
             method, remarks = self._lenient_method(event)
             room = self._header_max - self._fixed(event, remarks)
-            event, entries = trim(event, event_bytes=self._event_bytes, headers=self._headers, room=room)
+            event, entries = trim(
+                event, event_bytes=min(self._event_bytes, self._body_bytes), headers=self._headers, room=room
+            )
             remarks += entries
         else:
             method = self._method or self._publish(routing_key(address.routing_key, event))
@@ -144,6 +158,9 @@ class Envelope:
             many = f"{len(event.headers)} headers, limits.headers is {self._headers}"
             raise UnfitError(Reason.TOO_MANY_HEADERS, many)
         body = event.value or b""
+        if len(body) > self._body_bytes:
+            most = f"the broker takes {self._body_bytes} at most (max_message_size)"
+            raise UnfitError(Reason.TOO_LARGE, f"a body of {len(body)} bytes, {most}")
         mime = content_type(event) or (self._usual_type if is_lean else self._content_type)
         start = b"" if is_lean else self._place(event)
         table = b"".join((start, self._own(event), *remarks, log_fields(event.headers)))

@@ -52,14 +52,11 @@ def cut(frames: bytes, limit: int) -> Iterator[bytes]:
         yield frames[begin:]
 
 
-def without_channel(frames: bytes, channel: int) -> bytes:
-    """Return `frames` but those of one channel."""
-    kept: list[bytes] = []
+def each(frames: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield of each frame its kind, its channel, and all its bytes."""
     begin = 0
     while begin < len(frames):
-        _, number, size = FRAME_START.unpack_from(frames, begin)
+        kind, channel, size = FRAME_START.unpack_from(frames, begin)
         end = begin + FRAME_OVERHEAD + size
-        if number != channel:
-            kept.append(frames[begin:end])
+        yield kind, channel, frames[begin:end]
         begin = end
-    return b"".join(kept)

@@ -1,5 +1,6 @@
 """What a session writes: a channel's state, and messages gathered into one piece."""
 
+import asyncio
 from collections import deque
 from dataclasses import dataclass, field
 from sys import maxsize
@@ -7,7 +8,7 @@ from sys import maxsize
 from proxy.bridge.broker import Batch
 from proxy.model import Partition
 from proxy.publish_lane.envelope import Envelope
-from proxy.publish_lane.frames import PIECE_BYTES, Long, cut, without_channel
+from proxy.publish_lane.frames import METHOD, PIECE_BYTES, Long, cut, each
 from proxy.publish_lane.ledger import Ledger
 from proxy.publish_lane.wire import Sent
 from proxy.settings import Limits
@@ -37,8 +38,8 @@ class Channel:
         """Events that may be written, for all that the channel knows."""
         return maxsize if self.is_proven else max(0, UNPROVEN_EVENTS - self.ledger.count)
 
-    def envelope(self, batch: Batch, frame_max: int, limits: Limits) -> Envelope:
-        """Return what the batch's messages share on this channel."""
+    def envelope(self, batch: Batch, frame_max: int, limits: Limits, body_bytes: int) -> Envelope:
+        """Return what the batch's messages share on this channel; `body_bytes` as of `Envelope`, the same always."""
         # By identity: hashing an address costs more than encoding an event. The envelope keeps it alive.
         key = (id(batch.address), batch.partition)
         envelope = self.envelopes.get(key)
@@ -50,6 +51,7 @@ class Channel:
                 frame_max=frame_max,
                 event_bytes=limits.event_bytes,
                 headers=limits.headers,
+                body_bytes=body_bytes,
             )
             if len(self.envelopes) >= _ENVELOPES:
                 self.envelopes.clear()
@@ -81,6 +83,8 @@ class Outbox:
         """Each with the events that begin in it."""
         self._long: Long | None = None
         """Follows after all pieces; nothing may be put while it is there."""
+        self._rests: list[asyncio.Future[None]] = []
+        """Each done once nothing waits any more."""
 
     def __bool__(self) -> bool:
         """Return whether something waits."""
@@ -105,21 +109,52 @@ class Outbox:
     def take(self) -> tuple[bytes, list[Sent]]:
         """Return what is to be written next; something waits."""
         if self._pieces:
-            return self._pieces.popleft()
-        assert self._long is not None
-        frames = self._long.next()
-        if not self._long.rest:
-            self._long = None
-        return frames, []
+            frames, sent = self._pieces.popleft()
+        else:
+            assert self._long is not None
+            frames, sent = self._long.next(), []
+            if not self._long.rest:
+                self._long = None
+        if self._rests and not self:
+            self._end_rests()
+        return frames, sent
 
-    def forget(self, channel: int) -> None:
-        """Leave out what belongs to a channel that is closed: the rest of a message there would end the connection."""
-        kept = ((without_channel(piece, channel), sent) for piece, sent in self._pieces)
-        self._pieces = deque((piece, sent) for piece, sent in kept if piece)
+    def forget(self, channel: int) -> asyncio.Future[None] | None:
+        """Leave out what has not begun on a channel that is closed.
+
+        Returns what is done when a message that had begun there is taken, or nothing waits; None if none had. Between
+        its frames a broker takes no answer to its close: RabbitMQ would end the connection.
+        """
+        is_begun_anew = is_left = False
+        pieces, self._pieces = self._pieces, deque()
+        for piece, sent in pieces:
+            kept: list[bytes] = []
+            for kind, number, frame in each(piece):
+                if number == channel:
+                    is_begun_anew |= kind == METHOD
+                    is_left |= not is_begun_anew
+                if number != channel or not is_begun_anew:
+                    kept.append(frame)
+            if kept:
+                self._pieces.append((b"".join(kept), sent))
         if self._long is not None and self._long.channel == channel:
-            self._long = None
+            if is_begun_anew:
+                self._long = None
+            is_left |= not is_begun_anew
+        if not is_left:
+            return None
+        self._rests.append(rest := asyncio.get_running_loop().create_future())
+        return rest
 
     def clear(self) -> None:
         """Leave out everything."""
         self._pieces.clear()
         self._long = None
+        self._end_rests()
+
+    def _end_rests(self) -> None:
+        """Tell it: whoever waits goes on in another turn of the loop, when the last frames are handed over."""
+        for rest in self._rests:
+            if not rest.done():
+                rest.set_result(None)
+        self._rests.clear()

@@ -5,6 +5,7 @@ suspected, until as many of its events have been resolved without harm. The one 
 stays longer. All others pass the quarantine by: that is how one event type's trouble never stalls another.
 """
 
+import re
 from dataclasses import dataclass, field
 
 from proxy.publish_lane.line import Line, Request
@@ -19,6 +20,7 @@ _EXCHANGE_FAULTS = (
     "ACCESS_REFUSED - write access to exchange",
     "ACCESS_REFUSED - cannot publish to internal exchange",
 )
+_BOUND = re.compile(r"PRECONDITION_FAILED - message size \d+ (?:is )?larger than (?:configured )?max size (\d+)")
 
 
 @dataclass(slots=True)
@@ -106,3 +108,9 @@ class Quarantine:
 def blames_exchange(why: str) -> bool:
     """Tell whether the broker closed a channel because the exchange is missing or closed to us, whatever the event."""
     return why.startswith(_EXCHANGE_FAULTS)
+
+
+def longest_body(why: str) -> int | None:
+    """Return how many bytes a message may have, if the broker closed a channel because one has more."""
+    found = _BOUND.match(why)
+    return None if found is None else int(found[1])

@@ -173,7 +173,7 @@ class Session:
         unfit: UnfitError | None = None
         try:
             assert self.wire is not None
-            envelope = channel.envelope(batch, self.wire.frame_max, self._limits)
+            envelope = channel.envelope(batch, self.wire.frame_max, self._limits, self._channels.body_bytes)
             while index < end:
                 event = events[index]
                 size = event.size
@@ -231,15 +231,16 @@ class Session:
         if known is not None:
             known.ledger.on_return(message_id, why)
 
-    def on_channel_closed(self, channel: int, why: str) -> None:
-        """Find the culprit, or put everyone who had events open into quarantine."""
+    def on_channel_closed(self, channel: int, why: str) -> asyncio.Future[None] | None:
+        """Find the culprit, or put everyone who had events open into quarantine; see `WireEvents`."""
         known = self._known(channel)
         if known is None:
-            return
+            return None
         self._channels.drop(known)
-        self._outbox.forget(channel)
+        rest = self._outbox.forget(channel)
         self._accuse([known], why)
         self._stir()
+        return rest
 
     def on_lost(self, why: str, *, refused: bool) -> None:
         """End the session: nothing open will be confirmed any more."""
@@ -248,7 +249,7 @@ class Session:
         channels = list(self._channels)
         self.over = True
         self._outbox.clear()
-        if refused:
+        if refused and not self._channels.may_be_blamed:
             self._accuse(channels, why)
         else:
             for channel in channels:
@@ -274,7 +275,7 @@ class Session:
 
     def _accuse(self, channels: list[Channel], why: str) -> None:
         """Resolve what is open: the broker refused one event and forgot the others; only a lone one is the culprit."""
-        alone = sum(channel.ledger.count for channel in channels) == 1
+        alone = sum(channel.ledger.count for channel in channels) == 1 and not self._channels.learn(why)
         outcome = Outcome.UNDELIVERABLE if alone else Outcome.UNKNOWN
         for channel in channels:
             resolved = channel.ledger.abandon(outcome, Reason.REFUSED, why)

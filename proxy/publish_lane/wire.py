@@ -3,6 +3,7 @@
 The simulation answers in memory, so that the same lane runs there.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -25,8 +26,12 @@ class WireEvents(Protocol):
         """Be told that no queue took the message; its confirm follows."""
         ...
 
-    def on_channel_closed(self, channel: int, why: str) -> None:
-        """Be told that the broker closed the channel over what was written to it; nothing more may be written there."""
+    def on_channel_closed(self, channel: int, why: str) -> asyncio.Future[None] | None:
+        """Be told that the broker closed the channel over what was written to it; no message may be begun there.
+
+        Returns what is done once a message that had begun there has been handed over; None if there is none. The
+        broker may be answered then.
+        """
         ...
 
     def on_lost(self, why: str, *, refused: bool) -> None:

@@ -61,9 +61,11 @@ class ConfirmChannel(aiormq.Channel):
         await asyncio.wait([self.closing])
 
     async def _on_close_frame(self, frame: commands.Channel.Close) -> None:
-        # Told before aiormq answers: not a single frame may be written after the answer.
+        # Told before aiormq answers: not a single frame may be written after the answer, nor one left out before it.
         self.end_is_known = True
-        self._events.on_channel_closed(self.number, frame.reply_text or str(frame.reply_code))
+        rest = self._events.on_channel_closed(self.number, frame.reply_text or str(frame.reply_code))
+        if rest is not None:
+            await asyncio.wait([rest])
         await super()._on_close_frame(frame)
 
 

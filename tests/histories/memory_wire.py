@@ -107,7 +107,7 @@ class MemoryWire:
         self._incoming: deque[Sequence[Sent]] = deque()
         self._arrived = 0
         self._last_arrival = 0.0
-        self._untold: deque[Callable[[], None]] = deque()
+        self._untold: deque[Callable[[], object]] = deque()
 
     def is_blocked(self) -> bool:
         """Return whether the broker reads nothing; like RabbitMQ it says so to those only that publish."""
@@ -223,13 +223,13 @@ class MemoryWire:
             channel.beyond.add(tag)
             self._events.on_confirm(number, tag, multiple=False, acked=acked)
 
-    def _answer(self, say: Callable[[], None]) -> None:
+    def _answer(self, say: Callable[[], object]) -> None:
         trouble, seconds = self._broker.trouble, self._broker.latency()
         if trouble.late_confirms and self._broker.chance.random() < trouble.late_confirms:
             seconds += trouble.late_seconds
         self._loop.call_later(seconds, self._tell, say, context=self._client_side)
 
-    def _tell(self, say: Callable[[], None]) -> None:
+    def _tell(self, say: Callable[[], object]) -> None:
         if not self._is_open:
             return
         if self._broker.trouble.is_silent or self._untold:
@@ -237,6 +237,6 @@ class MemoryWire:
         else:
             say()
 
-    def _deliver(self, say: Callable[[], None]) -> None:
+    def _deliver(self, say: Callable[[], object]) -> None:
         if self._is_open:
             say()

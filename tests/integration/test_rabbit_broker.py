@@ -11,6 +11,7 @@ from uuid import uuid4
 import aio_pika
 import aiormq
 import pytest
+import structlog
 from pydantic import SecretStr
 
 from load.stack import Stack
@@ -254,26 +255,38 @@ async def test_the_exchange_or_the_event_is_blamed_as_the_broker_words_it_when_a
     await world.channel.exchange_delete(exchange)
 
 
-async def test_an_event_is_refused_alone_when_it_is_larger_than_the_broker_takes(
+async def test_what_is_larger_than_the_broker_takes_is_refused_alone_and_cut_as_a_dead_letter_over_one_connection(
     world: RabbitWorld, bench: Bench, stack: Stack
 ) -> None:
-    queue = await world.queue()
-    recorder = bench.recorder(queue)
+    queue, dead = await world.queue(), await world.queue()
+    recorder, letters = bench.recorder(queue), bench.recorder(dead)
+    letters.address = Address("", RoutingKey(constant=dead), "", lenient=True)
+    large = {20, 25, 30, 35}
     before = stack.rabbitmqctl("eval", "application:get_env(rabbit, max_message_size).").strip()
-    stack.rabbitmqctl("eval", "application:set_env(rabbit, max_message_size, 200000).")
-    stack.rabbitmqctl("eval", "persistent_term:put(max_message_size, 200000).")
+    stack.rabbitmqctl("eval", "application:set_env(rabbit, max_message_size, 950000).")
+    stack.rabbitmqctl("eval", "persistent_term:put(max_message_size, 950000).")
     try:
-        async with bench.lane() as lane:
-            events = made(0, 20) + made(20, 21, size=300_000) + made(21, 40)
-            await send_all(lane, recorder, events)
-            (refused,) = [end for end in recorder.ends if end.outcome is Outcome.UNDELIVERABLE]
-            assert (refused.position, refused.reason) == (20, Reason.REFUSED)
-            assert "PRECONDITION_FAILED" in refused.detail
+        with structlog.testing.capture_logs() as said:
+            async with bench.lane() as lane:
+                events = [
+                    event
+                    for number in range(40)
+                    for event in made(number, number + 1, size=1_000_000 if number in large else 900_000)
+                ]
+                await send_all(lane, recorder, events)
+                refused = [end for end in recorder.ends if end.outcome is Outcome.UNDELIVERABLE]
+                assert {(end.position, end.reason) for end in refused} == {(at, Reason.TOO_LARGE) for at in large}
+            async with bench.lane() as lane:
+                await send_all(lane, letters, made(0, 1, size=1_000_000))
+                assert letters.count(Outcome.CONFIRMED) == 1
+        assert {one["state"] for one in said if one["event"] == "lane_state"} == {LaneState.OPEN.value}
     finally:
         size = before.removeprefix("{ok,").removesuffix("}") if before.startswith("{ok") else "134217728"
         stack.rabbitmqctl("eval", f"application:set_env(rabbit, max_message_size, {size}).")
         stack.rabbitmqctl("eval", f"persistent_term:put(max_message_size, {size}).")
-    assert len(set(await world.ids(queue))) == 39
+    assert len(set(await world.ids(queue))) == 36
+    letter = await (await world.channel.get_queue(dead)).get()
+    assert (len(letter.body), letter.headers["tidegate-original-size"]) == (950_000, 1_000_000)
 
 
 async def test_the_connection_lives_and_nothing_is_sent_twice_when_an_alarm_outlasts_full_sockets(

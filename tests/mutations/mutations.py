@@ -254,8 +254,8 @@ MUTATIONS = (
     Mutation(
         "culprit taken at random among several",
         SESSION,
-        "        alone = sum(channel.ledger.count for channel in channels) == 1\n",
-        "        alone = True\n",
+        "        alone = sum(channel.ledger.count for channel in channels) == 1 and not",
+        "        alone = not",
     ),
     Mutation(
         "retry out of order",
@@ -2572,7 +2572,7 @@ MUTATIONS = (
         tests=("tests/unit/publish_lane/test_lane.py",),
     ),
     Mutation(
-        "the rest of a long message goes to a channel that is closed",
+        "a broker that closes a channel is answered in the middle of a long message",
         "proxy/publish_lane/pieces.py",
         "if self._long is not None and self._long.channel == channel:",
         "if self._long is not None and self._long.channel != channel:",
@@ -2598,5 +2598,47 @@ MUTATIONS = (
         "self._records_iterator = None",
         "pass",
         tests=("tests/properties/test_kafka_batches.py",),
+    ),
+    Mutation(
+        "as many batches lie open as have come",
+        "proxy/kafka_log/opening.py",
+        "if self._open >= self.most:",
+        "if self._open < 0:",
+        tests=("tests/unit/test_kafka_slices.py",),
+    ),
+    Mutation(
+        "threads open as many batches at a time as have come",
+        "proxy/kafka_log/opening.py",
+        "if self._opening is None:",
+        "if self._opening is not batch:",
+        tests=("tests/unit/test_kafka_slices.py",),
+    ),
+    Mutation(
+        "a lone event is blamed for what was written to a channel that is closed",
+        "proxy/publish_lane/session.py",
+        "if refused and not self._channels.may_be_blamed:",
+        "if refused:",
+        tests=("tests/unit/publish_lane/test_lane.py",),
+    ),
+    Mutation(
+        "what a broker takes at most is not kept",
+        "proxy/publish_lane/channels.py",
+        "self.body_bytes = most",
+        "most = 0",
+        tests=("tests/unit/publish_lane/test_lane.py",),
+    ),
+    Mutation(
+        "an answer that flows is given up like one that does not come",
+        "proxy/kafka_log/connection.py",
+        "self.patience is not None and self._is_flowing()",
+        "self.patience is None and self._is_flowing()",
+        tests=("tests/unit/test_kafka_network.py",),
+    ),
+    Mutation(
+        "a trickle is waited for",
+        "proxy/kafka_log/connection.py",
+        ">= FLOWING",
+        ">= 0",
+        tests=("tests/unit/test_kafka_network.py",),
     ),
 )

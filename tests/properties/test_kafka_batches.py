@@ -1,6 +1,5 @@
 """Answers read in slices hold what the library reads of them as a whole."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.kafka_log.answer import Batches, Room
+from proxy.kafka_log.opening import Opener
 from proxy.kafka_log.raw_batches import RawBatches
 
 AT = TopicPartition("orders", 0)
@@ -36,6 +36,11 @@ batches = st.lists(
     ),
     max_size=8,
 )
+
+
+def an_opener() -> Opener:
+    """One for whom nothing lies open."""
+    return Opener(lambda: 0, lambda: None)
 
 
 def built(first: int, events: int, gap: int, compression: int, kind: str, producer: int) -> bytes:
@@ -72,7 +77,7 @@ def test_a_changed_byte_is_noticed_wherever_it_is_and_however_large_the_batch(si
 def test_an_answer_is_given_back_as_soon_as_nobody_looks_at_it() -> None:
     content = bytearray(built(0, 3, 0, 0, "plain", 1))
     held = Batches(AT, RawBatches(memoryview(content)), None, 0, None, None, True, READ_COMMITTED)  # noqa: FBT003  # as above
-    taken, is_more = held.take(Room(10, 1000), 1 << 20, lambda: None)
+    taken, is_more = held.take(Room(10, 1000), an_opener())
     assert (len(taken), is_more) == (3, False)
     with pytest.raises(BufferError):
         content.append(0)
@@ -114,7 +119,7 @@ def test_slices_hold_what_the_library_reads_as_a_whole(
     is_more = True
     while is_more:
         room = Room(events, size)
-        taken, is_more = sliced.take(room, 1 << 20, asyncio.Event().set)
+        taken, is_more = sliced.take(room, an_opener())
         assert len(taken) <= events
         found += [content_of(one) for one in taken]
         if found:

@@ -54,6 +54,8 @@ class ScriptedNode:
         self._connections: set[asyncio.StreamWriter] = set()
         self.delays: dict[str, float] = {}
         """Seconds it takes for an answer."""
+        self.paces: dict[str, int] = {}
+        """Bytes of an answer that it sends every 10 ms; all at once if none are said."""
         self.mutes: dict[str, float] = {}
         """Seconds for which it reads nothing more from a connection after such an answer, as a quota has it."""
         self.answers: dict[str, Answer] = {
@@ -105,7 +107,12 @@ class ScriptedNode:
                     await reader.read()  # until the other side hangs up
                     break
                 answer = _SIZE.pack(correlation) + response.encode()
-                writer.write(_SIZE.pack(len(answer)) + answer)
+                answer = _SIZE.pack(len(answer)) + answer
+                pace = self.paces.get(name, len(answer))
+                for at in range(0, len(answer), pace):
+                    if at:
+                        await asyncio.sleep(0.01)
+                    writer.write(answer[at : at + pace])
                 await asyncio.sleep(self.mutes.get(name, 0.0))
 
 

@@ -215,6 +215,20 @@ async def test_a_fetch_is_answered_in_the_end_when_its_node_is_slower_than_silen
             assert (await client.fetch(1, FETCH)).told == []
 
 
+async def test_a_long_answer_is_waited_for_as_long_as_it_flows_and_given_up_when_it_trickles() -> None:
+    long = FetchResponse_v4(0, [("orders", [(0, 0, 1, 1, None, bytes(400_000))])])
+    async with scripted_kafka(1) as kafka, network(kafka) as client:
+        node = kafka.nodes[0]
+        node.answers["FetchRequest"] = lambda _: long
+        node.paces["FetchRequest"] = 8_000
+        with capture_logs() as said:
+            (told,) = (await client.fetch(1, FETCH)).told
+        assert (len(told.records), node.asked["FetchRequest"], named(said, "node_unavailable")) == (400_000, 1, [])
+        node.paces["FetchRequest"] = 200
+        with pytest.raises(errors.RequestTimedOutError):
+            await client.fetch(1, FETCH)
+
+
 async def test_a_question_behind_a_slow_fetch_waits_for_it_when_they_share_a_connection() -> None:
     async with scripted_kafka() as kafka:
         node = kafka.nodes[0]

@@ -19,12 +19,13 @@ from hypothesis import strategies as st
 
 from proxy.access import log_access
 from proxy.kafka_log import unpacking
-from proxy.kafka_log.answer import LARGE, UNREADABLE, Batches, Room
+from proxy.kafka_log.answer import UNREADABLE, Batches, Room
 from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import teach_manners
 from proxy.kafka_log.consumer import new_consumer
 from proxy.kafka_log.login import Credentials
 from proxy.kafka_log.nodes import Bounds, Nodes
+from proxy.kafka_log.opening import LARGE, Opener
 from proxy.kafka_log.raw_batches import RawBatches
 from proxy.kafka_log.slices import SLICE_BYTES, SLICE_EVENTS, SLICE_PARTITIONS, Slices
 from proxy.settings import Limits, LogSettings
@@ -49,6 +50,11 @@ def batch(first: int, count: int, value: bytes = b"value", compression: int = ZS
     built = bytearray(builder.build())
     built[:8] = first.to_bytes(8, "big")  # not covered by the checksum
     return bytes(built)
+
+
+def an_opener() -> Opener:
+    """One for whom nothing lies open."""
+    return Opener(lambda: 0, lambda: None)
 
 
 def unpacked(decode: str, payload: bytes, most: int) -> bytes:
@@ -140,7 +146,7 @@ def test_a_batch_is_read_or_called_unreadable_when_it_is_malformed_under_a_right
     taken, goes_on = 0, True
     with suppress(*UNREADABLE):
         while goes_on:
-            found, goes_on = batches.take(Room(SLICE_EVENTS, SLICE_BYTES), SLICE_BYTES, lambda: None)
+            found, goes_on = batches.take(Room(SLICE_EVENTS, SLICE_BYTES), an_opener())
             taken += len(found)
     assert taken <= len(built) // SMALLEST_RECORD
 
@@ -150,7 +156,7 @@ def test_what_follows_is_read_when_compaction_has_left_an_empty_batch_where_a_tr
     check_crcs = True
     content = RawBatches(emptied.data + batch(4, 2))
     batches = Batches(ONE, content, None, 0, None, None, check_crcs, READ_COMMITTED)
-    taken, _ = batches.take(Room(SLICE_EVENTS, SLICE_BYTES), SLICE_BYTES, lambda: None)
+    taken, _ = batches.take(Room(SLICE_EVENTS, SLICE_BYTES), an_opener())
     assert [record.offset for record in taken] == [4, 5]
 
 
@@ -259,7 +265,7 @@ async def test_a_batch_is_opened_on_a_thread_when_it_is_large_on_the_wire_or_gro
         threads.append((is_ours, opened[1]))
         return opened
 
-    monkeypatch.setattr("proxy.kafka_log.answer.unpack", watched)
+    monkeypatch.setattr("proxy.kafka_log.opening.unpack", watched)
     large = batch(0, 80_000, b"", compression=GZIP)
     assert len(large) > LARGE
     async with scripted_kafka(1) as kafka:
@@ -311,6 +317,22 @@ async def test_the_oldest_is_dropped_and_fetched_again_when_too_much_is_kept_of_
             slices.batch_bytes = 4 * SLICE_BYTES
             assert await made.getmany(timeout_ms=0) == {}
             assert len(slices._records) == 1
+
+
+@pytest.mark.parametrize("value", [SLICE_BYTES, SLICE_BYTES // 2 + 1], ids=["thread", "here"])
+async def test_little_lies_open_at_a_time_when_many_packed_batches_have_come(value: int) -> None:
+    places = [TopicPartition("orders", number) for number in range(20)]
+    async with scripted_kafka(1) as kafka:
+        log(kafka, {at.partition: batch(0, 3, bytes(value)) for at in places})
+        async with consumer(kafka, *places) as made:
+            slices: Slices = made._fetcher
+            slices.batch_bytes = 4 * SLICE_BYTES
+            missing, most = {(at, offset) for at in places for offset in range(3)}, 0
+            while missing:
+                for at, records in (await made.getmany(timeout_ms=200)).items():
+                    missing -= {(at, record.offset) for record in records}
+                most = max(most, sum(held.batches.open_bytes for held in slices._records.values()))
+            assert 0 < most < 8 * SLICE_BYTES
 
 
 async def test_all_before_it_is_read_and_it_alone_stands_when_a_batch_holds_more_than_it_may() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from proxy.bridge.broker import Address
 from proxy.model import Event, Partition, Reason
 from proxy.publish_lane.envelope import Envelope
-from proxy.publish_lane.frames import PIECE_BYTES, cut, without_channel
+from proxy.publish_lane.frames import PIECE_BYTES, cut, each
 from proxy.publish_lane.headers import UnfitError
 from proxy.publish_lane.message_ids import message_id
 from proxy.settings import RoutingKey
@@ -220,9 +220,22 @@ def test_an_address_that_cannot_be_carried_is_a_bad_property(field: str) -> None
         envelope(**{field: "ä" * 200})
 
 
-def test_only_the_other_channels_frames_remain_when_one_is_taken_out() -> None:
+def test_frames_are_told_apart_with_kind_and_channel() -> None:
     first, second = (
-        written(envelope(channel=number).encode(event(value=bytes(size)))) for number, size in ((1, 9), (2, 200_000))
+        written(envelope(channel=number).encode(event(value=bytes(size)))) for number, size in ((1, 9), (2, 100_000))
     )
-    assert without_channel(first + second + first, 2) == first + first
-    assert without_channel(second, 2) == b""
+    told = list(each(first + second))
+    assert [(kind, channel) for kind, channel, _ in told] == [(1, 1), (2, 1), (3, 1), (1, 2), (2, 2), (3, 2), (3, 2)]
+    assert b"".join(frame for _, _, frame in told) == first + second
+
+
+def test_a_dead_letter_is_cut_to_what_the_broker_takes_and_tells_how_long_it_was() -> None:
+    lenient = Address("", RoutingKey(constant="dead"), "text/plain", lenient=True)
+    message = written(
+        Envelope(
+            lenient, PARTITION, channel=1, frame_max=131_072, event_bytes=5_000, headers=10, body_bytes=1_000
+        ).encode(event(value=bytes(3_000)))
+    )
+    (header,) = [frame for _, _, frame in frames_of(message) if frame.name == "ContentHeader"]
+    assert header.body_size == 1_000
+    assert header.properties.headers["tidegate-original-size"] == 3_000

@@ -558,18 +558,85 @@ async def test_the_frames_of_a_large_event_stand_together_when_small_ones_come_w
         assert left == 0
 
 
+@pytest.mark.parametrize("size", [70_000, 200_000])
+def test_a_message_is_ended_and_none_begun_before_the_broker_is_answered_when_its_channel_closes(size: int) -> None:
+    @in_virtual_time
+    async def story() -> None:
+        stage = Stage()
+        async with stage.running():
+            stage.wire.drains = False
+            stage.publish(2, size=size)
+            await asyncio.sleep(0.1)
+            rest = stage.wire.events.on_channel_closed(1, "NOT_FOUND")
+            assert rest is not None
+            while not rest.done():
+                stage.wire.events.on_written()
+                await asyncio.sleep(0)
+            frames = [frame for _, channel, frame in frames_of(b"".join(stage.wire.pieces)) if channel == 1]
+            assert [frame.body_size for frame in frames if frame.name == "ContentHeader"] == [size]
+            assert sum(len(frame.value) for frame in frames if frame.name == "ContentBody") == size
+
+    story()
+
+
 @in_virtual_time
-async def test_the_rest_of_a_message_is_dropped_when_its_channel_closes() -> None:
+async def test_the_broker_is_answered_at_once_when_no_message_has_begun_on_the_channel_that_it_closes() -> None:
+    stage = Stage()
+    async with stage.running():
+        await stage.publish(2)
+        assert stage.wire.events.on_channel_closed(1, "NOT_FOUND") is None
+
+
+@in_virtual_time
+async def test_nobody_waits_for_the_rest_of_a_message_when_the_connection_is_lost_meanwhile() -> None:
     stage = Stage()
     async with stage.running():
         stage.wire.drains = False
-        stage.publish(2, size=200_000)
+        stage.publish(1, size=200_000)
         await asyncio.sleep(0.1)
-        stage.wire.events.on_channel_closed(1, "NOT_FOUND")
-        stage.wire.events.on_written()
+        rest = stage.wire.events.on_channel_closed(1, "NOT_FOUND")
+        stage.wire.events.on_lost("reset", refused=False)
+        assert rest is not None
+        assert rest.done()
+
+
+@in_virtual_time
+async def test_a_lone_event_is_not_blamed_when_the_connection_may_have_ended_over_a_channel_that_was_closed() -> None:
+    stage = Stage()
+    other = Recorder(ADDRESS, PARTITION._replace(topic="other"))
+    async with stage.running():
+        await stage.publish(1)
+        stage.wire.events.on_channel_closed(1, "PRECONDITION_FAILED")
         await asyncio.sleep(0.1)
-        assert len(stage.wire.pieces) == 2
-        assert stage.wire.pieces[1].startswith(b"\x01\x00\x03")
+        await stage.publish(1)  # of a suspect, on the second channel
+        main = max(sent.channel for sent in stage.wire.sent) - 1
+        await stage.lane.publish([other.batch([Event(n, 0, None, b"x", (), 1) for n in range(2)])])
+        stage.wire.events.on_channel_closed(main, "PRECONDITION_FAILED")
+        stage.wire.events.on_lost("505 UNEXPECTED_FRAME", refused=True)
+        await asyncio.sleep(2)
+        assert [end.outcome for end in stage.recorder.ends[1:]] == [Outcome.UNKNOWN]
+
+
+@in_virtual_time
+async def test_what_is_longer_than_the_broker_takes_is_found_before_it_is_written_once_it_has_said_so() -> None:
+    stage = Stage()
+    async with stage.running():
+        await stage.publish(1, size=2_000)
+        stage.wire.events.on_channel_closed(
+            1, "PRECONDITION_FAILED - message size 2000 is larger than configured max size 1000"
+        )
+        await asyncio.sleep(1)
+        assert [end.outcome for end in stage.recorder.ends] == [Outcome.UNKNOWN]
+        before = len(stage.wire.sent)
+        await stage.publish(1, size=1_001)
+        assert len(stage.wire.sent) == before
+        assert (stage.recorder.ends[-1].outcome, stage.recorder.ends[-1].reason) == (
+            Outcome.UNDELIVERABLE,
+            Reason.TOO_LARGE,
+        )
+        stage.publish(1, size=1_000)
+        await asyncio.sleep(1)
+        assert len(stage.wire.sent) == before + 1
 
 
 @in_virtual_time
@@ -668,7 +735,7 @@ async def test_neither_suspects_nor_others_starve_when_the_window_is_one_event()
             "ACCESS_REFUSED - access to topic 'access to exchange' in exchange 'x' in vhost '/' refused for user 'u'",
             False,
         ),
-        ("PRECONDITION_FAILED - message size 200 larger than max size 100", False),
+        ("PRECONDITION_FAILED - invalid expiration", False),
     ],
 )
 def test_events_go_together_again_after_one_success_when_the_exchange_was_to_blame(
