@@ -98,8 +98,8 @@ class LogSettings(Part):
     fetch_bytes: Annotated[Bytes, Field(ge=1024, le=1024**3)] = 4 * 1024**2
     """One answer of one broker at most, the "one fetch" beyond an inbox. Larger: throughput; smaller: memory."""
     batch_bytes: Annotated[Bytes, Field(ge=1024**2, le=1024**3)] = 64 * 1024**2
-    """A batch that takes more, decompressed, is not read; its partition stands still. Larger: memory, four times as much:
-    what lies open, one that is being opened and its copy, what is kept of paused partitions."""
+    """A batch that takes more, decompressed, is not read; its partition stands still. Larger: memory, three times as
+    much: what lies open or is kept of paused partitions, one that is being opened, and its copy."""
     topic_check_interval: Annotated[Seconds, Field(ge=1, le=86_400)] = 60.0
     """How often missing, refused or newly matching topics are looked at again."""
     security: LogSecurity = LogSecurity()
