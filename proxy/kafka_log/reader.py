@@ -122,5 +122,6 @@ class Reader:
             position=share.next,
             why=str(error),
             effect="it stands still until the next rebalance; all others go on",
-            remedy="to pass over the record, stop the group and set the partition's offset behind it",
+            remedy="make the setting larger if one is named, and restart; to pass over what can't be read, stop the "
+            "group and set the partition's offset behind it",
         )
