@@ -119,7 +119,7 @@ def test_only_what_is_needed_is_left_when_a_failing_history_is_shrunk(needed: se
 
 def test_a_removed_replica_publishes_on_for_a_moment_when_it_was_removed_by_force() -> None:
     # Since what comes alone goes at once, one of some three hundred histories in which a replica is removed shows it.
-    results = [live(draw(seed)) for seed in (8_762, 22_450)]
+    results = [live(draw(seed)) for seed in (8_837, 11_821, 16_788)]
     assert not any(result.violations for result in results)
     assert any("not knowing that it was removed" in step for result in results for _, step in result.steps)
 
