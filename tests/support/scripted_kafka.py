@@ -113,6 +113,7 @@ class ScriptedNode:
                     if at:
                         await asyncio.sleep(0.01)
                     writer.write(answer[at : at + pace])
+                    await writer.drain()  # raises once nobody listens any more
                 await asyncio.sleep(self.mutes.get(name, 0.0))
 
 
