@@ -14,7 +14,7 @@ from aiokafka import errors
 from aiokafka.consumer.fetcher import READ_COMMITTED, PartitionRecords
 from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
 
-from proxy.kafka_log.opening import Opened, Opener, Records
+from proxy.kafka_log.opening import LARGE, Opened, Opener, Records
 
 UNREADABLE = (
     errors.CorruptRecordException,
@@ -50,6 +50,8 @@ class Batches(PartitionRecords):  # type: ignore[misc]  # the library is untyped
         """As they came."""
         self.kept_bytes: int = records.kept_bytes
         """What lies in memory for them."""
+        self.is_large = self.wire_bytes >= LARGE
+        """Its batches are opened on a thread."""
         self.open_bytes = 0
         """The batch that is open, decompressed."""
         self._batch: Any = None
@@ -83,12 +85,13 @@ class Batches(PartitionRecords):  # type: ignore[misc]  # the library is untyped
         if self._batch is None:
             self._batch = self._next()
         if self._batch is not None:
-            opened = opener.open(self._batch, self.wire_bytes, self._on_opened)
+            opened = opener.open(self._batch, self)
             if opened is not None:
                 self._open, self.open_bytes = opened
         return self._open is not None
 
-    def _on_opened(self, opening: asyncio.Future[Opened]) -> None:
+    def on_opened(self, opening: asyncio.Future[Opened]) -> None:
+        """Take what a thread has opened."""
         if opening.cancelled():
             return
         try:

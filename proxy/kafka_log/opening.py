@@ -6,7 +6,7 @@ once. So no other is opened while that much lies open, and those that are opened
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from aiokafka import errors
 
@@ -17,6 +17,17 @@ LARGE = 128 * 1024
 Records = Iterator[Any]
 Opened = tuple[Records, int]
 """A batch's records, and the bytes that they take, decompressed."""
+
+
+class Held(Protocol):
+    """The answer that a batch came in."""
+
+    is_large: bool
+    """Whether its batches are opened on a thread: so large did it come, or so large became one of it."""
+
+    def on_opened(self, opening: "asyncio.Future[Opened]") -> None:
+        """Take what a thread has opened."""
+        ...
 
 
 class Opener:
@@ -38,8 +49,8 @@ class Opener:
         """Begin a turn: what lies open is counted again, once it has to be known."""
         self._open = None
 
-    def open(self, batch: Any, wire_bytes: int, then: Callable[["asyncio.Future[Opened]"], None]) -> Opened | None:
-        """Open a batch of an answer of so many bytes; None if it has to wait, or a thread opens it, which tells `then`.
+    def open(self, batch: Any, held: Held) -> Opened | None:
+        """Open a batch of an answer; None if it has to wait, or a thread opens it, of which the answer is told.
 
         It may be handed in again and again meanwhile. Raises what `unpack` does.
         """
@@ -51,25 +62,26 @@ class Opener:
             self._open = self._lying_open()
         if self._open >= self.most:
             return None  # of what is paused less is kept, so that whatever lies open here is about to be taken
-        if wire_bytes < LARGE:
+        if not held.is_large:
             try:
                 opened = unpack(batch, min(self.most, AT_ONCE))
             except errors.RecordTooLargeError:
                 if self.most <= AT_ONCE:
                     raise
+                held.is_large = True  # or it would be tried in vain in every turn in which a thread opens another
             else:
                 self._open += opened[1]
                 return opened
         if self._opening is None:
-            self._open_elsewhere(batch, then)
+            self._open_elsewhere(batch, held)
         return None
 
-    def _open_elsewhere(self, batch: Any, then: Callable[["asyncio.Future[Opened]"], None]) -> None:
+    def _open_elsewhere(self, batch: Any, held: Held) -> None:
         self._opening = batch
 
         def opened(done: "asyncio.Future[Opened]") -> None:
             self._opening = None
-            then(done)
+            held.on_opened(done)
             self._wake()
 
         asyncio.get_running_loop().run_in_executor(None, unpack, batch, self.most).add_done_callback(opened)

@@ -275,7 +275,8 @@ class Session:
 
     def _accuse(self, channels: list[Channel], why: str) -> None:
         """Resolve what is open: the broker refused one event and forgot the others; only a lone one is the culprit."""
-        alone = sum(channel.ledger.count for channel in channels) == 1 and not self._channels.learn(why)
+        is_learnt = self._channels.learn(why)
+        alone = not is_learnt and sum(channel.ledger.count for channel in channels) == 1
         outcome = Outcome.UNDELIVERABLE if alone else Outcome.UNKNOWN
         for channel in channels:
             resolved = channel.ledger.abandon(outcome, Reason.REFUSED, why)

@@ -254,8 +254,8 @@ MUTATIONS = (
     Mutation(
         "culprit taken at random among several",
         SESSION,
-        "        alone = sum(channel.ledger.count for channel in channels) == 1 and not",
-        "        alone = not",
+        "alone = not is_learnt and sum(channel.ledger.count for channel in channels) == 1",
+        "alone = not is_learnt",
     ),
     Mutation(
         "retry out of order",
