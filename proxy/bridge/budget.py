@@ -2,18 +2,26 @@
 
 What catches up is paused first, then the lowest classes. What the lane was handed counts until it is through with it:
 of each type some of it waits for a slot of the window, and with hundreds of types that is as much as what waits here.
+
+Every inbox has some of it that no other may take. What waits for a queue that is full, or for whatever else stands
+still, fills all the rest for as long as that lasts; without its own, every other type would be paused with it.
 """
 
+from dataclasses import dataclass
+from math import inf
 from typing import Protocol
 
 FIRST_PRESSURE = 0.8
-"""Share of the budget at which the lowest class is paused; the highest at all of it, the others evenly between."""
+"""Share of both, its own and what is in common, at which an inbox of the lowest class is paused; the highest at all of
+it, the others evenly between."""
+OWN_SHARE = 0.5
+"""Of the budget, that inboxes have for themselves, evenly; the rest they have in common."""
 OLD_PRESSURE = 0.7
 """... and at which what catches up is paused, of whatever class."""
 OBJECTS = 272
 """Bytes of an event's objects, beside its own: the budget is of memory, and small events take more of it by these."""
 RELIEF = 0.1
-"""A class is resumed when the budget's use has fallen this share below its pressure point."""
+"""A class is resumed when the use of either has fallen this share below its pressure point."""
 
 
 class Pressed(Protocol):
@@ -29,46 +37,126 @@ class Pressed(Protocol):
 
 
 class Budget:
-    """Memory of what waits in all inboxes, and which classes must pause for it."""
+    """Memory of what waits in all inboxes, and which of them must pause for it."""
 
     def __init__(self, limit: int, ranks: int) -> None:
         self.used = 0
         """Bytes that what waits takes now: the events' own, and `OBJECTS` for each."""
-        self._limit = limit
         step = (1 - FIRST_PRESSURE) / max(ranks - 1, 1)
         self._points = [FIRST_PRESSURE + step * (ranks - 1 - rank) for rank in range(ranks)]
-        self._inboxes: list[list[Pressed]] = [[] for _ in range(ranks)]
-        self._pressed = [False] * ranks
-        self._old_pressed = False
+        self._limit = limit
+        self._holdings: list[dict[Holding, None]] = [{} for _ in range(ranks)]
+        self._own, self._common, self._in_common = 0, limit, 0
+        """Bytes that each inbox has for itself, that all have in common, and what is used of these."""
+        self._is_shared_out = False
+        self._is_short = [False] * ranks
+        """For each class whether too much is used of what is in common."""
+        self._is_short_for_old = False
 
     def go_by(self, limit: int) -> None:
-        """Have so many bytes in all from now on; classes are paused and resumed for it at once."""
+        """Have so many bytes in all from now on; inboxes are paused and resumed for it at once."""
         self._limit = limit
-        self.add(0)
+        self._share_out()
 
-    def join(self, inbox: Pressed, rank: int) -> None:
-        """Let the budget pause and resume this inbox."""
-        self._inboxes[rank].append(inbox)
-        inbox.press("budget", on=self._pressed[rank])
-        inbox.press_old(on=self._old_pressed)
+    def join(self, inbox: Pressed, rank: int) -> "Holding":
+        """Let the budget pause and resume this inbox; return what counts its bytes."""
+        holding = Holding(self, inbox, rank, self._points[rank])
+        self._holdings[rank][holding] = None
+        self._is_shared_out = False
+        return holding
 
-    def leave(self, inbox: Pressed, rank: int) -> None:
-        """Forget an inbox in which nothing waits any more."""
-        self._inboxes[rank].remove(inbox)
+    def leave(self, holding: "Holding") -> None:
+        """Forget an inbox in which nothing waits any more, once the lane is through with what it was handed of it."""
+        holding.is_left = True
+        if not holding.used:
+            self._forget(holding)
+
+    def count(self, holding: "Holding", size: int) -> None:
+        """Count `size` bytes in, or out if negative, and pause or resume inboxes accordingly."""
+        if not self._is_shared_out:  # once for the thousand that join together
+            self._share_out()
+        own = self._own
+        before = holding.used
+        after = holding.used = before + size
+        self.used += size
+        change = max(after - own, 0) - max(before - own, 0)
+        if change:
+            self._in_common += change
+            self._look()
+        self._press(holding)
+        if holding.is_left and not after:
+            self._forget(holding)
+
+    def _forget(self, holding: "Holding") -> None:
+        del self._holdings[holding.rank][holding]
+        self._is_shared_out = False
+
+    def _share_out(self) -> None:
+        every = [holding for holdings in self._holdings for holding in holdings]
+        self._is_shared_out = True
+        self._own = int(OWN_SHARE * self._limit) // max(len(every), 1)
+        self._common = self._limit - len(every) * self._own
+        self._in_common = sum([max(holding.used - self._own, 0) for holding in every]) if self.used else 0
+        self._look()
+        for holding in every:
+            self._press(holding)
+
+    def _look(self) -> None:
+        """See whether what is in common is short, and have all inboxes hear of it for which that is new."""
+        share = self._in_common / self._common
+        for rank, point in enumerate(self._points):
+            is_short = _is_reached(share, point, before=self._is_short[rank])
+            if is_short != self._is_short[rank]:
+                self._is_short[rank] = is_short
+                for holding in self._holdings[rank]:
+                    self._press(holding)
+        is_short = _is_reached(share, OLD_PRESSURE, before=self._is_short_for_old)
+        if is_short != self._is_short_for_old:
+            self._is_short_for_old = is_short
+            for holdings in self._holdings:
+                for holding in holdings:
+                    self._press(holding)
+
+    def _press(self, holding: "Holding") -> None:
+        holding.press(self._own, is_short=self._is_short[holding.rank], is_short_for_old=self._is_short_for_old)
+
+
+@dataclass(eq=False, slots=True)
+class Holding:
+    """What one inbox takes of the budget."""
+
+    budget: Budget
+    inbox: Pressed
+    rank: int
+    point: float
+    """Share of its own at which it may be paused."""
+    used: int = 0
+    """Bytes, as the budget counts."""
+    is_left: bool = False
+    """Its type has no partition any more."""
+    is_pressed: bool = False
+    is_old_pressed: bool = False
 
     def add(self, size: int) -> None:
-        """Count `size` bytes in, or out if negative, and pause or resume classes accordingly."""
-        self.used += size
-        share = self.used / self._limit
-        for rank, point in enumerate(self._points):
-            pressed = share >= point if not self._pressed[rank] else share > point - RELIEF
-            if pressed != self._pressed[rank]:
-                self._pressed[rank] = pressed
-                for inbox in self._inboxes[rank]:
-                    inbox.press("budget", on=pressed)
-        pressed = share >= OLD_PRESSURE if not self._old_pressed else share > OLD_PRESSURE - RELIEF
-        if pressed != self._old_pressed:
-            self._old_pressed = pressed
-            for inboxes in self._inboxes:
-                for inbox in inboxes:
-                    inbox.press_old(on=pressed)
+        """Count `size` bytes in, or out if negative."""
+        self.budget.count(self, size)
+
+    def leave(self) -> None:
+        """Have no part in it any more."""
+        self.budget.leave(self)
+
+    def press(self, own: int, *, is_short: bool, is_short_for_old: bool) -> None:
+        """Pause or resume the inbox, of which `own` bytes are its own; `is_short`: what is in common."""
+        share = self.used / own if own else inf
+        pressed = is_short and _is_reached(share, self.point, before=self.is_pressed)
+        if pressed != self.is_pressed:
+            self.is_pressed = pressed
+            self.inbox.press("budget", on=pressed)
+        pressed = is_short_for_old and _is_reached(share, OLD_PRESSURE, before=self.is_old_pressed)
+        if pressed != self.is_old_pressed:
+            self.is_old_pressed = pressed
+            self.inbox.press_old(on=pressed)
+
+
+def _is_reached(share: float, point: float, *, before: bool) -> bool:
+    return share > point - RELIEF if before else share >= point

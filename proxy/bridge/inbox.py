@@ -1,8 +1,8 @@
 """What waits between log and lane, and when the log must pause for it.
 
 Each event type has an inbox, bounded in events and bytes; all inboxes share one budget, and as it fills up what catches
-up is paused first, then the lowest classes. A pause takes effect before the pump's next await, so at most one fetch
-exceeds a bound.
+up is paused first, then the lowest classes, but none that holds no more than its own part. A pause takes effect before
+the pump's next await, so at most one fetch exceeds a bound.
 
 Partitions that catch up stand in a row of their own (docs/design/0027), which may fill half of the inbox: a backlog
 that waits must not keep what is live out of it.
@@ -48,6 +48,7 @@ class Inbox:
         self,
         limits: Limits,
         budget: Budget,
+        rank: int,
         pause: Callable[[Collection[Partition]], None],
         resume: Callable[[Collection[Partition]], None],
         mark: Callable[[], float] = lambda: inf,
@@ -58,11 +59,11 @@ class Inbox:
         self.flows: dict[Partition, PartitionFlow] = {}
         self._live, self._old = _Row(), _Row()
         self._limits = limits
-        self._budget = budget
         self._pause = pause
         self._resume = resume
         self._mark = mark
         """Events at which it is full, if that is less than its bound."""
+        self._holding = budget.join(self, rank)
 
     def go_by(self, limits: Limits) -> None:
         """Be bounded otherwise from now on; what waits beyond it waits on, and nothing is read meanwhile."""
@@ -72,7 +73,11 @@ class Inbox:
     @property
     def held(self) -> int:
         """Bytes that the budget counts of it: what waits and what the lane is not through with, objects included."""
-        return self._live.counted + self._old.counted
+        return self._holding.used
+
+    def leave(self) -> None:
+        """Have no part in the budget any more, as nothing comes in."""
+        self._holding.leave()
 
     @property
     def mean_size(self) -> float:
@@ -247,7 +252,7 @@ class Inbox:
         counted = row.bytes + OBJECTS * row.events + row.on_way_bytes
         if counted != row.counted:
             change, row.counted = counted - row.counted, counted
-            self._budget.add(change)
+            self._holding.add(change)
 
     def _bound(self) -> None:
         """Pause or resume both rows by what waits."""

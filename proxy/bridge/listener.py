@@ -45,8 +45,7 @@ class Listener:
         self.throttle = throttle
         self.counts = counts
         log = around.log
-        self.inbox = Inbox(around.limits, around.budget, log.pause, log.resume, lambda: inbox_mark(throttle))
-        around.budget.join(self.inbox, rank)
+        self.inbox = Inbox(around.limits, around.budget, rank, log.pause, log.resume, lambda: inbox_mark(throttle))
         self.is_stopped = False
         """An event could not be delivered and had nowhere to go; nothing more is sent until the next start."""
         self.stance = Stance()
@@ -185,7 +184,7 @@ class Listener:
 
     def leave(self) -> None:
         """Have no share in the budget of all inboxes any more; for one that has no partition left."""
-        self._around.budget.leave(self.inbox, self._own_rank)
+        self.inbox.leave()
 
     # -- the task -----------------------------------------------------------------------------------------------------
 

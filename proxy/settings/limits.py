@@ -23,7 +23,8 @@ class Limits(Part):
     inboxes_bytes: Annotated[Bytes, Field(ge=1, le=1024**4)] = 256 * 1024**2
     """Budget over all inboxes and what routes were handed and have not written; each event counts 272 bytes more.
 
-    Beyond 80 % of it the lowest classes are paused first.
+    Beyond 80 % of it the lowest classes are paused first, but no event type that holds no more than its even part of
+    half of it.
     """
     uncommitted_events: Annotated[Count, Field(le=10_000_000)] = 5_000
     """Events of one partition sent ahead of its committed position: the bound on duplicates per fault and partition."""

@@ -139,6 +139,32 @@ async def test_no_more_than_the_inbox_and_one_fetch_leave_the_log_when_the_throt
             assert await tidegate.stop() == 0
 
 
+async def test_a_type_flows_on_when_others_fill_the_memory_before_a_queue_that_is_full(
+    stack: Stack, tmp_path: Path
+) -> None:
+    async with Ends.open(stack) as ends:
+        full = await ends.queue(".full", **{"x-max-length": 1, "x-overflow": "reject-publish"})
+        topic, queue = await ends.topic(), await ends.queue()
+        stuck = [await ends.topic(f".stuck-{number}") for number in range(6)]
+        settings = ends.settings(
+            {topic: {"class": "P3", "routing_key": queue}} | {one: {"routing_key": full} for one in stuck},
+            limits={"event_bytes": "64KiB", "inbox_bytes": "512KiB", "inboxes_bytes": "1MiB"},
+        )
+        with Tidegate(tmp_path, settings) as tidegate:
+            await tidegate.ready()
+            for one in stuck:
+                await ends.produce(one, [bytes(2048)] * 400)
+
+            def are_paused() -> bool:
+                told = tidegate.metrics()
+                return all(told[f'tidegate_paused{{type="{one}"}}'] for one in stuck)
+
+            await until(are_paused, deadline=30)
+            await ends.produce(topic, numbered(0, 500))
+            assert [message.body for message in await ends.receive(queue, 500)] == numbered(0, 500)
+            assert await tidegate.stop() == 0
+
+
 async def test_nothing_is_lost_when_a_replica_is_killed_midway(stack: Stack, tmp_path: Path) -> None:
     total = 12_000
     async with Ends.open(stack) as ends:

@@ -67,6 +67,7 @@ LISTENERS = "proxy/listeners.py"
 RENEWING = "proxy/positions/renewing.py"
 RELOAD = "proxy/operations/reload.py"
 INBOX = "proxy/bridge/inbox.py"
+BUDGET = "proxy/bridge/budget.py"
 OFFSETS = "proxy/bridge/offsets.py"
 DIVIDER = "proxy/congestion/divider.py"
 LADDER = "proxy/congestion/ladder.py"
@@ -162,6 +163,7 @@ IN_PINNED = "tests/unit/operations/test_pinned.py"
 IN_DOORS = "tests/unit/operations/test_doors.py"
 IN_LIVENESS = "tests/unit/operations/test_liveness.py"
 IN_RELOAD = "tests/unit/operations/test_reload.py"
+IN_BUDGET = "tests/unit/bridge/test_budget.py"
 IN_RELOAD_TYPES = "tests/unit/test_reload_types.py"
 IN_RELOAD_STEERING = "tests/unit/test_reload_steering.py"
 IN_POLICIES = "tests/unit/test_policy_for_a_time.py"
@@ -415,6 +417,27 @@ MUTATIONS = (
         INBOX,
         " + row.on_way_bytes\n",
         "\n",
+    ),
+    Mutation(
+        "inboxes have nothing of the budget for themselves",
+        BUDGET,
+        "OWN_SHARE = 0.5\n",
+        "OWN_SHARE = 0.0\n",
+        tests=(IN_BUDGET,),
+    ),
+    Mutation(
+        "the budget is not shared out anew when an inbox joins",
+        BUDGET,
+        "        self._holdings[rank][holding] = None\n        self._is_shared_out = False\n",
+        "        self._holdings[rank][holding] = None\n",
+        tests=(IN_BUDGET,),
+    ),
+    Mutation(
+        "an inbox that left keeps its part of the budget",
+        BUDGET,
+        "        if holding.is_left and not after:\n",
+        "        if False:\n",
+        tests=(IN_BUDGET,),
     ),
     Mutation(
         "settle forgotten",
@@ -2233,13 +2256,6 @@ MUTATIONS = (
         LISTENERS,
         "        after.lift(None)  # so may its throttle, if it is that of the one before\n",
         "",
-        tests=(IN_RELOAD_TYPES,),
-    ),
-    Mutation(
-        "a lifted type leaves the budget of another class",
-        LISTENER,
-        "budget.leave(self.inbox, self._own_rank)",
-        "budget.leave(self.inbox, self._rank)",
         tests=(IN_RELOAD_TYPES,),
     ),
     Mutation(

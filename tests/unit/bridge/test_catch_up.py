@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.bridge.broker import Batch
-from proxy.bridge.budget import OBJECTS, OLD_PRESSURE, Budget
+from proxy.bridge.budget import OBJECTS, OLD_PRESSURE, OWN_SHARE, Budget
 from proxy.bridge.catch_up import CatchUp
 from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.inbox import Inbox
@@ -84,8 +84,7 @@ class Rows:
     def __init__(self, limits: Limits = LIMITS) -> None:
         self.budget = Budget(limits.inboxes_bytes, 3)
         self.paused: set[Partition] = set()
-        self.inbox = Inbox(limits, self.budget, self.paused.update, self.paused.difference_update)
-        self.budget.join(self.inbox, 1)
+        self.inbox = Inbox(limits, self.budget, 1, self.paused.update, self.paused.difference_update)
         self.flows = [flow(number) for number in range(3)]
         for one in self.flows:
             self.inbox.open(one)
@@ -167,19 +166,17 @@ def test_a_partition_that_changes_rows_is_read_as_its_new_row_is() -> None:
     assert rows.paused == {rows.flows[1].partition}, "nothing old waits of the other any more"
 
 
-def test_backlogs_of_every_class_are_paused_first_when_the_budget_is_short() -> None:
+def test_backlogs_are_paused_first_when_the_budget_is_short() -> None:
     rows = Rows(LIMITS.model_copy(update={"inbox_events": 100}))
-    rows.offer(1, 0, 1, is_old=True)
-    rows.budget.add(int(OLD_PRESSURE * LIMITS.inboxes_bytes) - 2 - OBJECTS)
+    filler = rows.budget.join(Rows().inbox, 0)
+    filler.add(LIMITS.inboxes_bytes)
+    own = int(OWN_SHARE * LIMITS.inboxes_bytes) // 2
+    count = int(OLD_PRESSURE * own) // (1 + OBJECTS)
+    rows.offer(1, 0, count, is_old=True)
     assert not rows.paused
-    rows.budget.add(1)
+    rows.offer(1, count, count + 1, is_old=True)
     assert rows.paused == {rows.flows[1].partition}
-    late = Inbox(LIMITS, rows.budget, rows.paused.update, rows.paused.difference_update)
-    rows.budget.join(late, 0)
-    late.open(flow(9))
-    late.offer(Partition("orders", 9), events(0, 1), is_old=True)
-    assert Partition("orders", 9) in rows.paused
-    rows.budget.add(-1_001 - OBJECTS)
+    filler.add(-LIMITS.inboxes_bytes)
     assert not rows.paused
 
 

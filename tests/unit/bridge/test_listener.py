@@ -271,21 +271,6 @@ def test_a_late_outcome_moves_nothing_when_the_partition_has_come_back_in_a_new_
     lived(story)
 
 
-@pytest.mark.parametrize("share", [0.79, 0.81])
-def test_the_lowest_class_is_paused_first_when_the_budget_fills(share: float) -> None:
-    async def story(world: World) -> None:
-        world.budget.add(int(world.limits.inboxes_bytes * share))
-        pressed = world.budget._pressed
-        assert pressed == [False, False, share > 0.8]
-        world.budget.add(world.limits.inboxes_bytes)
-        assert pressed == [True, True, True]
-        assert world.log.paused == {PARTITION}
-        world.budget.add(-world.budget.used)
-        assert world.log.paused == set()
-
-    lived(story)
-
-
 def test_nothing_is_sent_any_more_when_the_type_stops_while_its_throttle_makes_it_wait() -> None:
     async def story(world: World) -> None:
         await world.feed(*events(0, 100))

@@ -194,7 +194,7 @@ STEPS = st.lists(
 def test_every_event_is_confirmed_or_discarded_and_never_both_whatever_comes_between(
     steps: list[tuple[str, object]], order: Order
 ) -> None:
-    inbox = Inbox(Limits(), Budget(1 << 30, 1), lambda _: None, lambda _: None)
+    inbox = Inbox(Limits(), Budget(1 << 30, 1), 0, lambda _: None, lambda _: None)
     flow = PartitionFlow(PARTITION, order, ADDRESS, 0, 1_000, CountingHost())
     inbox.open(flow)
     offered, now = 0, 0.0

@@ -1,0 +1,129 @@
+"""The budget over all inboxes: who is paused as it fills, and who is not."""
+
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.bridge.budget import OLD_PRESSURE, OWN_SHARE, RELIEF, Budget, Holding
+
+
+@dataclass
+class Told:
+    """An inbox that the budget presses."""
+
+    is_paused: bool = False
+    is_old_paused: bool = False
+
+    def press(self, cause: str, *, on: bool) -> None:
+        assert (cause, on) == ("budget", not self.is_paused), "told what is new only"
+        self.is_paused = on
+
+    def press_old(self, *, on: bool) -> None:
+        assert on is not self.is_old_paused
+        self.is_old_paused = on
+
+
+def joined(budget: Budget, rank: int) -> tuple[Told, Holding]:
+    told = Told()
+    return told, budget.join(told, rank)
+
+
+def test_the_lowest_class_is_paused_first_and_resumed_with_a_distance_when_what_is_in_common_fills_and_empties() -> (
+    None
+):
+    budget = Budget(8000, 3)  # 1000 for each of four, 4000 in common
+    made = [joined(budget, rank) for rank in range(3)]
+    _, filler = joined(budget, 0)
+    for _, holding in made:
+        holding.add(1000)
+
+    def state() -> list[bool]:
+        return [told.is_paused for told, _ in made]
+
+    states = []
+    for change in (1000 + 3199, 1, 400, 400, -400, -400, -399, -1):
+        filler.add(change)
+        states.append(state())
+    assert states == [
+        [False, False, False],
+        [False, False, True],
+        [False, True, True],
+        [True, True, True],
+        [False, True, True],
+        [False, False, True],
+        [False, False, True],
+        [False, False, False],
+    ]
+
+
+def test_an_inbox_flows_within_its_own_part_when_others_fill_all_the_rest() -> None:
+    budget = Budget(8000, 3)
+    (lowest, own), (_, other) = joined(budget, 2), joined(budget, 0)
+    other.add(20_000)
+    states = []
+    for change in (1599, 1, -199, -1):  # of 2000; 80 and 70 %
+        own.add(change)
+        states.append(lowest.is_paused)
+    assert states == [False, True, True, False]
+
+
+def test_what_catches_up_is_paused_before_the_lowest_class_and_not_within_its_own_part() -> None:
+    budget = Budget(8000, 3)
+    (told, own), (_, other) = joined(budget, 0), joined(budget, 0)
+    other.add(2000 + int(OLD_PRESSURE * 4000))
+    own.add(int(OLD_PRESSURE * 2000) - 1)
+    assert not told.is_old_paused
+    own.add(1)
+    assert (told.is_old_paused, told.is_paused) == (True, False)
+
+
+def test_parts_are_shared_out_anew_when_inboxes_join_and_leave() -> None:
+    budget = Budget(8000, 3)
+    (told, own), (_, other) = joined(budget, 0), joined(budget, 0)
+    other.add(9000)
+    own.add(1500)
+    assert not told.is_paused
+    more = [joined(budget, 0)[1] for _ in range(2)]
+    own.add(0)
+    assert told.is_paused, "1000 is its own now"
+    for one in more:
+        one.leave()
+    own.add(0)
+    assert not told.is_paused
+
+
+def test_an_inbox_that_left_is_counted_until_the_lane_is_through_with_what_it_was_handed() -> None:
+    budget = Budget(8000, 1)
+    (told, own), (_, other) = joined(budget, 0), joined(budget, 0)
+    other.add(6000)
+    own.add(2000)
+    other.leave()
+    assert (budget.used, told.is_paused) == (8000, True)
+    other.add(-6000)
+    own.add(1)
+    assert (budget.used, told.is_paused, budget._own, budget._in_common) == (2001, False, 4000, 0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-900, 300)), max_size=80), st.integers(2, 6))
+def test_the_budget_is_kept_and_nobody_is_paused_within_his_own_part_whatever_comes_and_goes(
+    steps: list[tuple[int, int]], inboxes: int
+) -> None:
+    limit = 6000
+    budget = Budget(limit, 3)
+    made = [joined(budget, number % 3) for number in range(inboxes)]
+    own = OWN_SHARE * limit / inboxes
+    for number, change in steps:
+        told, holding = made[number % inboxes]
+        if change > 0 and told.is_paused:
+            continue
+        holding.add(max(change, -holding.used))
+        uses = [one.used for _, one in made]
+        assert budget.used == sum(uses)
+        assert budget.used < limit + 300 * inboxes, "each adds once at most before it is paused"
+        assert budget._in_common == sum(max(use - budget._own, 0) for use in uses)
+        for told, holding in made:
+            point = 1 - 0.1 * holding.rank
+            assert told.is_paused <= (holding.used > (point - RELIEF) * own - 1)
+            full = budget._in_common >= point * budget._common and holding.used >= point * own
+            assert told.is_paused >= full
