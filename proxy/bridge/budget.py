@@ -8,7 +8,6 @@ still, fills all the rest for as long as that lasts; without its own, every othe
 """
 
 from dataclasses import dataclass
-from math import inf
 from typing import Protocol
 
 FIRST_PRESSURE = 0.8
@@ -52,6 +51,8 @@ class Budget:
         self._is_short = [False] * ranks
         """For each class whether too much is used of what is in common."""
         self._is_short_for_old = False
+        self._is_full = False
+        """All of it is used: parts are counted as they fill, and the last fetch of each may exceed it."""
 
     def go_by(self, limit: int) -> None:
         """Have so many bytes in all from now on; inboxes are paused and resumed for it at once."""
@@ -79,10 +80,10 @@ class Budget:
         before = holding.used
         after = holding.used = before + size
         self.used += size
-        change = max(after - own, 0) - max(before - own, 0)
-        if change:
-            self._in_common += change
-            self._look()
+        if size > 0:
+            holding.step = max(size, holding.step // 2)
+        self._in_common += max(after - own, 0) - max(before - own, 0)
+        self._look()
         self._press(holding)
         if holding.is_left and not after:
             self._forget(holding)
@@ -103,6 +104,10 @@ class Budget:
 
     def _look(self) -> None:
         """See whether what is in common is short, and have all inboxes hear of it for which that is new."""
+        is_full = _is_reached(self.used / self._limit, 1.0, before=self._is_full)
+        if is_full != self._is_full:
+            self._is_full = is_full
+            self._press_all()
         share = self._in_common / self._common
         for rank, point in enumerate(self._points):
             is_short = _is_reached(share, point, before=self._is_short[rank])
@@ -113,12 +118,22 @@ class Budget:
         is_short = _is_reached(share, OLD_PRESSURE, before=self._is_short_for_old)
         if is_short != self._is_short_for_old:
             self._is_short_for_old = is_short
-            for holdings in self._holdings:
-                for holding in holdings:
-                    self._press(holding)
+            self._press_all()
+
+    def _press_all(self) -> None:
+        for holdings in self._holdings:
+            for holding in holdings:
+                self._press(holding)
 
     def _press(self, holding: "Holding") -> None:
-        holding.press(self._own, is_short=self._is_short[holding.rank], is_short_for_old=self._is_short_for_old)
+        if self._is_full:
+            holding.press(live=True, old=True)
+        else:
+            is_short = self._is_short[holding.rank]
+            holding.press(
+                live=is_short and holding.fills(self._own, holding.point, before=holding.is_pressed),
+                old=self._is_short_for_old and holding.fills(self._own, OLD_PRESSURE, before=holding.is_old_pressed),
+            )
 
 
 @dataclass(eq=False, slots=True)
@@ -132,6 +147,8 @@ class Holding:
     """Share of its own at which it may be paused."""
     used: int = 0
     """Bytes, as the budget counts."""
+    step: int = 0
+    """... that came at a time: the last, or half of what it was if that was less."""
     is_left: bool = False
     """Its type has no partition any more."""
     is_pressed: bool = False
@@ -145,18 +162,22 @@ class Holding:
         """Have no part in it any more."""
         self.budget.leave(self)
 
-    def press(self, own: int, *, is_short: bool, is_short_for_old: bool) -> None:
-        """Pause or resume the inbox, of which `own` bytes are its own; `is_short`: what is in common."""
-        share = self.used / own if own else inf
-        pressed = is_short and _is_reached(share, self.point, before=self.is_pressed)
-        if pressed != self.is_pressed:
-            self.is_pressed = pressed
-            self.inbox.press("budget", on=pressed)
-        pressed = is_short_for_old and _is_reached(share, OLD_PRESSURE, before=self.is_old_pressed)
-        if pressed != self.is_old_pressed:
-            self.is_old_pressed = pressed
-            self.inbox.press_old(on=pressed)
+    def fills(self, own: int, point: float, *, before: bool) -> bool:
+        """Return whether it holds its part of `own` bytes, or would after one more fetch like the last; empty: never.
+
+        Without the next fetch a thousand parts would be exceeded by a thousand fetches.
+        """
+        return self.used > 0 and _is_reached(self.used + self.step, point * own, before=before, relief=RELIEF * own)
+
+    def press(self, *, live: bool, old: bool) -> None:
+        """Pause or resume the inbox, and what catches up in it."""
+        if live != self.is_pressed:
+            self.is_pressed = live
+            self.inbox.press("budget", on=live)
+        if old != self.is_old_pressed:
+            self.is_old_pressed = old
+            self.inbox.press_old(on=old)
 
 
-def _is_reached(share: float, point: float, *, before: bool) -> bool:
-    return share > point - RELIEF if before else share >= point
+def _is_reached(value: float, point: float, *, before: bool, relief: float = RELIEF) -> bool:
+    return value > point - relief if before else value >= point

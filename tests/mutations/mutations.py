@@ -440,6 +440,20 @@ MUTATIONS = (
         tests=(IN_BUDGET,),
     ),
     Mutation(
+        "an inbox takes another fetch though that would exceed its part of the budget",
+        BUDGET,
+        "_is_reached(self.used + self.step, ",
+        "_is_reached(self.used, ",
+        tests=(IN_BUDGET,),
+    ),
+    Mutation(
+        "each inbox may exceed its part though all of the budget is used",
+        BUDGET,
+        "        if self._is_full:\n",
+        "        if False:\n",
+        tests=(IN_BUDGET,),
+    ),
+    Mutation(
         "settle forgotten",
         SENDING,
         "            host.inbox.settle(batches, old=self._old)\n",

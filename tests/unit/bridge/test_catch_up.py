@@ -169,14 +169,15 @@ def test_a_partition_that_changes_rows_is_read_as_its_new_row_is() -> None:
 def test_backlogs_are_paused_first_when_the_budget_is_short() -> None:
     rows = Rows(LIMITS.model_copy(update={"inbox_events": 100}))
     filler = rows.budget.join(Rows().inbox, 0)
-    filler.add(LIMITS.inboxes_bytes)
     own = int(OWN_SHARE * LIMITS.inboxes_bytes) // 2
-    count = int(OLD_PRESSURE * own) // (1 + OBJECTS)
-    rows.offer(1, 0, count, is_old=True)
+    filler.add(own + int(OLD_PRESSURE * LIMITS.inboxes_bytes) - int(OLD_PRESSURE * 2 * own))
+    count = int(OLD_PRESSURE * own) // (1 + OBJECTS) - 1  # one more would exceed it
+    for number in range(count):
+        rows.offer(1, number, number + 1, is_old=True)
     assert not rows.paused
     rows.offer(1, count, count + 1, is_old=True)
     assert rows.paused == {rows.flows[1].partition}
-    filler.add(-LIMITS.inboxes_bytes)
+    filler.add(-filler.used)
     assert not rows.paused
 
 
