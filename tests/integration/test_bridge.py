@@ -148,12 +148,12 @@ async def test_a_type_flows_on_when_others_fill_the_memory_before_a_queue_that_i
         stuck = [await ends.topic(f".stuck-{number}") for number in range(6)]
         settings = ends.settings(
             {topic: {"class": "P3", "routing_key": queue}} | {one: {"routing_key": full} for one in stuck},
-            limits={"event_bytes": "64KiB", "inbox_bytes": "512KiB", "inboxes_bytes": "1MiB"},
+            limits={"event_bytes": "64KiB", "inbox_bytes": "2MiB", "inboxes_bytes": "8MiB"},
         )
         with Tidegate(tmp_path, settings) as tidegate:
             await tidegate.ready()
             for one in stuck:
-                await ends.produce(one, [bytes(2048)] * 400)
+                await ends.produce(one, [bytes(2048)] * 1_200)
 
             def are_paused() -> bool:
                 told = tidegate.metrics()
