@@ -17,6 +17,9 @@ OWN_SHARE = 0.5
 """Of the budget, that inboxes have for themselves, evenly; the rest they have in common."""
 OLD_PRESSURE = 0.7
 """... and at which what catches up is paused, of whatever class."""
+KEPT_FOR_HIGHER = 0.05
+"""Share of all of the budget that is left when every inbox of the lowest class is paused, whatever it holds: else first
+fetches of many could pause the highest, which is paused at all of it; the others evenly between."""
 OBJECTS = 272
 """Bytes of an event's objects, beside its own: the budget is of memory, and small events take more of it by these."""
 RELIEF = 0.1
@@ -51,8 +54,9 @@ class Budget:
         self._is_short = [False] * ranks
         """For each class whether too much is used of what is in common."""
         self._is_short_for_old = False
-        self._is_full = False
-        """All of it is used: parts are counted as they fill, and the last fetch of each may exceed it."""
+        self._full = [1 - KEPT_FOR_HIGHER * rank / max(ranks - 1, 1) for rank in range(ranks)]
+        self._is_full = [False] * ranks
+        """For each class whether as much is used as it may see: the first fetch of an inbox may exceed its part."""
 
     def go_by(self, limit: int) -> None:
         """Have so many bytes in all from now on; inboxes are paused and resumed for it at once."""
@@ -104,29 +108,23 @@ class Budget:
 
     def _look(self) -> None:
         """See whether what is in common is short, and have all inboxes hear of it for which that is new."""
-        is_full = _is_reached(self.used / self._limit, 1.0, before=self._is_full)
-        if is_full != self._is_full:
-            self._is_full = is_full
-            self._press_all()
         share = self._in_common / self._common
         for rank, point in enumerate(self._points):
             is_short = _is_reached(share, point, before=self._is_short[rank])
-            if is_short != self._is_short[rank]:
-                self._is_short[rank] = is_short
+            is_full = self.used >= self._limit * self._full[rank]  # no distance: what stands still may hold nearly all
+            if is_short != self._is_short[rank] or is_full != self._is_full[rank]:
+                self._is_short[rank], self._is_full[rank] = is_short, is_full
                 for holding in self._holdings[rank]:
                     self._press(holding)
         is_short = _is_reached(share, OLD_PRESSURE, before=self._is_short_for_old)
         if is_short != self._is_short_for_old:
             self._is_short_for_old = is_short
-            self._press_all()
-
-    def _press_all(self) -> None:
-        for holdings in self._holdings:
-            for holding in holdings:
-                self._press(holding)
+            for holdings in self._holdings:
+                for holding in holdings:
+                    self._press(holding)
 
     def _press(self, holding: "Holding") -> None:
-        if self._is_full:
+        if self._is_full[holding.rank]:
             holding.press(live=True, old=True)
         else:
             is_short = self._is_short[holding.rank]

@@ -449,7 +449,7 @@ MUTATIONS = (
     Mutation(
         "each inbox may exceed its part though all of the budget is used",
         BUDGET,
-        "        if self._is_full:\n",
+        "        if self._is_full[holding.rank]:\n",
         "        if False:\n",
         tests=(IN_BUDGET,),
     ),
