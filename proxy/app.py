@@ -17,6 +17,7 @@ from proxy.bridge.committer import Committer
 from proxy.bridge.event_log import EventLog
 from proxy.bridge.observer import UNOBSERVED, Observer
 from proxy.bridge.pump import Pump
+from proxy.bridge.returns import Returns
 from proxy.bridge.shared import Shared
 from proxy.listeners import Listeners
 from proxy.model import Stance
@@ -64,6 +65,7 @@ class App:
         wall: Callable[[], float] = time.time,
         instance: str | None = None,
         insights: QueueInsights | None = None,
+        returns: Returns | None = None,
         observer: Observer = UNOBSERVED,
         judging: Judging = by_budget,
         board: Board | None = None,
@@ -72,7 +74,7 @@ class App:
     ) -> None:
         """Make one; without a board nobody can say how event types are to go on, without `notices` nobody is told.
 
-        Without a `maker` of lanes those that there are stay as they are, and no other route can come into force.
+        Without `returns` what came back has no queue; without a `maker` of lanes no other route can come.
         """
         self._settings = settings
         self.in_force = in_force = config.InForce(settings)
@@ -88,16 +90,17 @@ class App:
         self.totals = Totals(settings, write)
         self.recorder = Recorder(settings, write=self.totals.write, wall=wall, instance=instance, place_of=log.place)
         account = self.recorder.books
-        around = Shared.made(settings, log, dead_letter_lane, account, wall=wall, observer=observer)
+        self._returns = returns or Returns()
+        around = Shared.made(settings, log, dead_letter_lane, account, self._returns, wall=wall, observer=observer)
         self.lease, self.budget = around.lease, around.budget
         grace = min(settings.limits.drain_deadline, self.lease.term)
         self.assignment = Assignment(self.lease, around.settled, grace, account, log.place)
-        group, plan = settings.log.group, settings.notices
         self.notices: Notices | None = None
         episodes: Episodes | None = None
         if notices is not None:
-            self.notices = Notices(notices, self.recorder.lags.get, group=group, instance=instance, wall=wall)
+            plan = settings.notices
             classes, backlog = list(settings.classes), self.recorder.lags.get
+            self.notices = Notices(notices, backlog, group=settings.log.group, instance=instance, wall=wall)
             episodes = Episodes(classes, plan.after, plan.quiet, backlog, self.notices.put)
         self.steering = Steering(
             in_force,
@@ -197,15 +200,11 @@ class App:
     def go_by(self, settings: Settings) -> None:
         """Go by other settings from now on, as far as they can change; once it is to stop, it stops as it is."""
         if not self._stop.is_set():
-            before = self.in_force.settings
-            self.in_force.put(settings)
-            self._go_on(before)
+            self._go_on(self.in_force.put(settings))
 
     def _steer(self, policies: Mapping[str, Policy]) -> None:
         """Hold routes back by other policies than the settings say, as a person wants it."""
-        before = self.in_force.settings
-        self.in_force.steer(policies)
-        self._go_on(before)
+        self._go_on(self.in_force.steer(policies))
 
     def _go_on(self, before: Settings) -> None:
         settings = self.in_force.settings
@@ -240,6 +239,7 @@ class App:
     async def _move_events(self) -> None:
         self._route_lanes.begin()
         self._tasks.spawn(self._dead_letter_lane.run(), "lane dead letters")
+        self._tasks.spawn(self._returns.run(), "returns")
         self._tasks.spawn(self.steering.depths.run(), "depths")
         starting = self._tasks.spawn(self._start_log(), "log start")
         await either(starting, self._stop)
@@ -281,8 +281,7 @@ class App:
         self.recorder.on_stop(unresolved)
         if uncommitted:
             _say.warning("final_commit_failed", events=uncommitted, effect="they perhaps come again")
-        left = self.recorder.left_in_log
-        _say.info("stopped", drained=not unconfirmed, unconfirmed=unconfirmed, left_in_log=left)
+        _say.info("stopped", drained=not unconfirmed, unconfirmed=unconfirmed, left_in_log=self.recorder.left_in_log)
 
     async def _leave_log(self) -> None:
         """Leave the group, whatever ended the run; one that is abandoned notices only after a session timeout."""

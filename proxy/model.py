@@ -64,6 +64,10 @@ class Reason(StrEnum):
     INTERNAL = "internal"
 
 
+PASSING = frozenset({Reason.UNROUTABLE, Reason.REFUSED})
+"""Reasons that lie with the destination: the same event may be taken later."""
+
+
 class Order(StrEnum):
     """What an event type promises about the order within a partition (design decision 4)."""
 

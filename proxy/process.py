@@ -13,6 +13,7 @@ from proxy.access import Access, admin_access, log_access, nakadi_access, notice
 from proxy.app import App
 from proxy.bridge.event_log import EventLog
 from proxy.bridge.observer import UNOBSERVED
+from proxy.bridge.returns import Returns
 from proxy.kafka_log import KafkaBoard, KafkaLog, NoticeTopic
 from proxy.nakadi_log import NakadiLog
 from proxy.operations.access import access_families
@@ -56,6 +57,7 @@ async def serve(
         write=metric_log.write,
         instance=instance,
         insights=broker.insights(),
+        returns=Returns(broker.monitor()),
         observer=traces or UNOBSERVED,
         board=boards[0] if boards else None,
         notices=_destination(settings, log_login),

@@ -16,3 +16,11 @@ def address_of(event_type: EventType, rank: int, route: Route, around: Shared) -
         origin=route.origin,
         carries_key=route.key == "header",
     )
+
+
+def queues_of(event_type: EventType, route: Route) -> tuple[str, ...]:
+    """Return the queues to which events of a type may go, as far as the settings tell; none if they don't."""
+    key = event_type.routing_key
+    if not route.exchange and key.constant is not None:
+        return (key.constant,)
+    return route.way(event_type.name, key)

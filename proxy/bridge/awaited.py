@@ -8,8 +8,8 @@ def awaited(listener: Listener, now: float) -> str:
     """Return what the type's events wait for at `now`, on the loop's clock; "" if none waits here.
 
     `rate` (throttle or cap), `lease` (the group's word), `lane` (connection or window), `outcomes` of what was sent,
-    `retry` (the pause after a nack), `commit` (`limits.uncommitted_events`), `dead_letters`, `restart`, `resume` (by a
-    person who has paused the type).
+    `retry` (the pause after a nack, or a queue whose node is down), `commit` (`limits.uncommitted_events`),
+    `dead_letters`, `restart`, `resume` (by a person who has paused the type).
     """
     if listener.is_stopped:
         return "restart"

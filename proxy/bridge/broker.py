@@ -207,6 +207,10 @@ class DepthMonitor(Protocol):
         """Return what the broker said of a queue of which the last poll told None; "" if it just does not exist."""
         ...
 
+    def is_away(self, queue: str) -> bool:
+        """Return whether the broker knows a queue of which the last poll told None, and its node is down."""
+        ...
+
     async def close(self) -> None:
         """Close the connection. Idempotent, bounded."""
         ...

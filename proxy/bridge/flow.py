@@ -12,13 +12,11 @@ from proxy.bridge.broker import Address, Batch
 from proxy.bridge.chunks import Chunk, joined
 from proxy.bridge.flow_host import FlowHost
 from proxy.bridge.offsets import Watermark
-from proxy.model import Event, Order, Outcome, Partition, Position, Reason
+from proxy.model import PASSING, Event, Order, Outcome, Partition, Position, Reason
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 0.5
 """Seconds before nacked events are sent again; doubles from the first to the longest while nothing gets through."""
-PASSING = frozenset({Reason.UNROUTABLE, Reason.REFUSED})
-"""Reasons that lie with the destination: the same event may be taken later."""
 
 
 class PartitionFlow:
@@ -87,8 +85,7 @@ class PartitionFlow:
         first = self.watermark.receive(len(events))
         self._queue.append(Chunk(first, events))
         self.read_ms = events[0].timestamp_ms if events else self.read_ms
-        if is_old:
-            self._old_until = first + len(events)
+        self._old_until = first + len(events) if is_old else self._old_until
         self.waiting += len(events)
         self.waiting_bytes += size
 
@@ -176,7 +173,7 @@ class PartitionFlow:
         if left:
             self.out -= left
             self._failed.append(Chunk(batch.first, batch.events, batch.done, retry=batch.retry))
-            self._holding = self._order is not Order.NONE
+            self._holding |= self._order is not Order.NONE
         self._release_if_all_back()
 
     def may_send(self) -> bool:
@@ -195,6 +192,9 @@ class PartitionFlow:
         detail: str = "",
     ) -> None:
         """See `Recipient.on_outcome`."""
+        if reason is Reason.UNROUTABLE and self._host.asks(self, batch, start, end, seconds, detail):
+            self._hold(always=True)
+            return
         self._host.on_outcome(self, batch, start, end, outcome, seconds)
         first, count = batch.first + start, end - start
         self.out -= count
@@ -213,6 +213,11 @@ class PartitionFlow:
         else:
             self._on_failed(batch, start, end, outcome, congestion=reason is None)
         self._release_if_all_back()
+
+    def wait(self, until: float) -> None:
+        """Send nothing before that time on the loop's clock, and no longer wait for an earlier or later one."""
+        self.not_before = until
+        self._host.wake()
 
     def park_done(self, first: int, events: Sequence[Event]) -> None:
         """Take note that the dead letters of these undeliverable events are confirmed."""
@@ -256,9 +261,9 @@ class PartitionFlow:
         self.parked += len(events)
         self._host.dead_letter(self, first, events, reason, detail)
 
-    def _hold(self) -> None:
+    def _hold(self, *, always: bool = False) -> None:
         """Send nothing more until everything out has its outcome, if the order asks for it."""
-        if self._order is not Order.NONE and not self._holding:
+        if (always or self._order is not Order.NONE) and not self._holding:
             self._holding = True
             self._host.withdraw(self)
 

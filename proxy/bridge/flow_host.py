@@ -35,6 +35,10 @@ class FlowHost(Protocol):
         """Count events that can't be delivered."""
         ...
 
+    def asks(self, flow: "PartitionFlow", batch: Batch, start: int, end: int, seconds: float | None, why: str) -> bool:
+        """Ask what has become of the queue of events that came back; return whether `flow.on_outcome` will tell."""
+        ...
+
     def dead_letter(
         self, flow: "PartitionFlow", first: int, events: Sequence[Event], reason: Reason, detail: str
     ) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from proxy.bridge.broker import Batch
-from proxy.bridge.flow import PASSING, PartitionFlow
-from proxy.model import Outcome, Reason
+from proxy.bridge.flow import PartitionFlow
+from proxy.model import PASSING, Outcome, Reason
 
 
 class Letter:

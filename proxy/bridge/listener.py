@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 import structlog
 
 from proxy.bridge.account import Counts
-from proxy.bridge.addresses import address_of
+from proxy.bridge.addresses import address_of, queues_of
 from proxy.bridge.broker import Batch, Lane
 from proxy.bridge.catch_up import CatchUp
 from proxy.bridge.dead_letters import DeadLetters
 from proxy.bridge.discarding import Discarding
 from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.inbox import Inbox
+from proxy.bridge.returns import Returned
 from proxy.bridge.sending import Sending
 from proxy.bridge.shared import Shared
 from proxy.bridge.throttle import Throttle, inbox_mark
@@ -52,6 +53,7 @@ class Listener:
         self._rank = self._own_rank = rank
         self.address = address_of(event_type, rank, route, around)
         """Where its events go."""
+        self._queues = queues_of(event_type, route)
         self.lane = lane
         """... and over what."""
         self._catch_up = catch_up
@@ -77,8 +79,6 @@ class Listener:
         self._keep_old_apart()
         self.look = self._ways.wake
         """Let every way out look again for something to send."""
-
-    # -- in -----------------------------------------------------------------------------------------------------------
 
     def open(self, partition: Partition) -> bool:
         """Begin an assignment epoch of a partition; return whether it must be paused from the start."""
@@ -151,6 +151,7 @@ class Listener:
         """Be held back as the route says now: what it is judged by, and what of the type stands behind."""
         kind = self.event_type
         self._way = Way(route.way(kind.name, kind.routing_key), kind.cost)
+        self._queues = queues_of(kind, route)
         self._statistics = statistics
         statistics.open(self._rank, self._way)
         self._catch_up = catch_up
@@ -186,8 +187,6 @@ class Listener:
         """Have no share in the budget of all inboxes any more; for one that has no partition left."""
         self.inbox.leave()
 
-    # -- the task -----------------------------------------------------------------------------------------------------
-
     async def run(self) -> None:
         """Send until cancelled; what was written by then stays written, the rest stays in the log."""
         await self._ways.run(
@@ -202,8 +201,6 @@ class Listener:
     async def _admit_letters(self, letters: int, size: int) -> None:
         await self.throttle.admit_letters(letters, size=size / letters)
         self._around.observer.on_used(self.event_type.route, letters, letters, size)
-
-    # -- what its flows say (FlowHost) --------------------------------------------------------------------------------
 
     def on_outcome(
         self, flow: PartitionFlow, batch: Batch, start: int, end: int, outcome: Outcome, seconds: float | None
@@ -234,6 +231,11 @@ class Listener:
     def on_undeliverable(self, count: int) -> None:
         """Count events that can't be delivered."""
         self.counts.on_undeliverable(count)
+
+    def asks(self, flow: PartitionFlow, batch: Batch, start: int, end: int, seconds: float | None, why: str) -> bool:
+        """Ask what has become of the queue of events that came back, unless their partition is given away."""
+        returned = Returned(self._queues, flow, batch, start, end, seconds, why, asyncio.get_running_loop().time())
+        return not flow.closing and self._around.returns.ask(returned)
 
     def dead_letter(
         self, flow: PartitionFlow, first: int, events: Sequence[Event], reason: Reason, detail: str

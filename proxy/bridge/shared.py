@@ -12,6 +12,7 @@ from proxy.bridge.event_log import EventLog
 from proxy.bridge.lease import Lease
 from proxy.bridge.letter_slots import HELD, HELD_BYTES, LetterSlots
 from proxy.bridge.observer import Observer
+from proxy.bridge.returns import Returns
 from proxy.bridge.stake import Stake
 from proxy.settings import Limits, Settings
 
@@ -36,6 +37,7 @@ class Shared:
     """Seconds since 1970; for the age of events only."""
     account: Account
     observer: Observer
+    returns: Returns = field(default_factory=Returns)
     letter_slots: LetterSlots = field(default_factory=LetterSlots)
     letters_held: LetterSlots = field(default_factory=lambda: LetterSlots(HELD, HELD_BYTES))
 
@@ -54,6 +56,7 @@ class Shared:
         log: EventLog,
         dead_letter_lane: Lane,
         account: Account,
+        returns: Returns,
         *,
         wall: Callable[[], float],
         observer: Observer,
@@ -74,4 +77,5 @@ class Shared:
             wall=wall,
             account=account,
             observer=observer,
+            returns=returns,
         )

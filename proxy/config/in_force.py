@@ -29,22 +29,27 @@ class InForce:
         """What is in force now."""
         return self._settings
 
-    def put(self, settings: Settings) -> None:
-        """Put other settings into force: what the files say."""
+    def put(self, settings: Settings) -> Settings:
+        """Put other settings into force: what the files say. Return what was in force."""
         self.said = settings
-        self._look()
+        return self._look()
 
-    def steer(self, policies: Mapping[str, Policy]) -> None:
-        """Put other policies of routes into force, whatever the files say; routes that do not exist have none."""
+    def steer(self, policies: Mapping[str, Policy]) -> Settings:
+        """Put other policies of routes into force, whatever the files say; routes that do not exist have none.
+
+        Return what was in force.
+        """
         self._policies = policies
-        self._look()
+        return self._look()
 
-    def _look(self) -> None:
+    def _look(self) -> Settings:
+        before = self._settings
         routes, said = self.said.routes, self._policies
         others = {name: one.steered_by(said[name]) for name, one in routes.items() if name in said}
         parts = {key: getattr(self.said, key) for key in Settings.model_fields}
         self._settings = Settings.model_construct(**parts | {"routes": routes | others}) if others else self.said
         self._known.clear()
+        return before
 
     def event_type(self, topic: str) -> EventType | None:
         """Return the event type that a topic belongs to now, if any; asked for every partition of a group."""

@@ -164,7 +164,7 @@ _FOR = {
     "lane": "room on the connection",
     "lease": "the group's word",
     "outcomes": "confirms",
-    "retry": "the pause after a nack",
+    "retry": "the pause after a nack, or a queue whose node is down",
     "commit": "a commit",
     "dead_letters": "dead letters to be taken",
     "restart": "a restart: they have stopped",

@@ -33,6 +33,9 @@ KIND_DEADLINE = 0.3
 KIND_INTERVAL = 60.0
 """Seconds before a queue is asked again whose kind was not told."""
 
+_AWAY = "NOT_FOUND - "
+"""How RabbitMQ begins to speak of a queue that it knows and can't reach, a `why`: its node is down, it has crashed."""
+
 
 class RabbitMonitor:
     """See `proxy.bridge.broker.DepthMonitor`. Connects when polled; after a failed poll the next one connects anew."""
@@ -115,6 +118,10 @@ class RabbitMonitor:
     def why(self, queue: str) -> str:
         """See `DepthMonitor.why`."""
         return self._whys.get(queue, "")
+
+    def is_away(self, queue: str) -> bool:
+        """See `DepthMonitor.is_away`."""
+        return self.why(queue).startswith(_AWAY)
 
     async def close(self) -> None:
         """Close the connection."""

@@ -111,6 +111,12 @@ class FaultActions:
         queues, queue = self._broker.queues, self._world.letters
         await self._last(fault, lambda: queues.pop(DEAD_QUEUE, None), lambda: queues.setdefault(DEAD_QUEUE, queue))
 
+    async def _away(self, fault: Fault) -> None:
+        """Let the node of a queue be down, that of the dead letters, too, in one of six."""
+        away, queues = self._broker.away, [*self._world.queues, DEAD_QUEUE]
+        queue = queues[-1 if fault.who == 0 else fault.who % (len(queues) - 1)]
+        await self._last(fault, lambda: away.add(queue), away.clear)
+
     async def _no_consumer(self, fault: Fault) -> None:
         idle, queues = self._world.idle, list(self._world.queues)
         await self._last(fault, lambda: idle.add(queues[fault.who % len(queues)]), idle.clear)

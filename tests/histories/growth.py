@@ -9,12 +9,15 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from proxy.bridge.returns import QUIET
 from proxy.simulation.virtual_time import PROCESS
 from tests.histories.kafka_world import KafkaWorld
 from tests.histories.replica import Replica
 
-PATIENCE = 3.0
-"""Seconds within which it must be so once: connections come and go, and a lane tries its way home."""
+PATIENCE = QUIET + 3.0
+"""Seconds within which it must be so once: connections come and go, a lane tries its way home, nobody asks for what
+became of queues any more.
+"""
 LOOK = 0.1
 """Seconds between two looks."""
 _CLIENTS = 2

@@ -75,6 +75,8 @@ class MemoryBroker:
         self.max_message_bytes = 16 * 1024**2
         self.latency = latency or (lambda: chance.uniform(0.0002, 0.002))
         self.chance = chance
+        self.away: set[str] = set()
+        """Queues on a node that is down: what is for them comes back."""
         self._bindings: dict[str, list[tuple[str, str]]] = {}
         self._wires: dict[MemoryWire, str] = {}
         """... and the simulated process that each belongs to."""
@@ -200,9 +202,10 @@ class MemoryBroker:
         if len(event.value or b"") > self.max_message_bytes:
             raise Refusal(f"PRECONDITION_FAILED - message size {len(event.value or b'')} is larger than allowed")
         key = _routing_key(batch.address, event)
-        queues = [self.queues[name] for name in self._reached(exchange, key)]
+        reached = self._reached(exchange, key)
+        queues = [self.queues[name] for name in reached if name not in self.away]
         if not queues:
-            return Verdict.RETURNED
+            return Verdict.AWAY if reached else Verdict.RETURNED
         if self.nacks and self.chance.random() < self.nacks:
             return Verdict.NACKED
         # As in RabbitMQ, one full queue makes a nack although the others keep the message.
@@ -225,16 +228,19 @@ class MemoryMonitor:
         self._broker = broker
 
     def why(self, queue: str) -> str:
-        """Return nothing: what is missing here does not exist."""
-        del queue
-        return ""
+        """Return that its node is down, if it is away."""
+        return "its node is down" if self.is_away(queue) else ""
+
+    def is_away(self, queue: str) -> bool:
+        """Return whether its node is down."""
+        return queue in self._broker.away
 
     async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
         """Tell the state of every queue."""
         await asyncio.sleep(2 * self._broker.latency())
         if not self._broker.is_up or self._broker.trouble.is_silent:
             raise BrokerError("memory: no answer")
-        known = self._broker.queues
+        known = {name: queue for name, queue in self._broker.queues.items() if name not in self._broker.away}
         return {
             name: QueueState(len(known[name].messages), known[name].consumers, QueueKind.CLASSIC)
             if name in known

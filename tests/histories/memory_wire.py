@@ -34,6 +34,8 @@ class Verdict(Enum):
     ACKED = auto()
     NACKED = auto()
     RETURNED = auto()
+    AWAY = auto()
+    """It is returned, too: its queue is on a node that is down."""
 
 
 @dataclass(slots=True)
@@ -191,7 +193,7 @@ class MemoryWire:
             del self._channels[number]
             self._answer(partial(self._events.on_channel_closed, number, str(refusal)))
             return
-        if verdict is Verdict.RETURNED:
+        if verdict in {Verdict.RETURNED, Verdict.AWAY}:
             channel.returned[tag] = (
                 message_id(batch.address, batch.partition, event),
                 f"NO_ROUTE: {batch.address.exchange!r}",

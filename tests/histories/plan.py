@@ -40,6 +40,8 @@ HEADER = "to"
 POISON = "poison"
 """A header over which the broker closes the channel, but not that of a dead letter."""
 MAX_AGE = 3.0
+RESTART = 1.0
+"""Seconds that the node of a queue is away at least."""
 SHADOWS = 0.25
 """Share of the histories whose route is in shadow from the start, if its policy decides anything."""
 POLICIES = ("static", "per_type", "class_budget")
@@ -65,6 +67,8 @@ RELOADS = ("reload", "drop_type")
 """Other settings come into force in one replica: what a type says changes, or it goes and comes back."""
 STEERING = ("steer", "reroute")
 """Likewise: what holds a route's events back changes for a while, or a type goes over a route that comes and goes."""
+AWAY = ("away",)
+"""A queue's node is down: what is for the queue comes back as if there were none."""
 WATCHING = ("shadow", "tighten")
 """Likewise: a policy is only watched for a while, or obeyed where it was watched; bounds fall and rise again."""
 KINDS = (
@@ -80,6 +84,7 @@ KINDS = (
     *RELOADS,
     *STEERING,
     *WATCHING,
+    *AWAY,
 )
 
 SEAMS = ("", "", "fetch", "write", "store", "told", "commit", "joining", "joining", "assigned", "revoking", "revoked")
@@ -195,6 +200,7 @@ def draw(seed: int) -> Plan:
             *_reloads(str(seed)),
             *_steering(str(seed)),
             *_watching(str(seed)),
+            *absences(str(seed)),
         ),
     )
 
@@ -237,6 +243,13 @@ def _watching(seed: str) -> list[Fault]:
     """Return where a route goes into shadow, or out of it, and where bounds change; likewise."""
     chance = Random(f"watching {seed}")
     return [draw_fault(chance, WATCHING) for _ in range(chance.choice((0, 0, 1, 2)))]
+
+
+def absences(seed: str) -> list[Fault]:
+    """Return when a queue's node is down; likewise. None restarts within a second."""
+    chance = Random(f"away {seed}")
+    drawn = [draw_fault(chance, AWAY) for _ in range(chance.choice((0, 0, 1, 2)))]
+    return [replace(fault, seconds=RESTART + fault.seconds) for fault in drawn]
 
 
 def draw_fault(chance: Random, kinds: Sequence[str]) -> Fault:

@@ -15,7 +15,7 @@ from tests.histories.disk import MemoryMetricLog
 from tests.histories.memory_broker import MemoryBroker
 from tests.histories.plan import LETTERS, Plan
 from tests.histories.replica_account import ReplicaAccount
-from tests.histories.watched import WatchedBridge, WatchedLog
+from tests.histories.watched import WatchedBridge, WatchedLog, WatchedReturns
 from tests.histories.watched_kafka import WatchedKafkaLog
 from tests.histories.witness import Witness
 
@@ -120,7 +120,7 @@ class Replica:
 
     async def _live(self) -> None:
         """Do what `proxy.process.serve` does."""
-        maker, letters, monitor = self._reach_broker()
+        maker, letters, monitor, asked = self._reach_broker()
         self.observer.tokens.doubt(self._plan.settings, self._plan.settings)
         self.app = App(
             self._plan.settings,
@@ -131,6 +131,7 @@ class Replica:
             write=self._write,
             wall=self._wall,
             instance=self.name,
+            returns=WatchedReturns(asked, self._witness, self.name),
             observer=self.observer,
             board=self._board,
             maker=maker,
@@ -148,12 +149,12 @@ class Replica:
         except Exception as error:  # noqa: BLE001 -- whatever it is, it ends the history as a violation
             self._ended(error)
 
-    def _reach_broker(self) -> tuple[Lanes, Lane, DepthMonitor]:
-        """Return who makes the lanes of the routes, that of the dead letters, and the monitor."""
+    def _reach_broker(self) -> tuple[Lanes, Lane, DepthMonitor, DepthMonitor]:
+        """Return who makes the lanes of the routes, that of the dead letters, the monitor, who else is asked."""
         settings, broker = self._plan.settings, self._broker
         kind, backoff = next(iter(settings.routes.values())), settings.broker.backoff
         letters = broker.lane(LETTERS, kind, settings.limits, backoff=backoff)
-        return _MemoryLanes(broker, settings), letters, broker.monitor()
+        return _MemoryLanes(broker, settings), letters, broker.monitor(), broker.monitor()
 
     def _ended(self, error: Exception) -> None:
         """Judge what it ended with."""

@@ -4,10 +4,11 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from proxy.bridge.assignment import Assignment
-from proxy.bridge.broker import Batch
+from proxy.bridge.broker import Batch, DepthMonitor
 from proxy.bridge.event_log import Beginning, PartitionOwner
 from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.move import Moved
+from proxy.bridge.returns import Returned, Returns
 from proxy.model import Event, Outcome, Partition, Position, Reason
 from proxy.settings import Limits, LogSettings
 from proxy.simulation.memory_cluster import MemoryCluster
@@ -185,3 +186,19 @@ class WatchedBridge:
     def on_used(self, route: str, events: int, work: float, size: float) -> None:
         """See `Observer`."""
         self.tokens.use(route, {"event": events, "work": work, "byte": size})
+
+
+class WatchedReturns(Returns):
+    """Tells the witness what is in question: it has left the lane, and its flow has not been told."""
+
+    def __init__(self, monitor: DepthMonitor, witness: Witness, name: str) -> None:
+        super().__init__(monitor)
+        self._witness = witness
+        self._name = name
+
+    def ask(self, returned: Returned) -> bool:
+        """See `Returns`."""
+        is_asked = super().ask(returned)
+        if is_asked:
+            self._witness.on_returned(self._name, returned.batch, returned.start, returned.end)
+        return is_asked

@@ -6,6 +6,7 @@ from random import Random
 from proxy.settings import LogSettings, Route, RoutingKey, Settings
 from tests.histories.plan import (
     ANSWERS,
+    AWAY,
     CAPS,
     EXCHANGE,
     HOST,
@@ -20,6 +21,7 @@ from tests.histories.plan import (
     Fault,
     Plan,
     Wire,
+    absences,
     draw_fault,
     draw_old,
     draw_settings,
@@ -73,7 +75,7 @@ ROUTES = ("stall_queue", "hold_lane", "depth_empty", "depth_stale", "depth_missi
 """What befalls a queue or a lane while others must go on, and what the monitor is told of queues."""
 GROUPS = (BROKERS, BROKERS, NETWORK, CONNECTIONS, CONNECTIONS, ROUTES, ANSWERS, LOG, RECORDS, PROCESSES, HOST)
 """A fault is drawn from one of these; what stands twice is drawn twice as often."""
-KINDS = tuple(dict.fromkeys((*(kind for group in GROUPS for kind in group), REFILL)))
+KINDS = tuple(dict.fromkeys((*(kind for group in GROUPS for kind in group), REFILL, *AWAY)))
 LARGE = 100_000
 """Bytes of an event that is allowed in every other history without a cap in bytes: several pieces, many frames."""
 _LEFT_OUT = 0.5
@@ -114,7 +116,7 @@ def draw(seed: int) -> Plan:
         queue_bound=chance.choice((None, None, 4, 30)),
         pace=chance.choice((0.0, 0.05, 0.12)),
         latency=chance.choice((0.0002, 0.001, 0.005)),
-        faults=_faults(chance, wire.kinds),
+        faults=(*_faults(chance, wire.kinds), *absences(f"wire {seed}")),
         wire=wire,
     )
 

@@ -132,10 +132,10 @@ class WireReplica(Replica):
         broker: Any = world.broker
         super().__init__(name, world.plan, world.new_log(name), broker, world.witness, world.wall, world.board_of(name))
 
-    def _reach_broker(self) -> tuple[Lanes, Lane, DepthMonitor]:
+    def _reach_broker(self) -> tuple[Lanes, Lane, DepthMonitor, DepthMonitor]:
         chance = Random(f"{self._plan.seed} {self.name} hosts")
         broker = WatchedRabbit(self._witness, self._plan, chance)
-        return broker, broker.dead_letter_lane(), broker.monitor()
+        return broker, broker.dead_letter_lane(), broker.monitor(), broker.monitor()
 
     def _ended(self, error: Exception) -> None:
         """Let it be started again if it ended as it must: the first login was refused."""

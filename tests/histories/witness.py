@@ -88,8 +88,8 @@ class Witness:
         self._settings = settings = plan.settings
         self._lanes = {topic: plan.lanes[kind.route] for topic, kind in settings.by_topic.items()}
         """By topic."""
-        self._written_on = dict[Batch, str]()
-        """Which lane each batch went over."""
+        self._written_on, self._in_question = dict[Batch, str](), set[tuple[Batch, int]]()
+        """Which lane each batch went over; and what came back, from that index on, undecided as yet."""
         self.windows: dict[str, tuple[int, int]] = {}
         """Events and bytes that may be in flight, by lane: of routes that share one, the least."""
         for name, lane in plan.lanes.items():
@@ -387,10 +387,19 @@ class Witness:
                 self.accuse(f"{replica}: {wrong}")
             if outcome is Outcome.CONFIRMED:
                 told.confirmed_bytes += fact.size
-        lane = self._written_on.get(batch, self._lanes[batch.partition.topic])
-        self._free(told, lane, batch.events[start:end], before - epoch.out)
+        if (batch, start) in self._in_question:
+            self._in_question.remove((batch, start))
+        else:
+            lane = self._written_on.get(batch, self._lanes[batch.partition.topic])
+            self._free(told, lane, batch.events[start:end], before - epoch.out)
         self._sign(f"{replica} is told {outcome.value} {batch.partition} {batch.first + start} {end - start}")
         self._pass("told")
+
+    def on_returned(self, replica: str, batch: Batch, start: int, end: int) -> None:
+        """Note that events have left the lane, and what becomes of them is asked."""
+        self._in_question.add((batch, start))
+        lane = self._written_on.get(batch, self._lanes[batch.partition.topic])
+        self._free(self.told[replica], lane, batch.events[start:end], end - start)
 
     def on_asked(self, wanted: Mapping[str, Mode]) -> None:
         """Note what people want from now on, by topic."""

@@ -39,6 +39,8 @@ IN_NAKADI_LIVE_MOVES = "tests/contract/test_nakadi_live_moves.py"
 IN_NAKADI_LINES = "tests/unit/nakadi_log/test_lines.py"
 IN_NAKADI_SESSION = "tests/unit/nakadi_log/test_session.py"
 FLOW = "proxy/bridge/flow.py"
+RETURNS = "proxy/bridge/returns.py"
+IN_RETURNS = "tests/unit/bridge/test_returns.py"
 LISTENER = "proxy/bridge/listener.py"
 APP = "proxy/app.py"
 INTERVENTIONS = "proxy/operations/interventions.py"
@@ -268,8 +270,8 @@ MUTATIONS = (
     Mutation(
         "nothing held after a nack",
         FLOW,
-        "        if self._order is not Order.NONE and not self._holding:\n            self._holding = True\n",
-        "        if self._order is not Order.NONE and not self._holding:\n            self._holding = False\n",
+        "and not self._holding:\n            self._holding = True\n",
+        "and not self._holding:\n            self._holding = False\n",
     ),
     Mutation(
         "what waits at the lane is not withdrawn after a nack",
@@ -1525,8 +1527,8 @@ MUTATIONS = (
     Mutation(
         "a partition has caught up although old events wait",
         FLOW,
-        "            self._old_until = first + len(events)\n",
-        "            self._old_until = first + 1\n",
+        "self._old_until = first + len(events) if is_old",
+        "self._old_until = first + 1 if is_old",
         tests=(CATCH_UP,),
     ),
     Mutation(
@@ -2063,8 +2065,9 @@ MUTATIONS = (
     Mutation(
         "other files take back the policy that a person asked for",
         "proxy/config/in_force.py",
-        "        self.said = settings\n        self._look()",
-        "        self.said = self._settings = settings\n        self._known.clear()",
+        "        self.said = settings\n        return self._look()",
+        "        self.said, before, self._settings = settings, self._settings, settings\n        self._known.clear()\n"
+        "        return before",
         tests=(IN_POLICIES,),
     ),
     Mutation(
@@ -2154,8 +2157,8 @@ MUTATIONS = (
     Mutation(
         "settings come into force while the process stops",
         APP,
-        "        if not self._stop.is_set():\n            before",
-        "        if True:\n            before",
+        "        if not self._stop.is_set():\n            self._go_on",
+        "        if True:\n            self._go_on",
         tests=(IN_RELOAD_TYPES,),
     ),
     Mutation(
@@ -2670,5 +2673,66 @@ MUTATIONS = (
         ">= FLOWING",
         ">= 0",
         tests=("tests/unit/test_kafka_network.py",),
+    ),
+    Mutation(
+        "what came back has no queue although that is only away",
+        RETURNS,
+        "if self._monitor is None or not returned.queues",
+        "if self._monitor is not None or not returned.queues",
+        tests=(IN_RETURNS,),
+    ),
+    Mutation(
+        "a queue that is away is taken for one that does not exist",
+        "proxy/rabbitmq/monitor.py",
+        "return self.why(queue).startswith(_AWAY)",
+        "return False",
+        histories="wire",
+    ),
+    Mutation(
+        "more is sent while it is not known what became of a queue",
+        FLOW,
+        "self._hold(always=True)",
+        "pass",
+    ),
+    Mutation(
+        "what is for a queue that is away is sent again and again",
+        RETURNS,
+        "flow.wait(now + LEASE if is_away else now)",
+        "flow.wait(now)",
+        tests=(IN_RETURNS,),
+    ),
+    Mutation(
+        "a queue that has just come back was there all the time",
+        RETURNS,
+        "        tried.update(numbers)\n        return True\n",
+        "        tried.update(numbers)\n        return False\n",
+    ),
+    Mutation(
+        "a queue was there as long as anybody remembers",
+        "proxy/bridge/presence.py",
+        "return now - asked <= TRUST",
+        "return now >= asked",
+        tests=(IN_RETURNS,),
+    ),
+    Mutation(
+        "what no queue takes is sent for ever",
+        RETURNS,
+        "if tried.issuperset(numbers):",
+        "if not numbers:",
+        tests=(IN_RETURNS,),
+    ),
+    Mutation(
+        "a partition that is given up waits for an answer",
+        RETURNS,
+        "if one.flow.closing:\n            is_away",
+        "if not one.queues:\n            is_away",
+        tests=(IN_RETURNS,),
+    ),
+    Mutation(
+        "what came back waits for an answer for ever",
+        RETURNS,
+        "elif is_away is None and now - one.at < PATIENCE:",
+        "elif is_away is None:",
+        tests=(IN_RETURNS,),
     ),
 )

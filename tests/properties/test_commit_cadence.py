@@ -68,7 +68,7 @@ async def flowing(run: Run, *, rate: float, chunk: int, seconds: float, interval
     stake = Stake(lease.asked, CAP)
     flow = PartitionFlow(PARTITION, Order.NONE, Address("x", RoutingKey(constant="q"), ""), 0, CAP, _Host(stake))
     listeners = {PARTITION.topic: SimpleNamespace(wake=lambda: None)}
-    assignment: Any = SimpleNamespace(listeners=listeners, owns=lambda _: True, flows=lambda: [flow])
+    assignment: Any = SimpleNamespace(listeners=listeners, owns=lambda _: True, owns_any=True, flows=lambda: [flow])
     account: Any = SimpleNamespace(on_committed=lambda *_: None)
     committing = asyncio.create_task(Committer(run.log, assignment, lease, stake, interval, account).run())
     loop = asyncio.get_running_loop()
@@ -82,6 +82,7 @@ async def flowing(run: Run, *, rate: float, chunk: int, seconds: float, interval
         run.most_at_stake = max(run.most_at_stake, before)
         flow.on_outcome(batch, 0, chunk, Outcome.CONFIRMED)
         done += chunk
+    assert not committing.done()
     committing.cancel()
 
 
@@ -103,6 +104,7 @@ def run(*, rate: float, chunk: int, delay: float, seconds: float = 0.8, interval
 @example(rate=20_000, chunk=5, delay=0.0, interval=10.0)
 @example(rate=20_000, chunk=200, delay=0.2, interval=10.0)
 @example(rate=4_999, chunk=7, delay=0.05, interval=10.0)
+@example(rate=690, chunk=46, delay=0.0, interval=0.05)
 @settings(max_examples=12)
 def test_a_crash_costs_no_more_than_the_bound_and_no_commit_is_made_too_often(
     rate: float, chunk: int, delay: float, interval: float

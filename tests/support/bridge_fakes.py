@@ -234,12 +234,16 @@ class ScriptedMonitor:
         self.left_out: Collection[str] = ()
         """Queues not come to."""
         self.whys: dict[str, str] = {}
+        self.away: set[str] = set()
         self.delay = 0.001
         self.polls = 0
         self.is_closed = False
 
     def why(self, queue: str) -> str:
         return self.whys.get(queue, "")
+
+    def is_away(self, queue: str) -> bool:
+        return queue in self.away
 
     async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
         await asyncio.sleep(self.delay)
@@ -283,6 +287,12 @@ class CountingHost:
 
     def on_going_again(self, flow: PartitionFlow) -> None:
         """Nothing of it waits."""
+
+    def asks(
+        self, _flow: PartitionFlow, _batch: Batch, _start: int, _end: int, _seconds: float | None, _why: str
+    ) -> bool:
+        """Nobody can be asked."""
+        return False
 
     def dead_letter(
         self, flow: PartitionFlow, first: int, lost: Sequence[Event], _reason: Reason, _detail: str

@@ -12,6 +12,7 @@ from proxy.bridge.lease import Lease
 from proxy.bridge.listener import Listener
 from proxy.bridge.observer import UNOBSERVED
 from proxy.bridge.pump import Pump
+from proxy.bridge.returns import Returns
 from proxy.bridge.shared import Shared
 from proxy.bridge.stake import Stake
 from proxy.bridge.throttle import OpenThrottle, PacedThrottle, Throttle
@@ -23,7 +24,7 @@ from proxy.recording.tally import Tallies, Tally
 from proxy.records import Incident, Record
 from proxy.settings import DEFAULT_CLASSES, DeadLetter, EventType, Limits, Policy, Route, RoutingKey
 from proxy.simulation import virtual_time
-from tests.support.bridge_fakes import ScriptedLane, ScriptedLog
+from tests.support.bridge_fakes import ScriptedLane, ScriptedLog, ScriptedMonitor
 from tests.support.events import PARTITION, event
 
 SESSION = 6.0
@@ -48,6 +49,9 @@ class World:
         self.limits = limits or Limits()
         self.log, self.lane, self.dead_lane = ScriptedLog(), ScriptedLane(), ScriptedLane()
         self.lease = Lease(SESSION / 2)
+        self.monitor = ScriptedMonitor({})
+        """Asked what has become of queues that events came back from."""
+        self.returns = Returns(self.monitor)
         self.recorded: list[Record] = []
         settled = asyncio.Event()
         account = Books(self.recorded.append, self.log.place, "g")
@@ -89,6 +93,7 @@ class World:
                 settled=settled,
                 wall=lambda: loop.time() + WALL_OFFSET,
                 account=account,
+                returns=self.returns,
             ),
         )
         self.assignment.listeners[PARTITION.topic] = self.listener
@@ -98,7 +103,7 @@ class World:
 
     async def __aenter__(self) -> Self:
         self.assignment.on_assigned([PARTITION])
-        for work in (self.listener.run(), self.pump.run(), self.committer.run()):
+        for work in (self.listener.run(), self.pump.run(), self.committer.run(), self.returns.run()):
             self._tasks.append(asyncio.create_task(work))
         return self
 

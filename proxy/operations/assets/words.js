@@ -6,7 +6,7 @@ const AWAITS = {
   lane: 'room on the connection',
   lease: 'the group\u2019s word',
   outcomes: 'confirms',
-  retry: 'the pause after a nack',
+  retry: 'the pause after a nack, or a queue whose node is down',
   commit: 'a commit',
   dead_letters: 'dead letters to be taken',
   restart: 'a restart: it has stopped',

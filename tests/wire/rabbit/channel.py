@@ -144,7 +144,8 @@ class RabbitChannel:
         self._next_tag += 1
         cluster = self._cluster
         verdict = cluster.publish(message, self._known)
-        if verdict is Verdict.RETURNED:
+        is_returned = verdict in {Verdict.RETURNED, Verdict.AWAY}
+        if is_returned:
             method = commands.Basic.Return(312, "NO_ROUTE", message.exchange, message.key)
             header = ContentHeader(0, len(message.body), message.properties)
             self._connection.say_content(method, header, message.body, self.number)
@@ -152,7 +153,7 @@ class RabbitChannel:
             self._behind = deque()
             cluster.loop.call_later(cluster.leaders.silent_seconds, self._go_on, tag, message)
         else:
-            self._decide(tag, message, acked=verdict in {Verdict.ACKED, Verdict.RETURNED})
+            self._decide(tag, message, acked=is_returned or verdict is Verdict.ACKED)
 
     def _go_on(self, tag: int, message: Message) -> None:
         """Take up what came while the channel waited for a silent leader."""

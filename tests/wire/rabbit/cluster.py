@@ -30,6 +30,8 @@ class Verdict(Enum):
     ACKED = auto()
     NACKED = auto()
     RETURNED = auto()
+    AWAY = auto()
+    """It is returned, too: its queues are classic ones of a node that is down."""
     UNASKED = auto()
     """The queue's leader can't be reached: a nack, and where the leader is silent, after a while."""
 
@@ -111,6 +113,8 @@ class RabbitCluster:
         self.virtual_hosts = {"/"}
         self.forbidden: set[str] = set()
         """Exchanges that nobody may publish to."""
+        self.away: set[str] = set()
+        """Queues that are as classic ones of a node that is down."""
         self.nacks = 0.0
         """Share of messages that are nacked."""
         self.frame_max = FRAME_MAX
@@ -243,6 +247,11 @@ class RabbitCluster:
     def state_of(self, name: str) -> tuple[int, int]:
         """Return messages and consumers, as a passive declare tells. Raises `SoftError` if there is no such queue."""
         queue, trouble = self.queues.get(name), self.trouble
+        if name in self.away:
+            raise SoftError(
+                404,
+                f"NOT_FOUND - home node 'rabbit@host' of durable queue '{name}' in vhost '/' is down or inaccessible",
+            )
         lie = trouble.lie if trouble.lie is not None and self.chance.random() < trouble.lies else None
         if queue is None or lie is Lie.MISSING:
             raise SoftError(404, f"NOT_FOUND - no queue '{name}' in vhost '/'")
@@ -274,9 +283,11 @@ class RabbitCluster:
                 f"PRECONDITION_FAILED - message size {len(message.body)} is larger than configured max size "
                 f"{self.message_bytes}",
             )
-        reached = self._reached(name, message.key)
+        bound = self._reached(name, message.key)
+        reached = [queue for queue in bound if queue not in self.away]
         if not reached:
-            return Verdict.RETURNED if message.mandatory else Verdict.ACKED
+            returned = Verdict.AWAY if bound else Verdict.RETURNED
+            return returned if message.mandatory else Verdict.ACKED
         if known.asks_in_vain(reached):
             return Verdict.UNASKED
         queues = [self.queues[queue] for queue in reached]
