@@ -6,8 +6,10 @@ then nothing is written until all that is open has its outcome, so that no order
 
 import asyncio
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from sys import maxsize
 
+from proxy.publish_lane.ledger import Slice
 from proxy.publish_lane.patience import Patience
 from proxy.publish_lane.pieces import Channel
 from proxy.publish_lane.quarantine import longest_body
@@ -67,9 +69,9 @@ class Channels:
         return (channel for channel in (self._main, self._second) if channel is not None)
 
     @property
-    def oldest(self) -> float | None:
-        """Instant at which the oldest open event was written; None if none is open."""
-        return min([written for one in self if (written := one.ledger.oldest) is not None], default=None)
+    def oldest(self) -> Slice | None:
+        """What was written first of all that is open; None if nothing is."""
+        return min([one.ledger.oldest for one in self if one.ledger.oldest], key=attrgetter("written"), default=None)
 
     def known(self, number: int) -> Channel | None:
         """Return the channel of that number; None if it is gone."""

@@ -25,6 +25,8 @@ class Slice:
     first_tag: int
     written: float
     """Instant of the write, seconds of the loop's clock."""
+    end_byte: int = 0
+    """Of what is written to its connection, where it ends at the latest."""
 
     @property
     def events(self) -> Iterator[Event]:
@@ -54,9 +56,9 @@ class Ledger:
         return iter(self._open)
 
     @property
-    def oldest(self) -> float | None:
-        """Instant at which the oldest open event was written; None if none is open."""
-        return self._open[0].written if self._open else None
+    def oldest(self) -> Slice | None:
+        """The slice written first of those open; None if none is."""
+        return self._open[0] if self._open else None
 
     def add(self, batch: Batch, start: int, end: int, *, now: float) -> Slice:
         """Open the next `end - start` tags for these events, written at `now`."""
@@ -125,12 +127,14 @@ class Ledger:
                 continue
             rest: list[Slice] = []
             if piece.first_tag < low:
-                rest.append(Slice(piece.batch, piece.start, low + shift, piece.first_tag, piece.written))
+                rest.append(
+                    Slice(piece.batch, piece.start, low + shift, piece.first_tag, piece.written, piece.end_byte)
+                )
             if high < after:
-                rest.append(Slice(piece.batch, high + shift, piece.end, high, piece.written))
+                rest.append(Slice(piece.batch, high + shift, piece.end, high, piece.written, piece.end_byte))
             self._open[index : index + 1] = rest
             index += len(rest)
-            taken.append(Slice(piece.batch, low + shift, high + shift, low, piece.written))
+            taken.append(Slice(piece.batch, low + shift, high + shift, low, piece.written, piece.end_byte))
             self.count -= high - low
         return taken
 

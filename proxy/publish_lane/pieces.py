@@ -96,9 +96,11 @@ class Outbox:
             return not written or written + len(self._pieces[0][0]) <= PIECE_BYTES
         return self._long is not None and written + PIECE_BYTES <= _LONG_TURN_BYTES
 
-    def put(self, piece: Piece) -> None:
-        """Have a piece wait behind what does; one that is too long is cut."""
+    def put(self, piece: Piece, handed: int) -> None:
+        """Have a piece wait, one that is too long cut; nothing else waits, and `handed` bytes were written before."""
         frames, sent = b"".join(piece.parts), piece.sent
+        for one in sent:
+            one.events.end_byte = handed + len(frames) + (len(piece.long.rest) if piece.long is not None else 0)
         if len(frames) <= PIECE_BYTES:
             self._pieces.append((frames, sent))
         else:

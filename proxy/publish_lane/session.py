@@ -15,6 +15,7 @@ from proxy.publish_lane.frames import Long
 from proxy.publish_lane.headers import UnfitError
 from proxy.publish_lane.line import Place
 from proxy.publish_lane.outcomes import Outcomes, Resolved
+from proxy.publish_lane.passage import Passage
 from proxy.publish_lane.patience import Patience
 from proxy.publish_lane.pieces import Channel, Outbox, Piece
 from proxy.publish_lane.quarantine import blames_exchange
@@ -56,13 +57,15 @@ class Session:
         self._lost = lost
         self._now = asyncio.get_running_loop().time
         self._outbox = Outbox()
+        self._passage = Passage()
         self._writing_since: float | None = None
         self._suspects_first = False
 
     @property
     def oldest(self) -> float | None:
-        """Instant at which the oldest open event was written; None if none is open."""
-        return None if self.over else self._channels.oldest
+        """Instant at which the oldest open event reached the broker's host, or else something last did, if any is."""
+        oldest = None if self.over else self._channels.oldest
+        return None if oldest is None else self._passage.since(oldest.end_byte, oldest.written)
 
     @property
     def is_empty(self) -> bool:
@@ -106,7 +109,7 @@ class Session:
                 return
             piece = self._gather()
             if piece.parts:
-                self._outbox.put(piece)
+                self._outbox.put(piece, self._passage.handed)
                 if self._outbox.has_next(written):
                     written += self._hand_over(*self._outbox.take())
             told = self._outcomes.tell()
@@ -117,6 +120,7 @@ class Session:
         """Hand over a piece; return its bytes."""
         assert self.wire is not None
         began = self._now()
+        self._passage.handed += len(frames)
         self._writing_since = None if self.wire.write(frames, sent) else began
         return len(frames)
 
@@ -259,6 +263,8 @@ class Session:
 
     def overdue(self, now: float, since: float) -> str | None:
         """Return what has taken too long, with patience counting from `since` at the earliest; None if nothing."""
+        if self.wire is not None:
+            self._passage.look(self.wire.unsent, now)
         oldest, limits = self.oldest, self._limits
         if oldest is not None:
             # What has not left yet can't be confirmed.

@@ -70,6 +70,11 @@ class Wire(Protocol):
         """Instant at which something last came, in seconds of the loop's clock."""
         ...
 
+    @property
+    def unsent(self) -> int:
+        """Bytes handed over that the broker's host has not acknowledged, as far as that can be known."""
+        ...
+
     def is_blocked(self) -> bool:
         """Return whether the broker takes nothing over this connection now (memory or disk alarm)."""
         ...

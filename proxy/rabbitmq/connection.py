@@ -24,6 +24,7 @@ from pamqp.heartbeat import Heartbeat
 from proxy.errors import BrokerError
 from proxy.publish_lane.wire import Sent, WireEvents
 from proxy.rabbitmq.login import Login, Logins
+from proxy.rabbitmq.socket_queue import unacknowledged
 from proxy.rabbitmq.words import cause, silent, speaking
 
 _FRAMES_WAITING = 256
@@ -112,6 +113,11 @@ class RabbitWire:
     def writable(self) -> bool:
         """Whether a piece can be handed over now."""
         return not self._queue.full()
+
+    @property
+    def unsent(self) -> int:
+        """Bytes handed over that the broker's host has not acknowledged."""
+        return self._transport.get_write_buffer_size() + unacknowledged(self._transport.get_extra_info("socket"))
 
     def is_blocked(self) -> bool:
         """Return whether the broker takes nothing now; look often, for heartbeats pile up meanwhile."""

@@ -29,7 +29,8 @@ class Limits(Part):
     uncommitted_events: Annotated[Count, Field(le=10_000_000)] = 5_000
     """Events of one partition sent ahead of its committed position: the bound on duplicates per fault and partition."""
     confirm_deadline: Annotated[Seconds, Field(ge=0.1, le=600)] = 30.0
-    """A publication unconfirmed for longer has an unknown outcome, and its connection is given up."""
+    """A publication unconfirmed for longer has an unknown outcome, and its connection is given up; what is still on its
+    way there has as long again whenever 16 KiB of it have arrived."""
     connect_deadline: Annotated[Seconds, Field(ge=0.1, le=600)] = 10.0
     """One attempt to connect, login included; the first six in a row have less, see `publish_lane.patience`."""
     write_deadline: Annotated[Seconds, Field(ge=0.1, le=600)] = 10.0

@@ -48,6 +48,7 @@ class ModelWire:
     writable = True
     heartbeat = 0.0
     heard = 0.0
+    unsent = 0
 
     def __init__(self, broker: StoringBroker, events: WireEvents) -> None:
         self._broker = broker

@@ -95,6 +95,7 @@ class MemoryWire:
     writable = True
     heartbeat = 0.0
     heard = 0.0
+    unsent = 0
 
     def __init__(self, broker: WireBroker, events: WireEvents, lane: str) -> None:
         self.lane = lane

@@ -236,6 +236,11 @@ class WatchedWire:
         return self._wire.heard
 
     @property
+    def unsent(self) -> int:
+        """See `Wire`."""
+        return self._wire.unsent
+
+    @property
     def writable(self) -> bool:
         """See `Wire`."""
         return self._wire.writable

@@ -2735,4 +2735,25 @@ MUTATIONS = (
         "elif is_away is None:",
         tests=(IN_RETURNS,),
     ),
+    Mutation(
+        "a confirm is awaited from the write on, however long the way",
+        "proxy/publish_lane/passage.py",
+        "return max(written, self._looks[0][1] if self._looks else self._moved)",
+        "return written",
+        tests=("tests/unit/publish_lane/test_lane.py",),
+    ),
+    Mutation(
+        "a line that trickles is waited for",
+        "proxy/publish_lane/passage.py",
+        ">= FLOWING_BYTES",
+        ">= 1",
+        tests=("tests/unit/publish_lane/test_passage.py",),
+    ),
+    Mutation(
+        "what was written later holds up the wait for what was written before",
+        "proxy/publish_lane/passage.py",
+        "self._looks[0][1]",
+        "self._looks[-1][1]",
+        tests=("tests/unit/publish_lane/test_passage.py",),
+    ),
 )

@@ -89,7 +89,8 @@ def test_each_tag_is_resolved_once_and_rightly_whatever_is_confirmed(history: li
                 assert all(one.seconds == 100.0 - one.batch.partition.number for one in resolved)
                 ended |= ends
         assert ledger.count == len(model.open)
-        assert ledger.oldest == min((float(b.partition.number) for b, _ in model.open.values()), default=None)
+        written = None if ledger.oldest is None else ledger.oldest.written
+        assert written == min((float(b.partition.number) for b, _ in model.open.values()), default=None)
     rest = flat(ledger.abandon(Outcome.UNKNOWN))
     assert rest.keys() == {(batch.partition.number, index) for batch, index in model.open.values()}
     assert (ledger.count, ledger.oldest) == (0, None)

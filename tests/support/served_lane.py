@@ -38,6 +38,7 @@ class ServedWire:
 
     frame_max = 131_072
     heartbeat = 0.0
+    unsent = 0
     heard = 0.0
     host = home = "h:1"
     writable = True

@@ -32,6 +32,7 @@ class ScriptedWire:
 
     frame_max = 131_072
     heartbeat = 5.0
+    unsent = 0
 
     def __init__(self, events: WireEvents, host: str) -> None:
         self.events = events
@@ -402,6 +403,34 @@ async def test_everything_open_is_unknown_and_the_wire_cut_when_no_confirm_comes
         stage.connector.wires[0].ack(3)
         await asyncio.sleep(0.1)
         assert (len(stage.recorder.ends), stage.lane.in_flight, stage.lane.oldest(99.0)) == (3, 0, 0.0)
+
+
+@in_virtual_time
+async def test_a_confirm_is_awaited_as_long_as_what_was_written_is_on_its_way_and_moves() -> None:
+    stage = Stage()
+    async with stage.running():
+        wire = stage.wire
+        wire.unsent = 20 * 16_384
+        await stage.publish(1, size=wire.unsent)
+        while wire.unsent:
+            await asyncio.sleep(1.5)
+            wire.unsent -= 16_384
+        await asyncio.sleep(0.1)
+        assert stage.lane.oldest(asyncio.get_running_loop().time()) <= 0.1
+        await asyncio.sleep(4.5)
+        assert not stage.recorder.ends
+        await asyncio.sleep(1)
+        assert [end.outcome for end in stage.recorder.ends] == [Outcome.UNKNOWN]
+
+
+@in_virtual_time
+async def test_a_confirm_is_not_awaited_for_longer_when_nothing_of_what_is_on_its_way_moves() -> None:
+    stage = Stage()
+    async with stage.running():
+        stage.wire.unsent = 20 * 16_384
+        await stage.publish(1, size=stage.wire.unsent)
+        await asyncio.sleep(2.2)
+        assert [end.outcome for end in stage.recorder.ends] == [Outcome.UNKNOWN]
 
 
 @in_virtual_time
