@@ -11,8 +11,6 @@ Knows no client: it is handed a `Connector`, RabbitMQ's or the simulation's. See
 import asyncio
 from collections.abc import Collection, Sequence
 
-import structlog
-
 from proxy.bridge.alarm import Alarm
 from proxy.bridge.broker import Batch, LaneState
 from proxy.errors import BrokerError, RefusedLoginError
@@ -20,10 +18,11 @@ from proxy.publish_lane.condition import Condition
 from proxy.publish_lane.home import Home, Opened
 from proxy.publish_lane.line import Line, Request, Window
 from proxy.publish_lane.outcomes import Outcomes
-from proxy.publish_lane.patience import LONGEST_LOOK, SILENCE, HostPatience, Patience, Silence
+from proxy.publish_lane.patience import HostPatience, Patience
 from proxy.publish_lane.quarantine import Quarantine
 from proxy.publish_lane.refusals import Refusals
 from proxy.publish_lane.session import Session
+from proxy.publish_lane.watch import Watch
 from proxy.publish_lane.wire import Connector, Wire
 from proxy.settings import Limits
 
@@ -34,8 +33,6 @@ APART_SECONDS = 0.001
 bring events of many types, and a turn for each costs more than it saves."""
 WATCH_INTERVAL = 0.05
 """Seconds between two looks at deadlines and at whether the broker blocks the connection."""
-
-_say = structlog.get_logger("tidegate.lane")
 
 
 class PublishLane:
@@ -71,11 +68,10 @@ class PublishLane:
         self._requests: dict[Batch, Request] = {}
         self._is_running = False
         self._condition = Condition(name)
+        self._watch = Watch(name, connector, self._patience, self._condition)
         self._session: Session | None = None
         self._home = Home(connector.home, self._open)
         self._logged_in = False
-        self._unblocked = 0.0
-        self._silence = Silence(0.0)
         self._turn_due = False
         self._at_once_again = 0.0
         """From when on somebody may have a turn at once."""
@@ -224,11 +220,8 @@ class PublishLane:
         self._session = session
         try:
             if not session.over:
-                self._unblocked = asyncio.get_running_loop().time()
-                self._silence = Silence(self._unblocked)
-                self._patience.open(self._unblocked)
-                self._condition.reach(wire.host)
-                await self._watch(session, wire)
+                self._watch.begin(wire)
+                await self._keep(session, wire)
         finally:
             is_lost = session.over
             if self._home.calls:
@@ -240,48 +233,17 @@ class PublishLane:
             self._turn()
             await wire.close(gracefully=not is_lost)
 
-    async def _watch(self, session: Session, wire: Wire) -> None:
+    async def _keep(self, session: Session, wire: Wire) -> None:
         async with asyncio.TaskGroup() as tasks:
             others = [tasks.create_task(session.keep_channels(), name=f"channels of lane {self.name}")]
             if wire.host != self._home.host:
                 others.append(tasks.create_task(self._home.seek(session, self._wake), name=f"home of lane {self.name}"))
             while not session.over and self._failure is None and not self._home.calls:
-                self._check(session, wire)
+                self._watch.look(session, wire)
                 self._stir()
                 await self._wake.until(asyncio.get_running_loop().time() + WATCH_INTERVAL)
             for task in others:
                 task.cancel()
-
-    def _check(self, session: Session, wire: Wire) -> None:
-        """Give up a silent connection; if not blocked, one that keeps us waiting; renew channels that only refuse."""
-        now = asyncio.get_running_loop().time()
-        is_late = now - self._silence.looked > LONGEST_LOOK
-        silent = self._silence.look(wire.heard, now)
-        if wire.heartbeat and silent > SILENCE * wire.heartbeat:
-            self._give_up(session, wire, f"silent for {silent:.1f} s")
-            return
-        self._follow_block(wire)
-        if self._condition.state is not LaneState.OPEN or is_late:
-            return  # what came while this process stood still is read by the next look
-        if (refused := session.renew_channels(now)) is not None:
-            _say.info("lane_channels_renewed", route=self.name, host=wire.host, refused_for=round(refused, 1))
-        overdue = session.overdue(now, self._unblocked)
-        if overdue is not None:
-            self._patience.lose(now)
-            self._give_up(session, wire, overdue)
-        elif self._patience.take_proof():
-            self._connector.trust(wire.host)
-
-    def _give_up(self, session: Session, wire: Wire, why: str) -> None:
-        self._connector.doubt(wire.host)
-        session.on_lost(f"{wire.host}: {why}", refused=False)
-
-    def _follow_block(self, wire: Wire) -> None:
-        if wire.is_blocked():
-            self._condition.enter(LaneState.BLOCKED, host=wire.host)
-        elif self._condition.state is LaneState.BLOCKED:
-            self._unblocked = asyncio.get_running_loop().time()
-            self._condition.enter(LaneState.OPEN, host=wire.host)
 
     def _stir(self) -> None:
         """Ask for a turn."""
@@ -298,7 +260,7 @@ class PublishLane:
             if session is not None and session.holds and session.is_empty and self._condition.state is LaneState.OPEN:
                 self._home.emptied.set()
             if session is not None and session.wire is not None and not session.over and self._failure is None:
-                self._follow_block(session.wire)
+                self._watch.follow_block(session.wire)
                 if self._condition.state is LaneState.OPEN:
                     self._quarantine.line.turn()
                     session.write()

@@ -263,7 +263,7 @@ class Session:
 
     def overdue(self, now: float, since: float) -> str | None:
         """Return what has taken too long, with patience counting from `since` at the earliest; None if nothing."""
-        if self.wire is not None:
+        if self.wire is not None and self._window.events:
             self._passage.look(self.wire.unsent, now)
         oldest, limits = self.oldest, self._limits
         if oldest is not None:

@@ -1336,7 +1336,7 @@ MUTATIONS = (
     ),
     Mutation(
         "patience runs while the process itself stands still",
-        LANE,
+        "proxy/publish_lane/watch.py",
         "is not LaneState.OPEN or is_late:",
         "is not LaneState.OPEN:",
         tests=(IN_LANE,),
@@ -1413,7 +1413,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a host is in doubt although it confirms",
-        LANE,
+        "proxy/publish_lane/watch.py",
         "            self._connector.trust(wire.host)\n",
         "            pass\n",
         tests=(IN_LANE,),
