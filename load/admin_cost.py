@@ -95,10 +95,6 @@ class _Monitor:
         """Return nothing."""
         return ""
 
-    def is_away(self, queue: str) -> bool:  # noqa: ARG002
-        """Return False."""
-        return False
-
     async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
         """Return the same of each."""
         return dict.fromkeys(queues, QueueState(10, 5))

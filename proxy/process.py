@@ -57,7 +57,7 @@ async def serve(
         write=metric_log.write,
         instance=instance,
         insights=broker.insights(),
-        returns=Returns(broker.monitor()),
+        returns=Returns(broker.finder()),
         observer=traces or UNOBSERVED,
         board=boards[0] if boards else None,
         notices=_destination(settings, log_login),

@@ -1,8 +1,12 @@
 """Where events of a type go, by what their route says."""
 
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
 from proxy.bridge.broker import Address
 from proxy.bridge.shared import Shared
-from proxy.settings import EventType, Route
+from proxy.model import Event
+from proxy.settings import EventType, Route, RoutingKey
 
 
 def address_of(event_type: EventType, rank: int, route: Route, around: Shared) -> Address:
@@ -18,9 +22,30 @@ def address_of(event_type: EventType, rank: int, route: Route, around: Shared) -
     )
 
 
-def queues_of(event_type: EventType, route: Route) -> tuple[str, ...]:
-    """Return the queues to which events of a type may go, as far as the settings tell; none if they don't."""
-    key = event_type.routing_key
-    if not route.exchange and key.constant is not None:
-        return (key.constant,)
-    return route.way(event_type.name, key)
+def key_of(source: RoutingKey, event: Event) -> bytes | None:
+    """Return what an event is routed by, of its own; the last header counts. None if there is no such header."""
+    if source.header is None:
+        return event.key or b""
+    found = [value for name, value in event.headers if name == source.header]
+    return found[-1] if found else None
+
+
+class Behind:
+    """The queues to which events of a type may go over a route, as far as the settings tell."""
+
+    def __init__(self, event_type: EventType, route: Route) -> None:
+        self._key = event_type.routing_key
+        self._is_direct = not route.exchange
+        """Each key names a queue."""
+        self._queues = route.way(event_type.name, self._key)
+        if self._is_direct and self._key.constant is not None:
+            self._queues = (self._key.constant,)
+
+    def runs(self, events: Sequence[Event], start: int, end: int) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+        """Yield where neighbours of `events[start:end]` begin and end that may go to the same queues, and to which."""
+        if not self._is_direct or self._key.constant is not None:
+            yield start, end, self._queues
+            return
+        for key, run in groupby(range(start, end), lambda index: key_of(self._key, events[index])):
+            numbers = list(run)
+            yield numbers[0], numbers[-1] + 1, (key.decode(errors="replace"),) if key else ()

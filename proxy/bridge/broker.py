@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Protocol
+from enum import Enum, StrEnum
+from typing import NamedTuple, Protocol
 
 from proxy.model import Event, Origin, Outcome, Partition, Reason
 from proxy.settings import Route, RoutingKey
@@ -207,10 +207,39 @@ class DepthMonitor(Protocol):
         """Return what the broker said of a queue of which the last poll told None; "" if it just does not exist."""
         ...
 
-    def is_away(self, queue: str) -> bool:
-        """Return whether the broker knows a queue of which the last poll told None, and its node is down."""
+    async def close(self) -> None:
+        """Close the connection. Idempotent, bounded."""
+        ...
+
+
+class Found(Enum):
+    """What the broker says of a queue."""
+
+    THERE = "there"
+    AWAY = "away"
+    """It is known, and its node is down."""
+    GONE = "gone"
+    """There is no such queue, or it is not told."""
+
+
+class Finding(NamedTuple):
+    """One queue, as the broker says it at this moment."""
+
+    found: Found
+    why: str = ""
+    """In the broker's words, where it is away."""
+
+
+class QueueFinder(Protocol):
+    """Asks where queues are, over a connection of its own that is open only while there is something to ask."""
+
+    async def find(self, queues: Sequence[str]) -> Mapping[str, Finding]:
+        """Ask for the first one, and for the next as long as half a second allows; left out is what was not asked.
+
+        Raises `BrokerError` if nothing is answered within a second.
+        """
         ...
 
     async def close(self) -> None:
-        """Close the connection. Idempotent, bounded."""
+        """Close the connection. Idempotent, bounded; the next question opens another."""
         ...

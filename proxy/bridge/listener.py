@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import structlog
 
 from proxy.bridge.account import Counts
-from proxy.bridge.addresses import address_of, queues_of
+from proxy.bridge.addresses import Behind, address_of
 from proxy.bridge.broker import Batch, Lane
 from proxy.bridge.catch_up import CatchUp
 from proxy.bridge.dead_letters import DeadLetters
@@ -53,7 +53,7 @@ class Listener:
         self._rank = self._own_rank = rank
         self.address = address_of(event_type, rank, route, around)
         """Where its events go."""
-        self._queues = queues_of(event_type, route)
+        self._behind = Behind(event_type, route)
         self.lane = lane
         """... and over what."""
         self._catch_up = catch_up
@@ -151,7 +151,7 @@ class Listener:
         """Be held back as the route says now: what it is judged by, and what of the type stands behind."""
         kind = self.event_type
         self._way = Way(route.way(kind.name, kind.routing_key), kind.cost)
-        self._queues = queues_of(kind, route)
+        self._behind = Behind(kind, route)
         self._statistics = statistics
         statistics.open(self._rank, self._way)
         self._catch_up = catch_up
@@ -234,8 +234,9 @@ class Listener:
 
     def asks(self, flow: PartitionFlow, batch: Batch, start: int, end: int, seconds: float | None, why: str) -> bool:
         """Ask what has become of the queue of events that came back, unless their partition is given away."""
-        returned = Returned(self._queues, flow, batch, start, end, seconds, why, asyncio.get_running_loop().time())
-        return not flow.closing and self._around.returns.ask(returned)
+        now, runs = asyncio.get_running_loop().time(), self._behind.runs(batch.events, start, end)
+        told = [Returned(queues, flow, batch, first, last, seconds, why, now) for first, last, queues in runs]
+        return not flow.closing and self._around.returns.ask(told)
 
     def dead_letter(
         self, flow: PartitionFlow, first: int, events: Sequence[Event], reason: Reason, detail: str

@@ -1,21 +1,12 @@
 """Since when queues are there, as far as one knows who asks for them now and then: pure."""
 
 from collections.abc import Collection, Mapping
-from enum import Enum
 from math import inf
+
+from proxy.bridge.broker import Finding, Found
 
 TRUST = 1.0
 """Seconds between two answers that a queue is there in which it can't have been away: no node restarts so soon."""
-
-
-class Found(Enum):
-    """What the broker says of a queue."""
-
-    THERE = "there"
-    AWAY = "away"
-    """It is known, and its node is down."""
-    GONE = "gone"
-    """There is no such queue, or it is not told."""
 
 
 class Presence:
@@ -25,9 +16,9 @@ class Presence:
         self._there: dict[str, tuple[float, float]] = {}
         """From when on each queue was there without a break, and when it was last asked for."""
 
-    def see(self, known: Mapping[str, Found], asked: float, answered: float) -> None:
+    def see(self, known: Mapping[str, Finding], asked: float, answered: float) -> None:
         """Take answers in that were true at some time between the question and now."""
-        there = [queue for queue, found in known.items() if found is Found.THERE]
+        there = [queue for queue, finding in known.items() if finding.found is Found.THERE]
         self._there = {
             queue: told
             for queue, told in self._there.items()

@@ -6,25 +6,30 @@ See docs/design/0067-queues-away.md.
 """
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 
 import structlog
 
-from proxy.bridge.broker import Batch, DepthMonitor
+from proxy.bridge.broker import Batch, Finding, Found, QueueFinder
 from proxy.bridge.flow import PartitionFlow
-from proxy.bridge.presence import Found, Presence
+from proxy.bridge.presence import Presence
 from proxy.errors import BrokerError
 from proxy.model import Outcome, Reason
 
 INTERVAL = 0.5
 """Seconds between two questions while a queue is away or nobody answers."""
+AWAY_AT_ONCE = 4
+ROTATION = 10.0
+"""So many queues that are away are asked for in one interval, or more, so that each is within so many seconds; when one
+is back all are. Every such question costs RabbitMQ a channel and two lines in its log.
+"""
 LEASE = 3.0
-"""Seconds for which an answer holds: a partition whose queue is away sends nothing meanwhile."""
+"""Seconds for which a partition whose queue is away sends nothing, unless it is told so anew."""
 PATIENCE = 30.0
-"""Seconds that an event waits for an answer at most; then there is no such queue, as the broker said."""
+"""Seconds of silence after which what came back has no queue, as the broker said."""
 QUIET = 10.0
 """Seconds without a question after which the connection is closed."""
 
@@ -50,16 +55,25 @@ class Returned:
 
 
 class Returns:
-    """Asks over a `monitor` of its own, connected only while there is something to ask; without one nobody asks."""
+    """Asks a `finder`, whenever there is something to ask; without one nobody asks.
 
-    def __init__(self, monitor: DepthMonitor | None = None) -> None:
-        self._monitor = monitor
+    What is kept is bounded by what flows may have out: `limits.uncommitted_events` of each partition.
+    """
+
+    def __init__(self, finder: QueueFinder | None = None) -> None:
+        self._finder = finder
         self._open: list[Returned] = []
         """Nobody has answered yet."""
         self._waiting: dict[Queues, set[PartitionFlow]] = {}
         """Partitions that wait until none of these queues is away."""
         self._away: dict[str, float] = {}
-        """Since when each queue is away."""
+        """Since when each queue is away, those first that were not asked for for longest."""
+        self._rotation_due = 0.0
+        """When some of these are asked for again."""
+        self._is_one_back = False
+        """All of these are to be asked for: what else was on its node may be back, too."""
+        self._silent_since: float | None = None
+        """Nobody has answered since."""
         self._presence = Presence()
         self._tried: dict[PartitionFlow, set[int]] = {}
         """Sequence numbers that are sent once more: the queue is there, and perhaps was not when they came back."""
@@ -67,27 +81,27 @@ class Returns:
         self._answers = False
         """Of what flows are told in this step nobody need ask."""
 
-    def ask(self, returned: Returned) -> bool:
-        """Have its flow told the outcome within some 30 s, in another step; return whether it will be."""
-        if self._monitor is None or not returned.queues or self._answers:
+    def ask(self, returned: Sequence[Returned]) -> bool:
+        """Have flows told the outcome in another step, once it is known; return whether they will be."""
+        if self._finder is None or self._answers or not any(one.queues for one in returned):
             return False
-        self._open.append(returned)
+        self._open += returned
         self._asked.set()
         return True
 
     async def run(self) -> None:
         """Ask until cancelled, whenever there is something to ask."""
-        while self._monitor is None:
+        while self._finder is None:
             await asyncio.Event().wait()
         try:
             while True:
-                await self._until_asked(self._monitor)
+                await self._until_asked(self._finder)
                 self._asked.clear()
-                await self._look(self._monitor)
+                await self._look(self._finder)
         finally:
-            await self._monitor.close()
+            await self._finder.close()
 
-    async def _until_asked(self, monitor: DepthMonitor) -> None:
+    async def _until_asked(self, finder: QueueFinder) -> None:
         if self._open or self._waiting:
             with suppress(TimeoutError):
                 async with asyncio.timeout(INTERVAL):
@@ -97,55 +111,107 @@ class Returns:
             async with asyncio.timeout(QUIET):
                 await self._asked.wait()
         except TimeoutError:
-            await monitor.close()
+            await finder.close()
             await self._asked.wait()
 
-    async def _look(self, monitor: DepthMonitor) -> None:
-        """Ask for all queues of which something is to be known, tell what is known then."""
+    async def _look(self, finder: QueueFinder) -> None:
+        """Ask for queues of which something is to be known, tell what is known then."""
         clock = asyncio.get_running_loop().time
         asked, began = list(self._open), clock()
-        wanted = [*(one.queues for one in asked), *self._waiting]
-        known = await _known(monitor, dict.fromkeys(queue for queues in wanted for queue in queues))
+        wanted = [queue for one in asked for queue in one.queues if queue not in self._away]
+        known = await self._found(finder, list(dict.fromkeys([*wanted, *self._rotated(began)])))
         now = clock()
+        self._note(known, now)
         del self._open[: len(asked)]
         for one in asked:
             self._answer(one, known, now)
         for queues, flows in list(self._waiting.items()):
-            self._keep(queues, flows, _is_away(queues, known), now)
-        self._tell_of(known, monitor, now)
+            self._keep(queues, flows, now)
         self._presence.see(known, began, now)
-        for flow, numbers in list(self._tried.items()):
-            left = {number for number in numbers if number >= flow.watermark.resolved and not flow.closing}
-            self._tried.pop(flow) if not left else self._tried.update({flow: left})
+        self._forget()
 
-    def _answer(self, one: Returned, known: Mapping[str, Found], now: float) -> None:
-        is_away = _is_away(one.queues, known)
-        if one.flow.closing:
-            is_away = True  # whoever comes next reads it again, and asks again
-        elif is_away is None and now - one.at < PATIENCE:
-            self._open.append(one)
-            return
+    def _rotated(self, now: float) -> Sequence[str]:
+        """Return which of the queues that are away are asked for now."""
+        if self._is_one_back:
+            self._is_one_back = False
+            return list(self._away)
+        if now < self._rotation_due:
+            return []
+        self._rotation_due = now + INTERVAL
+        return list(self._away)[: max(AWAY_AT_ONCE, ceil(len(self._away) * INTERVAL / ROTATION))]
+
+    async def _found(self, finder: QueueFinder, queues: Sequence[str]) -> Mapping[str, Finding]:
+        """Ask for queues; what could not be asked is left out."""
+        if not queues:
+            return {}
+        try:
+            known = await finder.find(queues)
+        except BrokerError as error:
+            if self._silent_since is None:
+                self._silent_since = asyncio.get_running_loop().time()
+                _say.warning(
+                    "finder_blind",
+                    why=str(error),
+                    effect="events that came back wait to be asked for, after 30 s of silence they are unroutable",
+                )
+            return {}
+        if self._silent_since is not None:
+            _say.info("finder_sees_again")
+        self._silent_since = None
+        return known
+
+    def _note(self, known: Mapping[str, Finding], now: float) -> None:
+        """Know which queues are away, and say which have become so and which are no longer."""
+        for queue, (found, why) in known.items():
+            since = self._away.pop(queue, None)
+            if found is Found.AWAY:
+                self._away[queue] = now if since is None else since
+                if since is None:
+                    _say.warning(
+                        "queue_away",
+                        queue=queue,
+                        why=why,
+                        effect="what is for it waits in the log and goes when it is back",
+                        remedy="start its node; a quorum queue would have another leader",
+                    )
+            elif since is not None:
+                self._is_one_back = True
+                self._asked.set()
+                after_s = round(now - since, 1)
+                if found is Found.THERE:
+                    _say.info("queue_back", queue=queue, after_s=after_s)
+                else:
+                    effect = "events for it are dead letters, or their type stops"
+                    _say.warning("queue_gone", queue=queue, after_s=after_s, effect=effect)
+
+    def _answer(self, one: Returned, known: Mapping[str, Finding], now: float) -> None:
+        is_away = any(queue in self._away for queue in one.queues)
         if is_away and not one.flow.closing:
             self._waiting.setdefault(one.queues, set()).add(one.flow)
-        is_final = not is_away and not self._is_tried_again(one, known, now)
+        if is_away or one.flow.closing:  # whoever has the partition next reads it again, and asks again
+            outcome = Outcome.NACKED
+        elif not known.keys() >= set(one.queues) and not self._is_silent(one, now):
+            self._open.append(one)
+            return
+        else:
+            outcome = Outcome.NACKED if self._is_tried_again(one, known, now) else Outcome.UNDELIVERABLE
         self._answers = True
         try:
             one.flow.on_outcome(
-                one.batch,
-                one.start,
-                one.end,
-                Outcome.UNDELIVERABLE if is_final else Outcome.NACKED,
-                seconds=one.seconds,
-                reason=Reason.UNROUTABLE,
-                detail=one.detail,
+                one.batch, one.start, one.end, outcome, seconds=one.seconds, reason=Reason.UNROUTABLE, detail=one.detail
             )
         finally:
             self._answers = False
 
-    def _is_tried_again(self, one: Returned, known: Mapping[str, Found], now: float) -> bool:
+    def _is_silent(self, one: Returned, now: float) -> bool:
+        """Return whether nobody has answered for so long that nothing is waited for."""
+        return self._silent_since is not None and now - max(self._silent_since, one.at) >= PATIENCE
+
+    def _is_tried_again(self, one: Returned, known: Mapping[str, Finding], now: float) -> bool:
         """Return whether events are sent once more: a queue that is there may have been away when they came back."""
         written = one.at - (inf if one.seconds is None else one.seconds)
-        if self._presence.since([queue for queue in one.queues if known.get(queue) is Found.THERE], now) <= written:
+        there = [queue for queue in one.queues if queue in known and known[queue].found is Found.THERE]
+        if self._presence.since(there, now) <= written:
             return False
         numbers = range(one.batch.first + one.start, one.batch.first + one.end)
         tried = self._tried.setdefault(one.flow, set())
@@ -154,44 +220,21 @@ class Returns:
         tried.update(numbers)
         return True
 
-    def _keep(self, queues: Queues, flows: set[PartitionFlow], is_away: bool | None, now: float) -> None:
-        """Let partitions wait on while a queue of theirs is away; if nobody knows, until their time is up."""
+    def _keep(self, queues: Queues, flows: set[PartitionFlow], now: float) -> None:
+        """Let partitions wait on while a queue of theirs is away; if nobody tells any more, until their time is up."""
         flows -= {flow for flow in flows if flow.closing}
-        if is_away is not None:
+        is_away = any(queue in self._away for queue in queues)
+        if not is_away or self._silent_since is None:
             for flow in flows:
                 flow.wait(now + LEASE if is_away else now)
         if not is_away or not flows:
             del self._waiting[queues]
 
-    def _tell_of(self, known: Mapping[str, Found], monitor: DepthMonitor, now: float) -> None:
+    def _forget(self) -> None:
+        """Keep nothing that nobody waits for."""
         awaited = {queue for queues in self._waiting for queue in queues}
-        for queue, found in known.items():
-            is_away = found is Found.AWAY
-            if is_away and queue in awaited and queue not in self._away:
-                self._away[queue] = now
-                _say.warning(
-                    "queue_away",
-                    queue=queue,
-                    why=monitor.why(queue),
-                    effect="what is for it waits in the log and goes when it is back",
-                    remedy="start its node; a quorum queue would have another leader",
-                )
-            elif not is_away and queue in self._away:
-                _say.info("queue_back", queue=queue, after_s=round(now - self._away.pop(queue), 1))
-        self._away = {queue: since for queue, since in self._away.items() if queue in awaited}
-
-
-async def _known(monitor: DepthMonitor, queues: Collection[str]) -> Mapping[str, Found]:
-    """Return what the broker tells of each queue, as far as it does."""
-    try:
-        states = await monitor.poll(queues)
-    except BrokerError:
-        return {}  # the lanes say so, and why
-    gone = {queue: Found.AWAY if monitor.is_away(queue) else Found.GONE for queue in states}
-    return {queue: gone[queue] if state is None else Found.THERE for queue, state in states.items()}
-
-
-def _is_away(queues: Queues, known: Mapping[str, Found]) -> bool | None:
-    """Return whether one of the queues is away; None if that is not known yet."""
-    told = [known.get(queue) for queue in queues]
-    return True if Found.AWAY in told else None if None in told else False
+        for queue in self._away.keys() - awaited:
+            del self._away[queue]
+        for flow, numbers in list(self._tried.items()):
+            left = {number for number in numbers if number >= flow.watermark.resolved and not flow.closing}
+            self._tried.pop(flow) if not left else self._tried.update({flow: left})

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Sequence
 from functools import lru_cache
 
+from proxy.bridge.addresses import key_of
 from proxy.model import Event, Reason
 from proxy.settings import RoutingKey
 
@@ -130,12 +131,9 @@ def routing_key(source: RoutingKey, event: Event) -> bytes:
     """Return what the event is routed by, as a short string. Raises `UnfitError` if there is nothing that fits."""
     if source.constant is not None:
         return short_string(source.constant, "routing key")
+    found = key_of(source, event)
     if source.header is None:
-        return short_string(event.key or b"", "routing key, which is the record's key,")
-    found = None
-    for name, value in event.headers:
-        if name == source.header:
-            found = value
+        return short_string(found or b"", "routing key, which is the record's key,")
     if found is None:
         raise UnfitError(Reason.BAD_PROPERTY, f"there is no header {spoken(source.header)} to route by")
     return short_string(found, f"routing key, which is header {spoken(source.header)},")

@@ -14,6 +14,7 @@ from proxy.access import Access, broker_access, management_access
 from proxy.publish_lane import PublishLane
 from proxy.rabbitmq.connection import RabbitConnector
 from proxy.rabbitmq.exchanges import missing_exchanges
+from proxy.rabbitmq.finder import RabbitFinder
 from proxy.rabbitmq.letter_queue import RabbitLetterQueue
 from proxy.rabbitmq.login import Login, Logins
 from proxy.rabbitmq.management import RabbitManagement
@@ -117,6 +118,10 @@ class RabbitBroker:
     def monitor(self) -> RabbitMonitor:
         """Return a new monitor."""
         return RabbitMonitor(self._logins)
+
+    def finder(self) -> RabbitFinder:
+        """Return who finds queues that events came back from."""
+        return RabbitFinder(self._logins)
 
     def insights(self) -> RabbitManagement | None:
         """Return the broker's own statistics if the settings name a management API."""

@@ -9,16 +9,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
-from aiormq import Channel
-from aiormq.exceptions import AMQPChannelError
 from pamqp import commands
 
 from proxy.bridge.broker import QueueKind, QueueState
 from proxy.errors import BrokerError, RefusedLoginError
+from proxy.rabbitmq.inquiry import Inquiry, is_absent, opened
 from proxy.rabbitmq.login import Login, Logins
-from proxy.rabbitmq.questions import Questions
 from proxy.rabbitmq.queue_kind import ask_kind, kind_in
-from proxy.rabbitmq.words import cause, silent, speaking
+from proxy.rabbitmq.words import cause, speaking
 
 POLL_DEADLINE = 1.0
 """Seconds for one poll, connecting included."""
@@ -33,19 +31,12 @@ KIND_DEADLINE = 0.3
 KIND_INTERVAL = 60.0
 """Seconds before a queue is asked again whose kind was not told."""
 
-_AWAY = "NOT_FOUND - "
-"""How RabbitMQ begins to speak of a queue that it knows and can't reach, a `why`: its node is down, it has crashed."""
-
 
 class RabbitMonitor:
     """See `proxy.bridge.broker.DepthMonitor`. Connects when polled; after a failed poll the next one connects anew."""
 
     def __init__(self, logins: Logins) -> None:
-        self._logins = logins
-        self._hosts = logins.hosts()
-        self._login: Login | None = None
-        self._asked = self._hosts.home
-        self._questions: Questions | None = None
+        self._inquiry = Inquiry(logins, "monitor")
         self._missing: dict[str, float] = {}
         self._whys: dict[str, str] = {}
         """Of those missing that are not just absent."""
@@ -63,9 +54,7 @@ class RabbitMonitor:
         try:
             async with asyncio.timeout(POLL_DEADLINE):
                 while asked and missing < MISSING_PER_POLL:
-                    login = await self._connected()
-                    with speaking(login.host):
-                        found = await self._ask(login, asked)
+                    found = await self._ask(asked)
                     states.update(found)
                     for queue in found:
                         self._missing.pop(queue, None)
@@ -79,13 +68,13 @@ class RabbitMonitor:
                     asked = asked[len(found) + 1 :]
                 await self._learn_kinds(states, now)
         except TimeoutError:
-            host = self._asked
-            await self._end(gracefully=False)
-            raise BrokerError(silent(host, POLL_DEADLINE, is_known=self._logins.was_let_in)) from None
+            silence = self._inquiry.silence(POLL_DEADLINE)
+            await self._inquiry.end(gracefully=False)
+            raise BrokerError(silence) from None
         except RefusedLoginError as error:
             raise BrokerError(str(error)) from error
         except BaseException:
-            await self._end(gracefully=False)
+            await self._inquiry.end(gracefully=False)
             raise
         return {queue: states[queue] for queue in queues if queue in states}
 
@@ -98,7 +87,7 @@ class RabbitMonitor:
         ]
         for queue, state in due[:KINDS_PER_POLL]:
             self._kind_due[queue] = now + KIND_INTERVAL
-            kind = await self._kind(await self._connected(), queue)
+            kind = await self._kind(await self._inquiry.connected(), queue)
             if kind is not None:
                 self._kinds[queue] = kind
                 states[queue] = replace(state, kind=kind)
@@ -107,61 +96,29 @@ class RabbitMonitor:
         """Ask for one; a connection that gives anything but a refusal is ended, and with it what came of it."""
         with speaking(login.host), suppress(TimeoutError):
             async with asyncio.timeout(KIND_DEADLINE):
-                channel = await _opened(login)
+                channel = await opened(login)
                 closing = channel.closing
                 await ask_kind(channel, queue)
                 if await _first(channel.rpc_frames, closing) is None:
                     return kind_in(cause(closing.exception()))
-        await self._end(gracefully=False)
+        await self._inquiry.end(gracefully=False)
         return None
 
     def why(self, queue: str) -> str:
         """See `DepthMonitor.why`."""
         return self._whys.get(queue, "")
 
-    def is_away(self, queue: str) -> bool:
-        """See `DepthMonitor.is_away`."""
-        return self.why(queue).startswith(_AWAY)
-
     async def close(self) -> None:
         """Close the connection."""
-        await self._end(gracefully=True)
+        await self._inquiry.end(gracefully=True)
 
-    async def _end(self, *, gracefully: bool) -> None:
-        login, self._login, self._questions = self._login, None, None
-        if login is not None:
-            await login.close(gracefully=gracefully)
-
-    async def _connected(self) -> Login:
-        now = asyncio.get_running_loop().time()
-        login = self._login
-        # A node that is cut off from the others goes on telling the depths that it knew; lanes notice.
-        if login is None or login.underlay.is_closed or self._hosts.is_better_elsewhere(login.host, now):
-            await self._end(gracefully=False)
-            self._asked = self._hosts.next(now)
-            login = self._login = await self._logins.log_in(self._asked, "monitor")
-        return login
-
-    async def _ask(self, login: Login, queues: Sequence[str]) -> dict[str, QueueState]:
+    async def _ask(self, queues: Sequence[str]) -> dict[str, QueueState]:
         """Return the states of the queues before the first that does not exist, which closes the channel."""
-        questions = self._questions
-        if questions is None or questions.is_over:
-            questions = self._questions = Questions(login, await _opened(login))
-        told = await questions.ask(queues)
+        told, said = await self._inquiry.ask(queues)
         if len(told) < len(queues):
-            self._questions, error = None, questions.why
-            if not isinstance(error, AMQPChannelError):
-                raise BrokerError(f"{login.host}: the monitor's connection was lost")
-            said = cause(error)
-            self._whys[queues[len(told)]] = "" if " no queue " in said else said
+            self._whys[queues[len(told)]] = "" if is_absent(said) else said
         kinds = self._kinds
         return {queue: QueueState(*each, kinds.get(queue)) for queue, each in zip(queues, told, strict=False)}
-
-
-async def _opened(login: Login) -> Channel:
-    opened = await login.underlay.channel(publisher_confirms=False, frame_buffer_size=0)
-    assert isinstance(opened, Channel)
-    return opened
 
 
 async def _first(

@@ -208,11 +208,6 @@ class ModelMonitor:
         del queue
         return ""
 
-    def is_away(self, queue: str) -> bool:
-        """Return False: no queue is on a node of its own."""
-        del queue
-        return False
-
     async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
         """Tell the state of every queue."""
         broker = self._broker

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from proxy.bridge.broker import Address, Batch, QueueKind, QueueState
+from proxy.bridge.broker import Address, Batch, Finding, Found, QueueKind, QueueState
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.model import Event, Partition
 from proxy.publish_lane import PublishLane
@@ -115,6 +115,10 @@ class MemoryBroker:
     def monitor(self) -> "MemoryMonitor":
         """Return a monitor."""
         return MemoryMonitor(self)
+
+    def finder(self) -> "MemoryFinder":
+        """Return a finder."""
+        return MemoryFinder(self)
 
     # What befalls it
 
@@ -229,11 +233,7 @@ class MemoryMonitor:
 
     def why(self, queue: str) -> str:
         """Return that its node is down, if it is away."""
-        return "its node is down" if self.is_away(queue) else ""
-
-    def is_away(self, queue: str) -> bool:
-        """Return whether its node is down."""
-        return queue in self._broker.away
+        return "its node is down" if queue in self._broker.away else ""
 
     async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
         """Tell the state of every queue."""
@@ -247,6 +247,29 @@ class MemoryMonitor:
             else None
             for name in queues
         }
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection to close."""
+
+
+class MemoryFinder:
+    """See `proxy.bridge.broker.QueueFinder`: one question at a time, so that some are left out."""
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        self._broker = broker
+
+    async def find(self, queues: Sequence[str]) -> Mapping[str, Finding]:
+        """Tell of some of the queues, of the first one at least."""
+        broker = self._broker
+        await asyncio.sleep(2 * broker.latency())
+        if not broker.is_up or broker.trouble.is_silent:
+            raise BrokerError("memory: no answer")
+        return {queue: self._finding(queue) for queue in queues[: broker.chance.randint(1, 4)]}
+
+    def _finding(self, queue: str) -> Finding:
+        if queue in self._broker.away:
+            return Finding(Found.AWAY, "its node is down")
+        return Finding(Found.THERE if queue in self._broker.queues else Found.GONE)
 
     async def close(self) -> None:
         """Do nothing: there is no connection to close."""

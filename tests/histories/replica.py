@@ -6,7 +6,7 @@ from contextvars import copy_context
 from typing import Any
 
 from proxy.app import App
-from proxy.bridge.broker import DepthMonitor, Lane, Lanes
+from proxy.bridge.broker import DepthMonitor, Lane, Lanes, QueueFinder
 from proxy.operations.board import Board
 from proxy.publish_lane import PublishLane
 from proxy.settings import Limits, Route, Settings
@@ -120,7 +120,7 @@ class Replica:
 
     async def _live(self) -> None:
         """Do what `proxy.process.serve` does."""
-        maker, letters, monitor, asked = self._reach_broker()
+        maker, letters, monitor, finder = self._reach_broker()
         self.observer.tokens.doubt(self._plan.settings, self._plan.settings)
         self.app = App(
             self._plan.settings,
@@ -131,7 +131,7 @@ class Replica:
             write=self._write,
             wall=self._wall,
             instance=self.name,
-            returns=WatchedReturns(asked, self._witness, self.name),
+            returns=WatchedReturns(finder, self._witness, self.name),
             observer=self.observer,
             board=self._board,
             maker=maker,
@@ -149,12 +149,12 @@ class Replica:
         except Exception as error:  # noqa: BLE001 -- whatever it is, it ends the history as a violation
             self._ended(error)
 
-    def _reach_broker(self) -> tuple[Lanes, Lane, DepthMonitor, DepthMonitor]:
-        """Return who makes the lanes of the routes, that of the dead letters, the monitor, who else is asked."""
+    def _reach_broker(self) -> tuple[Lanes, Lane, DepthMonitor, QueueFinder]:
+        """Return who makes the lanes of the routes, that of the dead letters, the monitor, the finder."""
         settings, broker = self._plan.settings, self._broker
         kind, backoff = next(iter(settings.routes.values())), settings.broker.backoff
         letters = broker.lane(LETTERS, kind, settings.limits, backoff=backoff)
-        return _MemoryLanes(broker, settings), letters, broker.monitor(), broker.monitor()
+        return _MemoryLanes(broker, settings), letters, broker.monitor(), broker.finder()
 
     def _ended(self, error: Exception) -> None:
         """Judge what it ended with."""

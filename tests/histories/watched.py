@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from proxy.bridge.assignment import Assignment
-from proxy.bridge.broker import Batch, DepthMonitor
+from proxy.bridge.broker import Batch, QueueFinder
 from proxy.bridge.event_log import Beginning, PartitionOwner
 from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.move import Moved
@@ -191,14 +191,14 @@ class WatchedBridge:
 class WatchedReturns(Returns):
     """Tells the witness what is in question: it has left the lane, and its flow has not been told."""
 
-    def __init__(self, monitor: DepthMonitor, witness: Witness, name: str) -> None:
-        super().__init__(monitor)
+    def __init__(self, finder: QueueFinder, witness: Witness, name: str) -> None:
+        super().__init__(finder)
         self._witness = witness
         self._name = name
 
-    def ask(self, returned: Returned) -> bool:
+    def ask(self, returned: Sequence[Returned]) -> bool:
         """See `Returns`."""
         is_asked = super().ask(returned)
-        if is_asked:
-            self._witness.on_returned(self._name, returned.batch, returned.start, returned.end)
+        for one in returned if is_asked else ():
+            self._witness.on_returned(self._name, one.batch, one.start, one.end)
         return is_asked

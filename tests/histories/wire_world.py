@@ -6,7 +6,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from proxy.bridge.broker import DepthMonitor, Lane, Lanes
+from proxy.bridge.broker import DepthMonitor, Lane, Lanes, QueueFinder
 from proxy.errors import RefusedLoginError
 from proxy.publish_lane import PublishLane
 from proxy.publish_lane.wire import Connector, Sent, Wire, WireEvents
@@ -132,10 +132,10 @@ class WireReplica(Replica):
         broker: Any = world.broker
         super().__init__(name, world.plan, world.new_log(name), broker, world.witness, world.wall, world.board_of(name))
 
-    def _reach_broker(self) -> tuple[Lanes, Lane, DepthMonitor, DepthMonitor]:
+    def _reach_broker(self) -> tuple[Lanes, Lane, DepthMonitor, QueueFinder]:
         chance = Random(f"{self._plan.seed} {self.name} hosts")
         broker = WatchedRabbit(self._witness, self._plan, chance)
-        return broker, broker.dead_letter_lane(), broker.monitor(), broker.monitor()
+        return broker, broker.dead_letter_lane(), broker.monitor(), broker.finder()
 
     def _ended(self, error: Exception) -> None:
         """Let it be started again if it ended as it must: the first login was refused."""

@@ -1406,7 +1406,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the monitor stays with a node that confirms nothing",
-        MONITOR,
+        "proxy/rabbitmq/inquiry.py",
         " or self._hosts.is_better_elsewhere(login.host, now):",
         ":",
         tests=("tests/unit/rabbitmq/test_monitor.py",),
@@ -2677,15 +2677,15 @@ MUTATIONS = (
     Mutation(
         "what came back has no queue although that is only away",
         RETURNS,
-        "if self._monitor is None or not returned.queues",
-        "if self._monitor is not None or not returned.queues",
+        "if self._finder is None or self._answers",
+        "if self._finder is not None or self._answers",
         tests=(IN_RETURNS,),
     ),
     Mutation(
         "a queue that is away is taken for one that does not exist",
-        "proxy/rabbitmq/monitor.py",
-        "return self.why(queue).startswith(_AWAY)",
-        "return False",
+        "proxy/rabbitmq/finder.py",
+        "return Finding(Found.AWAY, said)",
+        "return Finding(Found.GONE, said)",
         histories="wire",
     ),
     Mutation(
@@ -2724,15 +2724,15 @@ MUTATIONS = (
     Mutation(
         "a partition that is given up waits for an answer",
         RETURNS,
-        "if one.flow.closing:\n            is_away",
-        "if not one.queues:\n            is_away",
+        "if is_away or one.flow.closing:",
+        "if is_away:",
         tests=(IN_RETURNS,),
     ),
     Mutation(
         "what came back waits for an answer for ever",
         RETURNS,
-        "elif is_away is None and now - one.at < PATIENCE:",
-        "elif is_away is None:",
+        "and not self._is_silent(one, now):",
+        "and now:",
         tests=(IN_RETURNS,),
     ),
     Mutation(
@@ -2755,5 +2755,34 @@ MUTATIONS = (
         "self._looks[0][1]",
         "self._looks[-1][1]",
         tests=("tests/unit/publish_lane/test_passage.py",),
+    ),
+    Mutation(
+        "what nobody came round to ask for has no queue",
+        RETURNS,
+        "return self._silent_since is not None and now - max(self._silent_since, one.at) >= PATIENCE",
+        "return now - one.at >= PATIENCE",
+        tests=(IN_RETURNS,),
+    ),
+    Mutation(
+        "the same queues that are away are asked for again and again",
+        RETURNS,
+        "self._away[queue] = now if since is None else since",
+        "self._away = {queue: now if since is None else since} | self._away",
+        tests=(IN_RETURNS,),
+    ),
+    Mutation(
+        "nobody waits any more for a queue that is away when one answer is missing",
+        RETURNS,
+        "        if not queues:\n            return {}\n",
+        "        self._away = {} if self._silent_since is not None else self._away\n        if not queues:\n"
+        "            return {}\n",
+        tests=(IN_RETURNS,),
+    ),
+    Mutation(
+        "an event's own key is not asked for",
+        "proxy/bridge/addresses.py",
+        "if not self._is_direct or self._key.constant is not None:",
+        "if self._queues is not None:",
+        tests=(IN_RETURNS,),
     ),
 )

@@ -74,7 +74,7 @@ class Bridge:
     async def reconnect_monitor(self) -> None:
         """Close the connection that publishes nothing, and wait until there is a new one."""
         await self.monitor.close()
-        await until(lambda: self.monitor._login is not None)
+        await until(lambda: self.monitor._inquiry._login is not None)
 
 
 class Flow:

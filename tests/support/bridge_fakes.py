@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from proxy.bridge.broker import Batch, LaneState, QueueState
+from proxy.bridge.broker import Batch, Finding, Found, LaneState, QueueState
 from proxy.bridge.event_log import Extent, PartitionOwner, Standing, Survey
 from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.move import Move
@@ -234,7 +234,6 @@ class ScriptedMonitor:
         self.left_out: Collection[str] = ()
         """Queues not come to."""
         self.whys: dict[str, str] = {}
-        self.away: set[str] = set()
         self.delay = 0.001
         self.polls = 0
         self.is_closed = False
@@ -242,15 +241,43 @@ class ScriptedMonitor:
     def why(self, queue: str) -> str:
         return self.whys.get(queue, "")
 
-    def is_away(self, queue: str) -> bool:
-        return queue in self.away
-
     async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
         await asyncio.sleep(self.delay)
         self.polls += 1
         if self.failure is not None:
             raise self.failure
         return {queue: self.states.get(queue) for queue in queues if queue not in self.left_out}
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+class ScriptedFinder:
+    """Finds the queues that the test puts in, those that are away, or fails."""
+
+    def __init__(self) -> None:
+        self.there: set[str] = set()
+        self.away: dict[str, str] = {}
+        """... and why."""
+        self.failure: BrokerError | None = None
+        self.delay = 0.001
+        self.most = 1_000
+        """Queues asked for at once."""
+        self.asked: list[str] = []
+        self.is_closed = False
+
+    async def find(self, queues: Sequence[str]) -> Mapping[str, Finding]:
+        await asyncio.sleep(self.delay)
+        if self.failure is not None:
+            raise self.failure
+        asked = queues[: self.most]
+        self.asked += asked
+        return {queue: self._finding(queue) for queue in asked}
+
+    def _finding(self, queue: str) -> Finding:
+        if queue in self.away:
+            return Finding(Found.AWAY, self.away[queue])
+        return Finding(Found.THERE if queue in self.there else Found.GONE)
 
     async def close(self) -> None:
         self.is_closed = True

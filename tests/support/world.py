@@ -24,7 +24,7 @@ from proxy.recording.tally import Tallies, Tally
 from proxy.records import Incident, Record
 from proxy.settings import DEFAULT_CLASSES, DeadLetter, EventType, Limits, Policy, Route, RoutingKey
 from proxy.simulation import virtual_time
-from tests.support.bridge_fakes import ScriptedLane, ScriptedLog, ScriptedMonitor
+from tests.support.bridge_fakes import ScriptedFinder, ScriptedLane, ScriptedLog
 from tests.support.events import PARTITION, event
 
 SESSION = 6.0
@@ -49,9 +49,9 @@ class World:
         self.limits = limits or Limits()
         self.log, self.lane, self.dead_lane = ScriptedLog(), ScriptedLane(), ScriptedLane()
         self.lease = Lease(SESSION / 2)
-        self.monitor = ScriptedMonitor({})
+        self.finder = ScriptedFinder()
         """Asked what has become of queues that events came back from."""
-        self.returns = Returns(self.monitor)
+        self.returns = Returns(self.finder)
         self.recorded: list[Record] = []
         settled = asyncio.Event()
         account = Books(self.recorded.append, self.log.place, "g")

@@ -159,7 +159,7 @@ class Bridge:
     async def reconnect_monitor(self) -> None:
         """Close the connection that publishes nothing, and wait until there is a new one."""
         await self.monitor.close()
-        await until(lambda: self.monitor._login is not None)
+        await until(lambda: self.monitor._inquiry._login is not None)
 
     async def reconnect_lane(self) -> None:
         """Let RabbitMQ close the lane's connection while nothing is in flight, and wait until there is a new one."""

@@ -1,23 +1,24 @@
 """What becomes of events that came back, by what the broker says of their queue."""
 
 import asyncio
+from collections import Counter
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from proxy.bridge.broker import QueueState
+from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.presence import TRUST
-from proxy.bridge.returns import LEASE, PATIENCE, QUIET
+from proxy.bridge.returns import AWAY_AT_ONCE, INTERVAL, LEASE, PATIENCE, QUIET, ROTATION, Returned
 from proxy.errors import BrokerError
-from proxy.model import Order, Outcome, Reason
-from proxy.settings import Limits, Route
-from tests.support.events import PARTITION, events
+from proxy.model import Event, Order, Outcome, Partition, Reason
+from proxy.settings import Limits, Route, RoutingKey
+from tests.support.bridge_fakes import CountingHost
+from tests.support.events import ADDRESS, PARTITION, events
 from tests.support.world import World, lived
 
 DIRECT: dict[str, Any] = {"route": Route(exchange="")}
 """To the queue that the routing key names, `queue`."""
-THERE = QueueState(0, 1)
 
 
 def come_back(world: World) -> None:
@@ -31,13 +32,13 @@ def test_events_go_again_in_order_and_none_is_a_letter_when_their_queue_is_away_
     order: Order, *, letters: bool
 ) -> None:
     async def story(world: World) -> None:
-        world.monitor.away = {"queue"}
+        world.finder.away = {"queue": ""}
         await world.feed(*events(0, 3))
         come_back(world)
         await asyncio.sleep(20)
         sent = len(world.lane.written)
         assert sent == (1 if order is Order.STRICT else 3)
-        world.monitor.away, world.monitor.states = set(), {"queue": THERE}
+        world.finder.away, world.finder.there = {}, {"queue"}
         for _ in range(3):
             await asyncio.sleep(1)
             world.lane.finish()
@@ -54,7 +55,7 @@ def test_events_go_again_in_order_and_none_is_a_letter_when_their_queue_is_away_
 @pytest.mark.parametrize("order", [Order.PARTITION, Order.NONE])
 def test_nothing_more_is_sent_and_memory_does_not_fill_when_a_queue_is_away_for_long(order: Order) -> None:
     async def story(world: World) -> None:
-        world.monitor.away = {"queue"}
+        world.finder.away = {"queue": ""}
         for start in range(0, 60, 3):
             await world.feed(*events(start, start + 3))
             come_back(world)
@@ -78,8 +79,8 @@ def test_an_event_is_dead_lettered_at_once_when_there_is_no_such_queue() -> None
 
 def test_nothing_is_sent_behind_an_event_before_it_is_known_what_became_of_its_queue() -> None:
     async def story(world: World) -> None:
-        world.monitor.delay = 0.9
-        world.monitor.away = {"queue"}
+        world.finder.delay = 0.9
+        world.finder.away = {"queue": ""}
         await world.feed(*events(0, 1))
         come_back(world)
         await world.feed(*events(1, 2))
@@ -90,7 +91,7 @@ def test_nothing_is_sent_behind_an_event_before_it_is_known_what_became_of_its_q
 
 def test_an_event_goes_once_more_and_then_is_a_letter_when_its_queue_is_there_but_not_bound() -> None:
     async def story(world: World) -> None:
-        world.monitor.states = {"queue": THERE}
+        world.finder.there = {"queue"}
         await world.feed(*events(0, 2))
         come_back(world)
         await asyncio.sleep(0.2)
@@ -114,7 +115,7 @@ def test_an_event_goes_once_more_and_then_is_a_letter_when_its_queue_is_there_bu
 
 def test_an_event_is_a_letter_when_it_has_come_back_twice_from_a_broker_that_answers_slowly() -> None:
     async def story(world: World) -> None:
-        world.monitor.states, world.monitor.delay = {"queue": THERE}, 2 * TRUST
+        world.finder.there, world.finder.delay = {"queue"}, 2 * TRUST
         await world.feed(*events(0, 1))
         for _ in range(2):
             come_back(world)
@@ -127,7 +128,7 @@ def test_an_event_is_a_letter_when_it_has_come_back_twice_from_a_broker_that_ans
 
 def test_an_event_is_none_without_a_queue_when_that_came_back_before_anybody_asked() -> None:
     async def story(world: World) -> None:
-        world.monitor.states = {"queue": THERE}
+        world.finder.there = {"queue"}
         await world.feed(*events(0, 1))
         come_back(world)  # while it was away
         await asyncio.sleep(0.2)
@@ -141,7 +142,7 @@ def test_an_event_is_none_without_a_queue_when_that_came_back_before_anybody_ask
 
 def test_events_wait_when_any_queue_that_their_keys_may_lead_to_is_away() -> None:
     async def story(world: World) -> None:
-        world.monitor.states, world.monitor.away = {"a": THERE}, {"b"}
+        world.finder.there, world.finder.away = {"a"}, {"b": ""}
         await world.feed(*events(0, 1))
         come_back(world)
         await asyncio.sleep(10)
@@ -157,14 +158,14 @@ def test_nobody_is_asked_when_the_settings_name_no_queue() -> None:
         come_back(world)
         await asyncio.sleep(0.1)
         assert [event.position for event in world.dead_lane.written] == ["p0"]
-        assert world.monitor.polls == 0
+        assert world.finder.asked == []
 
     lived(story, route=Route(exchange="x"))
 
 
 def test_an_event_waits_for_an_answer_and_then_is_what_the_broker_said_when_nobody_answers() -> None:
     async def story(world: World) -> None:
-        world.monitor.failure = BrokerError("no answer")
+        world.finder.failure = BrokerError("no answer")
         await world.feed(*events(0, 1))
         come_back(world)
         await asyncio.sleep(PATIENCE - 1)
@@ -177,11 +178,11 @@ def test_an_event_waits_for_an_answer_and_then_is_what_the_broker_said_when_nobo
 
 def test_a_partition_tries_by_itself_when_nobody_answers_any_more() -> None:
     async def story(world: World) -> None:
-        world.monitor.away = {"queue"}
+        world.finder.away = {"queue": ""}
         await world.feed(*events(0, 1))
         come_back(world)
         await asyncio.sleep(5)
-        world.monitor.failure = BrokerError("no answer")
+        world.finder.failure = BrokerError("no answer")
         await asyncio.sleep(LEASE + 1)
         assert world.written == ["p0", "p0"]
 
@@ -190,7 +191,7 @@ def test_a_partition_tries_by_itself_when_nobody_answers_any_more() -> None:
 
 def test_a_partition_is_let_go_at_once_and_its_events_stay_in_the_log_when_they_are_in_question() -> None:
     async def story(world: World) -> None:
-        world.monitor.failure = BrokerError("no answer")
+        world.finder.failure = BrokerError("no answer")
         await world.feed(*events(0, 2))
         come_back(world)
         await asyncio.sleep(1)
@@ -206,11 +207,11 @@ def test_a_partition_is_let_go_at_once_and_its_events_stay_in_the_log_when_they_
 
 def test_it_is_said_once_that_a_queue_is_away_and_that_it_is_back() -> None:
     async def story(world: World) -> None:
-        world.monitor.away, world.monitor.whys = {"queue"}, {"queue": "its node is down"}
+        world.finder.away = {"queue": "its node is down"}
         await world.feed(*events(0, 1))
         come_back(world)
         await asyncio.sleep(10)
-        world.monitor.away, world.monitor.states = set(), {"queue": THERE}
+        world.finder.away, world.finder.there = {}, {"queue"}
         await asyncio.sleep(1)
 
     with capture_logs() as said:
@@ -226,8 +227,113 @@ def test_the_connection_is_closed_when_nothing_was_asked_for_a_while() -> None:
         await world.feed(*events(0, 1))
         come_back(world)
         await asyncio.sleep(QUIET / 2)
-        assert not world.monitor.is_closed
+        assert not world.finder.is_closed
         await asyncio.sleep(QUIET)
-        assert world.monitor.is_closed
+        assert world.finder.is_closed
 
     lived(story, **DIRECT)
+
+
+def test_an_event_waits_however_many_others_are_asked_for_before_it() -> None:
+    async def story(world: World) -> None:
+        world.finder.most, world.finder.delay = 1, 0.4
+        every = [_of_another(f"queue {number}") for number in range(100)]
+        world.returns.ask(every)
+        await asyncio.sleep(PATIENCE + 10)
+        assert 10 < len(world.finder.asked) < 90
+        assert sum(one.flow.out for one in every) == 100 - len(world.finder.asked)
+        await asyncio.sleep(2 * PATIENCE)
+        assert not any(one.flow.out for one in every)
+
+    lived(story)
+
+
+def test_every_queue_that_is_away_is_asked_for_in_turn_and_all_when_one_is_back() -> None:
+    async def story(world: World) -> None:
+        names = [f"q{number}" for number in range(40)]
+        world.finder.away = dict.fromkeys(names, "")
+        for name in names:
+            world.returns.ask([_of_another(name)])
+        await asyncio.sleep(30)
+        world.finder.asked.clear()
+        await asyncio.sleep(ROTATION)
+        asked = Counter(world.finder.asked)
+        assert set(asked) == set(names)
+        assert asked.total() <= AWAY_AT_ONCE * (ROTATION / INTERVAL + 1)
+        del world.finder.away[names[7]]
+        world.finder.there = {names[7]}
+        await asyncio.sleep(ROTATION)
+        later = world.finder.asked[world.finder.asked.index(names[7], asked.total()) :]
+        assert set(names) <= set(later[: AWAY_AT_ONCE + len(names)])
+
+    lived(story)
+
+
+@pytest.mark.parametrize("letters", [True, False])
+def test_a_queue_that_is_gone_for_good_is_said_to_be_gone_and_its_events_end(*, letters: bool) -> None:
+    async def story(world: World) -> None:
+        world.finder.away = {"queue": ""}
+        await world.feed(*events(0, 1))
+        come_back(world)
+        await asyncio.sleep(10)
+        world.finder.away = {}
+        await asyncio.sleep(1)
+        come_back(world)
+        await asyncio.sleep(1)
+        assert [event.position for event in world.dead_lane.written] == (["p0"] if letters else [])
+        assert world.listener.is_stopped is not letters
+
+    with capture_logs() as said:
+        lived(story, **DIRECT, **({} if letters else {"dead_letter": None}))
+    assert [one["event"] for one in said if one["event"].startswith("queue_")] == ["queue_away", "queue_gone"]
+
+
+def test_it_is_said_when_nobody_answers_and_queues_that_are_away_stay_so_when_one_answer_is_missing() -> None:
+    async def story(world: World) -> None:
+        world.finder.away = {"queue": ""}
+        await world.feed(*events(0, 1))
+        come_back(world)
+        await asyncio.sleep(5)
+        world.finder.failure = BrokerError("no answer")
+        await asyncio.sleep(1)
+        world.finder.failure = None
+        await asyncio.sleep(5)
+        world.finder.away, world.finder.there = {}, {"queue"}
+        await asyncio.sleep(1)
+        assert world.written == ["p0", "p0"]
+
+    with capture_logs() as said:
+        lived(story, **DIRECT)
+    told = [one["event"] for one in said if one["event"].startswith(("queue_", "finder_"))]
+    assert told == ["queue_away", "finder_blind", "finder_sees_again", "queue_back"]
+
+
+def test_each_event_is_asked_for_by_its_own_key_when_that_names_its_queue() -> None:
+    async def story(world: World) -> None:
+        world.finder.away, world.finder.there = {"a": ""}, {"b"}
+        world.log.fetched = {PARTITION: [keyed(0, b"gone"), keyed(1, b"a"), keyed(2, b""), keyed(3, b"a")]}
+        await asyncio.sleep(0.3)
+        come_back(world)
+        await asyncio.sleep(5)
+        assert [event.position for event in world.dead_lane.written] == ["p0", "p2"]
+        assert len(world.written) == 4
+        world.finder.away = {}
+        world.finder.there = {"a"}
+        await asyncio.sleep(2)
+        assert world.written[4:] == ["p1", "p3"]
+
+    lived(story, route=Route(exchange=""), routing_key=RoutingKey(key=True))
+
+
+def keyed(number: int, key: bytes) -> Event:
+    """Return an event with a key."""
+    return Event(f"p{number}", 0, key, b"x", (), 1)
+
+
+def _of_another(queue: str) -> Returned:
+    """Return what came back to somebody else."""
+    flow = PartitionFlow(Partition(queue, 0), Order.NONE, ADDRESS, 0, 100, CountingHost())
+    flow.offer(events(0, 1), 1)
+    batch = flow.take(1, asyncio.get_running_loop().time())
+    assert batch is not None
+    return Returned((queue,), flow, batch, 0, 1, 0.001, "", asyncio.get_running_loop().time())

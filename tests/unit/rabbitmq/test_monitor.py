@@ -33,9 +33,9 @@ def asked_for_kind(server: AmqpServer) -> list[str]:
 
 def observers(monitor: RabbitMonitor) -> int:
     """Return how many wait for the end of channel and connection."""
-    assert monitor._questions is not None
-    assert monitor._login is not None
-    ends = (monitor._questions._channel._closing, monitor._login.underlay._closing)
+    assert monitor._inquiry._questions is not None
+    assert monitor._inquiry._login is not None
+    ends = (monitor._inquiry._questions._channel._closing, monitor._inquiry._login.underlay._closing)
     return sum(len(end._callbacks or ()) for end in ends)
 
 

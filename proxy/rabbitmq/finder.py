@@ -1,0 +1,62 @@
+"""Where queues are, one question for each that is not there: the answer closes the channel, and is a line in a log."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from proxy.bridge.broker import Finding, Found
+from proxy.errors import BrokerError, RefusedLoginError
+from proxy.rabbitmq.inquiry import Inquiry, is_absent
+from proxy.rabbitmq.login import Logins
+
+DEADLINE = 1.0
+"""Seconds for the first answer, connecting included."""
+ENOUGH = 0.5
+"""Seconds after which no further question is asked."""
+AT_ONCE = 16
+"""Questions on one channel: with the first that is refused the others have to be asked again."""
+_AWAY = "NOT_FOUND - "
+"""How RabbitMQ begins to speak of a queue that it knows and can't reach: its node is down, or it has crashed."""
+
+
+class RabbitFinder:
+    """See `proxy.bridge.broker.QueueFinder`."""
+
+    def __init__(self, logins: Logins) -> None:
+        self._inquiry = Inquiry(logins, "finder")
+
+    async def find(self, queues: Sequence[str]) -> Mapping[str, Finding]:
+        """See `QueueFinder.find`."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + ENOUGH
+        found: dict[str, Finding] = {}
+        left = list(queues)
+        try:
+            async with asyncio.timeout(DEADLINE):
+                while left and (not found or clock() < until):
+                    asked, rest = left[:AT_ONCE], left[AT_ONCE:]
+                    told, said = await self._inquiry.ask(asked)
+                    found.update(dict.fromkeys(asked[: len(told)], Finding(Found.THERE)))
+                    if len(told) < len(asked):
+                        found[asked[len(told)]] = _finding(said)
+                    left = asked[len(told) + 1 :] + rest
+        except TimeoutError:
+            silence = self._inquiry.silence(DEADLINE)
+            await self._inquiry.end(gracefully=False)
+            if not found:
+                raise BrokerError(silence) from None
+        except RefusedLoginError as error:
+            raise BrokerError(str(error)) from error
+        except BaseException:
+            await self._inquiry.end(gracefully=False)
+            raise
+        return found
+
+    async def close(self) -> None:
+        """See `QueueFinder.close`."""
+        await self._inquiry.end(gracefully=True)
+
+
+def _finding(said: str) -> Finding:
+    if said.startswith(_AWAY) and not is_absent(said):
+        return Finding(Found.AWAY, said)
+    return Finding(Found.GONE)

@@ -1,0 +1,75 @@
+"""One connection for questions about queues: opened when something is asked, to the best host there is."""
+
+import asyncio
+from collections.abc import Sequence
+
+from aiormq import Channel
+from aiormq.exceptions import AMQPChannelError
+
+from proxy.errors import BrokerError
+from proxy.rabbitmq.login import Login, Logins
+from proxy.rabbitmq.questions import Questions
+from proxy.rabbitmq.words import cause, silent, speaking
+
+
+class Inquiry:
+    """Asks by passive declares. After whatever goes wrong it is to be ended, then the next question connects anew."""
+
+    def __init__(self, logins: Logins, name: str) -> None:
+        self._logins = logins
+        self._name = name
+        self._hosts = logins.hosts()
+        self._login: Login | None = None
+        self._asked = self._hosts.home
+        self._questions: Questions | None = None
+
+    async def connected(self) -> Login:
+        """Return a connection that lives. Raises `BrokerError`, `RefusedLoginError`."""
+        now = asyncio.get_running_loop().time()
+        login = self._login
+        # A node that is cut off from the others goes on telling the depths that it knew; lanes notice.
+        if login is None or login.underlay.is_closed or self._hosts.is_better_elsewhere(login.host, now):
+            await self.end(gracefully=False)
+            self._asked = self._hosts.next(now)
+            login = self._login = await self._logins.log_in(self._asked, self._name)
+        return login
+
+    async def ask(self, queues: Sequence[str]) -> tuple[list[tuple[int, int]], str]:
+        """Return messages and consumers of the queues before the first that is refused, and what is said of that one.
+
+        Raises `BrokerError`, `RefusedLoginError`.
+        """
+        login = await self.connected()
+        with speaking(login.host):
+            questions = self._questions
+            if questions is None or questions.is_over:
+                questions = self._questions = Questions(login, await opened(login))
+            told = await questions.ask(queues)
+            if len(told) == len(queues):
+                return told, ""
+            self._questions, error = None, questions.why
+            if not isinstance(error, AMQPChannelError):
+                raise BrokerError(f"{login.host}: the {self._name}'s connection was lost")
+            return told, cause(error)
+
+    async def end(self, *, gracefully: bool) -> None:
+        """Close the connection."""
+        login, self._login, self._questions = self._login, None, None
+        if login is not None:
+            await login.close(gracefully=gracefully)
+
+    def silence(self, seconds: float) -> str:
+        """Return what to say of the host that was asked, if it gave no answer for so long."""
+        return silent(self._asked, seconds, is_known=self._logins.was_let_in)
+
+
+def is_absent(said: str) -> bool:
+    """Return whether the broker says of a queue that there is none."""
+    return " no queue " in said
+
+
+async def opened(login: Login) -> Channel:
+    """Open a channel for questions."""
+    channel = await login.underlay.channel(publisher_confirms=False, frame_buffer_size=0)
+    assert isinstance(channel, Channel)
+    return channel
