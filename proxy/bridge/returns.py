@@ -22,7 +22,7 @@ from proxy.model import Outcome, Reason
 INTERVAL = 0.5
 """Seconds between two questions while a queue is away or nobody answers."""
 AWAY_AT_ONCE = 4
-ROTATION = 10.0
+ROTATION = 30.0
 """So many queues that are away are asked for in one interval, or more, so that each is within so many seconds; when one
 is back all are. Every such question costs RabbitMQ a channel and two lines in its log.
 """
@@ -30,6 +30,8 @@ LEASE = 3.0
 """Seconds for which a partition whose queue is away sends nothing, unless it is told so anew."""
 PATIENCE = 30.0
 """Seconds of silence after which what came back has no queue, as the broker said."""
+SAID_AFTER = 2.0
+"""Seconds of silence after which it is said."""
 QUIET = 10.0
 """Seconds without a question after which the connection is closed."""
 
@@ -74,6 +76,7 @@ class Returns:
         """All of these are to be asked for: what else was on its node may be back, too."""
         self._silent_since: float | None = None
         """Nobody has answered since."""
+        self._is_silence_said = False
         self._presence = Presence()
         self._tried: dict[PartitionFlow, set[int]] = {}
         """Sequence numbers that are sent once more: the queue is there, and perhaps was not when they came back."""
@@ -147,18 +150,21 @@ class Returns:
         try:
             known = await finder.find(queues)
         except BrokerError as error:
-            if self._silent_since is None:
-                self._silent_since = asyncio.get_running_loop().time()
-                _say.warning(
-                    "finder_blind",
-                    why=str(error),
-                    effect="events that came back wait to be asked for, after 30 s of silence they are unroutable",
-                )
+            self._on_silence(str(error), asyncio.get_running_loop().time())
             return {}
-        if self._silent_since is not None:
+        if self._is_silence_said:
             _say.info("finder_sees_again")
-        self._silent_since = None
+        self._silent_since, self._is_silence_said = None, False
         return known
+
+    def _on_silence(self, why: str, now: float) -> None:
+        """Say it once, and not at once: a host that has gone down is followed by another."""
+        if self._silent_since is None:
+            self._silent_since = now
+        if now - self._silent_since >= SAID_AFTER and not self._is_silence_said:
+            self._is_silence_said = True
+            effect = f"events that came back wait to be asked for; after {PATIENCE:g} s of silence they are unroutable"
+            _say.warning("finder_blind", why=why, effect=effect)
 
     def _note(self, known: Mapping[str, Finding], now: float) -> None:
         """Know which queues are away, and say which have become so and which are no longer."""
