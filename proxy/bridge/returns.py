@@ -65,7 +65,9 @@ class Returns:
     def __init__(self, finder: QueueFinder | None = None) -> None:
         self._finder = finder
         self._open: list[Returned] = []
-        """Nobody has answered yet."""
+        """Not all of their queues are known yet."""
+        self._heard: dict[str, tuple[float, Found]] = {}
+        """What was said of queues last, and when that was asked; as long as something is open."""
         self._waiting: dict[Queues, set[PartitionFlow]] = {}
         """Partitions that wait until none of these queues is away."""
         self._away: dict[str, float] = {}
@@ -121,17 +123,22 @@ class Returns:
         """Ask for queues of which something is to be known, tell what is known then."""
         clock = asyncio.get_running_loop().time
         asked, began = list(self._open), clock()
-        wanted = [queue for one in asked for queue in one.queues if queue not in self._away]
-        known = await self._found(finder, list(dict.fromkeys([*wanted, *self._rotated(began)])))
+        wanted = [queue for one in asked for queue in self._unheard(one) if queue not in self._away]
+        known = await self._found(finder, list(dict.fromkeys([*self._rotated(began), *wanted])))
         now = clock()
         self._note(known, now)
+        self._heard |= {queue: (began, finding.found) for queue, finding in known.items()}
         del self._open[: len(asked)]
         for one in asked:
-            self._answer(one, known, now)
+            self._answer(one, now)
         for queues, flows in list(self._waiting.items()):
             self._keep(queues, flows, now)
         self._presence.see(known, began, now)
         self._forget()
+
+    def _unheard(self, one: Returned) -> list[str]:
+        """Return of which queues nothing was said since the events came back: not all can be asked for at once."""
+        return [queue for queue in one.queues if queue not in self._heard or self._heard[queue][0] < one.at]
 
     def _rotated(self, now: float) -> Sequence[str]:
         """Return which of the queues that are away are asked for now."""
@@ -190,17 +197,17 @@ class Returns:
                     effect = "events for it are dead letters, or their type stops"
                     _say.warning("queue_gone", queue=queue, after_s=after_s, effect=effect)
 
-    def _answer(self, one: Returned, known: Mapping[str, Finding], now: float) -> None:
+    def _answer(self, one: Returned, now: float) -> None:
         is_away = any(queue in self._away for queue in one.queues)
         if is_away and not one.flow.closing:
             self._waiting.setdefault(one.queues, set()).add(one.flow)
         if is_away or one.flow.closing:  # whoever has the partition next reads it again, and asks again
             outcome = Outcome.NACKED
-        elif not known.keys() >= set(one.queues) and not self._is_silent(one, now):
+        elif self._unheard(one) and not self._is_silent(one, now):
             self._open.append(one)
             return
         else:
-            outcome = Outcome.NACKED if self._is_tried_again(one, known, now) else Outcome.UNDELIVERABLE
+            outcome = Outcome.NACKED if self._is_tried_again(one, now) else Outcome.UNDELIVERABLE
         self._answers = True
         try:
             one.flow.on_outcome(
@@ -213,10 +220,10 @@ class Returns:
         """Return whether nobody has answered for so long that nothing is waited for."""
         return self._silent_since is not None and now - max(self._silent_since, one.at) >= PATIENCE
 
-    def _is_tried_again(self, one: Returned, known: Mapping[str, Finding], now: float) -> bool:
+    def _is_tried_again(self, one: Returned, now: float) -> bool:
         """Return whether events are sent once more: a queue that is there may have been away when they came back."""
         written = one.at - (inf if one.seconds is None else one.seconds)
-        there = [queue for queue in one.queues if queue in known and known[queue].found is Found.THERE]
+        there = [queue for queue in one.queues if queue in self._heard and self._heard[queue][1] is Found.THERE]
         if self._presence.since(there, now) <= written:
             return False
         numbers = range(one.batch.first + one.start, one.batch.first + one.end)
@@ -238,6 +245,8 @@ class Returns:
 
     def _forget(self) -> None:
         """Keep nothing that nobody waits for."""
+        if not self._open:
+            self._heard.clear()
         awaited = {queue for queues in self._waiting for queue in queues}
         for queue in self._away.keys() - awaited:
             del self._away[queue]

@@ -2785,4 +2785,18 @@ MUTATIONS = (
         "if self._queues is not None:",
         tests=(IN_RETURNS,),
     ),
+    Mutation(
+        "what is for many queues waits until all are asked for at once",
+        RETURNS,
+        "        self._heard |= {queue: (began, finding.found) for queue, finding in known.items()}\n",
+        "        self._heard = {queue: (began, finding.found) for queue, finding in known.items()}\n",
+        tests=(IN_RETURNS,),
+    ),
+    Mutation(
+        "queues that are away are asked for after all others",
+        RETURNS,
+        "[*self._rotated(began), *wanted]",
+        "[*wanted, *self._rotated(began)]",
+        tests=(IN_RETURNS,),
+    ),
 )

@@ -248,6 +248,34 @@ def test_an_event_waits_however_many_others_are_asked_for_before_it() -> None:
     lived(story)
 
 
+def test_an_event_is_a_letter_when_its_keys_may_lead_to_more_queues_than_can_be_asked_for_at_once() -> None:
+    names = tuple(f"q{number}" for number in range(40))
+
+    async def story(world: World) -> None:
+        world.finder.there, world.finder.most = set(names), 3
+        await world.feed(*events(0, 1))
+        for _ in range(2):
+            come_back(world)
+            await asyncio.sleep(10)
+        assert [event.position for event in world.dead_lane.written] == ["p0"]
+
+    lived(story, route=Route(exchange="x", queues=names))
+
+
+def test_a_queue_that_is_back_is_seen_however_much_is_asked_for_beside_it() -> None:
+    async def story(world: World) -> None:
+        world.finder.away, world.finder.most = {"queue": ""}, AWAY_AT_ONCE
+        await world.feed(*events(0, 1))
+        come_back(world)
+        await asyncio.sleep(1)
+        world.finder.away, world.finder.there = {}, {"queue"}
+        world.returns.ask([_of_another(f"queue {number}") for number in range(100)])
+        await asyncio.sleep(2)
+        assert world.written == ["p0", "p0"]
+
+    lived(story, **DIRECT)
+
+
 def test_every_queue_that_is_away_is_asked_for_in_turn_and_all_when_one_is_back() -> None:
     async def story(world: World) -> None:
         names = [f"q{number}" for number in range(40)]
