@@ -10,7 +10,7 @@ import pytest
 
 from tests.histories import kept, wire_messages
 from tests.histories.history import live
-from tests.histories.plan import TOPICS
+from tests.histories.plan import AWAY, REFILL, TOPICS
 from tests.histories.test_fault_histories import command
 from tests.histories.wire_plan import KINDS, draw
 
@@ -70,7 +70,7 @@ def test_every_kind_of_fault_strikes_often_and_each_seed_leaves_some_out_when_pl
     assert min(drawn.values()) > 30
     for plan in plans:
         assert plan.wire is not None
-        assert {fault.kind for fault in plan.faults} <= {*plan.wire.kinds, "refill"}
+        assert {fault.kind for fault in plan.faults} <= {*plan.wire.kinds, REFILL, *AWAY}
         assert len(plan.wire.kinds) < len(KINDS)
 
 
