@@ -73,6 +73,10 @@ class _Lane:
         """Return 0."""
         return 0.0
 
+    def unanswered(self, now: float) -> float:  # noqa: ARG002
+        """Return 0."""
+        return 0.0
+
     async def run(self) -> None:
         """Wait."""
         await asyncio.Event().wait()

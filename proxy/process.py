@@ -67,6 +67,7 @@ async def serve(
     signals(app.stop, reload.ask)
 
     def families() -> Iterable[Metric | None]:
+        """Return what /metrics tells, of all parts."""
         access = access_families([log_login, broker.access, admin_login])
         own = chain(
             app.status.families(),

@@ -116,6 +116,13 @@ class Lane(Protocol):
         """Return how many seconds ago, by the loop's clock, the oldest open event was written; 0 if none is."""
         ...
 
+    def unanswered(self, now: float) -> float:
+        """Return how many seconds ago it came to the broker's host, or something on its way there last did.
+
+        0 if none is open.
+        """
+        ...
+
     async def run(self) -> None:
         """Keep the connection until cancelled; waits out outages.
 

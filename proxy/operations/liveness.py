@@ -106,7 +106,7 @@ class Liveness:
                 return "its lane is open, has nothing in flight, and writes nothing"
             case "outcomes" if not lane.in_flight:
                 return "it waits for outcomes of what its lane does not have in flight"
-            case "lane" | "outcomes" if lane.oldest(now) > self._deadline:
+            case "lane" | "outcomes" if lane.unanswered(now) > self._deadline:
                 return "its lane holds events beyond the confirm deadline, and gives nothing up"
             case _:
                 return ""

@@ -104,6 +104,11 @@ class PublishLane:
         oldest = self._session.oldest if self._session is not None else None
         return 0.0 if oldest is None else now - oldest
 
+    def unanswered(self, now: float) -> float:
+        """Return for how many seconds the broker has owed a confirm; see `Lane.unanswered`."""
+        since = self._session.awaited_since if self._session is not None else None
+        return 0.0 if since is None else now - since
+
     async def publish(self, batches: Sequence[Batch]) -> None:
         """Write the batches, all of one topic, in order; return when each is wholly written or withdrawn."""
         if not batches:

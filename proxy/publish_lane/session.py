@@ -42,8 +42,7 @@ class Session:
         lost: Callable[[str], None],
     ) -> None:
         self.wire: Wire | None = None
-        self.over = False
-        self.holds = False
+        self.over = self.holds = False
         """Whether nothing new is begun, so that another session may take over once nothing is in flight."""
         self._outcomes = outcomes
         self._window = outcomes.window
@@ -63,6 +62,11 @@ class Session:
 
     @property
     def oldest(self) -> float | None:
+        """Instant at which the oldest open event was written; None if none is open."""
+        return None if self.over or (oldest := self._channels.oldest) is None else oldest.written
+
+    @property
+    def awaited_since(self) -> float | None:
         """Instant at which the oldest open event reached the broker's host, or else something last did, if any is."""
         oldest = None if self.over else self._channels.oldest
         return None if oldest is None else self._passage.since(oldest.end_byte, oldest.written)
@@ -215,8 +219,7 @@ class Session:
 
     def on_confirm(self, channel: int, tag: int, *, multiple: bool, acked: bool) -> None:
         """Resolve what is confirmed or nacked."""
-        known = self._known(channel)
-        if known is not None:
+        if (known := self._known(channel)) is not None:
             now = self._now()
             resolved = known.ledger.confirm(tag, multiple=multiple, acked=acked, now=now)
             if acked:
@@ -231,14 +234,12 @@ class Session:
 
     def on_return(self, channel: int, message_id: bytes, why: str) -> None:
         """Remember which message no queue took."""
-        known = self._known(channel)
-        if known is not None:
+        if (known := self._known(channel)) is not None:
             known.ledger.on_return(message_id, why)
 
     def on_channel_closed(self, channel: int, why: str) -> asyncio.Future[None] | None:
         """Find the culprit, or put everyone who had events open into quarantine; see `WireEvents`."""
-        known = self._known(channel)
-        if known is None:
+        if (known := self._known(channel)) is None:
             return None
         self._channels.drop(known)
         rest = self._outbox.forget(channel)
@@ -265,7 +266,7 @@ class Session:
         """Return what has taken too long, with patience counting from `since` at the earliest; None if nothing."""
         if self.wire is not None and self._window.events:
             self._passage.look(self.wire.unsent, now)
-        oldest, limits = self.oldest, self._limits
+        oldest, limits = self.awaited_since, self._limits
         if oldest is not None:
             # What has not left yet can't be confirmed.
             is_out = self._writing_since is None

@@ -37,6 +37,10 @@ class ScriptedLane:
         del now
         return 0.0
 
+    def unanswered(self, now: float) -> float:
+        del now
+        return 0.0
+
     async def run(self) -> None:
         await asyncio.sleep(0.5)
         if self.failure is not None:

@@ -31,7 +31,7 @@ class CountedLane(ScriptedLane):
     def in_flight(self) -> int:
         return self.flight
 
-    def oldest(self, now: float) -> float:
+    def unanswered(self, now: float) -> float:
         del now
         return self.age
 
