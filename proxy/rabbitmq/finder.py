@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from proxy.bridge.broker import Finding, Found
-from proxy.errors import BrokerError, RefusedLoginError
+from proxy.errors import BrokerError
 from proxy.rabbitmq.inquiry import Inquiry, is_absent
 from proxy.rabbitmq.login import Logins
 
@@ -31,7 +31,7 @@ class RabbitFinder:
         found: dict[str, Finding] = {}
         left = list(queues)
         try:
-            async with asyncio.timeout(DEADLINE):
+            async with self._inquiry.answering(DEADLINE):
                 while left and (not found or clock() < until):
                     asked, rest = left[:AT_ONCE], left[AT_ONCE:]
                     told, said = await self._inquiry.ask(asked)
@@ -39,16 +39,9 @@ class RabbitFinder:
                     if len(told) < len(asked):
                         found[asked[len(told)]] = _finding(said)
                     left = asked[len(told) + 1 :] + rest
-        except TimeoutError:
-            silence = self._inquiry.silence(DEADLINE)
-            await self._inquiry.end(gracefully=False)
+        except BrokerError:
             if not found:
-                raise BrokerError(silence) from None
-        except RefusedLoginError as error:
-            raise BrokerError(str(error)) from error
-        except BaseException:
-            await self._inquiry.end(gracefully=False)
-            raise
+                raise
         return found
 
     async def close(self) -> None:

@@ -1,19 +1,20 @@
 """One connection for questions about queues: opened when something is asked, to the best host there is."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 from aiormq import Channel
 from aiormq.exceptions import AMQPChannelError
 
-from proxy.errors import BrokerError
+from proxy.errors import BrokerError, RefusedLoginError
 from proxy.rabbitmq.login import Login, Logins
 from proxy.rabbitmq.questions import Questions
 from proxy.rabbitmq.words import cause, silent, speaking
 
 
 class Inquiry:
-    """Asks by passive declares. After whatever goes wrong it is to be ended, then the next question connects anew."""
+    """Asks by passive declares, within `answering`; after whatever goes wrong the next question connects anew."""
 
     def __init__(self, logins: Logins, name: str) -> None:
         self._logins = logins
@@ -22,6 +23,22 @@ class Inquiry:
         self._login: Login | None = None
         self._asked = self._hosts.home
         self._questions: Questions | None = None
+
+    @asynccontextmanager
+    async def answering(self, seconds: float) -> AsyncIterator[None]:
+        """Ask within so many seconds; whatever goes wrong ends the connection. Raises `BrokerError` alone."""
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            host = self._asked
+            await self.end(gracefully=False)
+            raise BrokerError(silent(host, seconds, is_known=self._logins.was_let_in)) from None
+        except RefusedLoginError as error:
+            raise BrokerError(str(error)) from error
+        except BaseException:
+            await self.end(gracefully=False)
+            raise
 
     async def connected(self) -> Login:
         """Return a connection that lives. Raises `BrokerError`, `RefusedLoginError`."""
@@ -57,10 +74,6 @@ class Inquiry:
         login, self._login, self._questions = self._login, None, None
         if login is not None:
             await login.close(gracefully=gracefully)
-
-    def silence(self, seconds: float) -> str:
-        """Return what to say of the host that was asked, if it gave no answer for so long."""
-        return silent(self._asked, seconds, is_known=self._logins.was_let_in)
 
 
 def is_absent(said: str) -> bool:

@@ -12,7 +12,6 @@ from typing import Any, cast
 from pamqp import commands
 
 from proxy.bridge.broker import QueueKind, QueueState
-from proxy.errors import BrokerError, RefusedLoginError
 from proxy.rabbitmq.inquiry import Inquiry, is_absent, opened
 from proxy.rabbitmq.login import Login, Logins
 from proxy.rabbitmq.queue_kind import ask_kind, kind_in
@@ -51,31 +50,21 @@ class RabbitMonitor:
         asked = [queue for queue in queues if queue not in states]
         asked += [queue for queue in states if self._missing[queue] <= now]
         missing = 0
-        try:
-            async with asyncio.timeout(POLL_DEADLINE):
-                while asked and missing < MISSING_PER_POLL:
-                    found = await self._ask(asked)
-                    states.update(found)
-                    for queue in found:
-                        self._missing.pop(queue, None)
-                        self._whys.pop(queue, None)
-                    if len(found) < len(asked):
-                        states[asked[len(found)]] = None
-                        self._missing[asked[len(found)]] = now + MISSING_INTERVAL
-                        self._kinds.pop(asked[len(found)], None)
-                        self._kind_due.pop(asked[len(found)], None)
-                        missing += 1
-                    asked = asked[len(found) + 1 :]
-                await self._learn_kinds(states, now)
-        except TimeoutError:
-            silence = self._inquiry.silence(POLL_DEADLINE)
-            await self._inquiry.end(gracefully=False)
-            raise BrokerError(silence) from None
-        except RefusedLoginError as error:
-            raise BrokerError(str(error)) from error
-        except BaseException:
-            await self._inquiry.end(gracefully=False)
-            raise
+        async with self._inquiry.answering(POLL_DEADLINE):
+            while asked and missing < MISSING_PER_POLL:
+                found = await self._ask(asked)
+                states.update(found)
+                for queue in found:
+                    self._missing.pop(queue, None)
+                    self._whys.pop(queue, None)
+                if len(found) < len(asked):
+                    states[asked[len(found)]] = None
+                    self._missing[asked[len(found)]] = now + MISSING_INTERVAL
+                    self._kinds.pop(asked[len(found)], None)
+                    self._kind_due.pop(asked[len(found)], None)
+                    missing += 1
+                asked = asked[len(found) + 1 :]
+            await self._learn_kinds(states, now)
         return {queue: states[queue] for queue in queues if queue in states}
 
     async def _learn_kinds(self, states: dict[str, QueueState | None], now: float) -> None:

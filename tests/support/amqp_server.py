@@ -32,6 +32,8 @@ class AmqpServer:
         """What a passive declare tells: messages and consumers; others do not exist."""
         self.closes: dict[str, commands.Channel.Close] = {}
         """How a passive declare of these is refused."""
+        self.is_mute_to_queues: set[str] = set()
+        """At a passive declare of these it falls silent on the channel: answers come in the order of questions."""
         self.is_mute_to_consumers = False
         self.is_mute_to_closes = False
         """Whether the end of a channel is not confirmed."""
@@ -39,6 +41,8 @@ class AmqpServer:
         self.accepted = 0
         """Connections so far."""
         self._tags: Counter[int] = Counter()
+        self._ended: set[int] = set()
+        """Channels on which it is silent: if it has closed one, RabbitMQ passes over what comes before the answer."""
         self._writer: asyncio.StreamWriter
 
     @classmethod
@@ -53,6 +57,8 @@ class AmqpServer:
 
     def say(self, value: Any, channel: int = 1) -> None:
         """Send a frame."""
+        if isinstance(value, commands.Channel.Close):
+            self._ended.add(channel)
         self._writer.write(frame.marshal(value, channel))
 
     def give_back(self, message_id: str, body: bytes, channel: int = 1) -> None:
@@ -81,6 +87,7 @@ class AmqpServer:
         self._writer = writer
         self.accepted += 1
         self._tags.clear()
+        self._ended.clear()
         try:
             await reader.readexactly(8)
             self.say(commands.Connection.Start(0, 9, CAPABILITIES, "PLAIN", "en_US"), 0)
@@ -90,7 +97,10 @@ class AmqpServer:
                 assert size is not None
                 value = frame.unmarshal(head + await reader.readexactly(size + 1))[2]
                 self.heard.append((channel, value))
-                self._answer(channel, value)
+                if isinstance(value, commands.Channel.CloseOk):
+                    self._ended.discard(channel)
+                elif channel not in self._ended:
+                    self._answer(channel, value)
         except (asyncio.IncompleteReadError, OSError):
             pass
         finally:
@@ -120,7 +130,9 @@ class AmqpServer:
                     self.say(commands.Basic.Ack(self._tags[channel]), channel)
 
     def _tell_depth(self, channel: int, queue: str) -> None:
-        if queue in self.closes:
+        if queue in self.is_mute_to_queues:
+            self._ended.add(channel)
+        elif queue in self.closes:
             self.say(self.closes[queue], channel)
         elif queue in self.depths:
             self.say(commands.Queue.DeclareOk(queue, *self.depths[queue]), channel)
