@@ -18,5 +18,5 @@ def unacknowledged(connected: socket | None) -> int:
         return 0
     try:
         return int(_INT.unpack(ioctl(connected.fileno(), TIOCOUTQ, bytes(_INT.size)))[0])
-    except OSError:
-        return 0  # it is closed
+    except (OSError, ValueError):
+        return 0  # it is closed; both loops then say -1 for its descriptor

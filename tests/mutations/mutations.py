@@ -2799,4 +2799,11 @@ MUTATIONS = (
         "[*wanted, *self._rotated(began)]",
         tests=(IN_RETURNS,),
     ),
+    Mutation(
+        "a connection that has just broken is asked what it holds, and the lane ends over it",
+        "proxy/rabbitmq/socket_queue.py",
+        "except (OSError, ValueError):",
+        "except OSError:",
+        tests=("tests/unit/rabbitmq/test_connection.py",),
+    ),
 )

@@ -3,11 +3,12 @@
 import asyncio
 import ssl
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 from aiormq.abc import ChannelFrame
 from aiormq.connection import TCPTransportFactory
 from pamqp import commands, frame
@@ -264,6 +265,38 @@ async def test_tls_is_used_and_the_broker_checked_when_the_settings_name_an_auth
         await wire.close(gracefully=True)
         with pytest.raises(RefusedLoginError, match="not trusted"):
             await connector(server, tls=BrokerTls(ca_file=str(stranger))).connect(events)
+
+
+@pytest.mark.parametrize("over", ["tcp", "tls"])
+@pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_nothing_is_unsent_when_the_connection_broke(
+    loop_factory: Callable[[], asyncio.AbstractEventLoop], over: str, tmp_path: Path
+) -> None:
+    context, settings = None, {}
+    if over == "tls":
+        ca, key = certificate(tmp_path)
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(ca, key)
+        settings["tls"] = BrokerTls(ca_file=str(ca))
+
+    async def watch() -> set[int]:
+        async with AmqpServer.open(context) as server:
+            wire = await connector(server, **settings).connect(events := Events())
+            await wire.open_channel()
+            server.hang_up()
+            async with asyncio.timeout(5):
+                while not events.told:
+                    assert wire.unsent >= 0
+                    await asyncio.sleep(0)
+            seen = set()
+            for _ in range(3):
+                seen.add(wire.unsent)
+                await asyncio.sleep(0)
+            await wire.close(gracefully=True)
+            return seen
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        assert runner.run(watch()) == {0}
 
 
 async def test_a_cancel_is_no_lost_connection_and_a_lost_connection_no_cancel(
