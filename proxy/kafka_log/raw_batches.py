@@ -46,7 +46,7 @@ class RawBatches:
         return self._end() <= len(self._view)
 
     def next_batch(self) -> Any:
-        """Return the next batch; None if `has_next` is false. Raises `CorruptRecordException` if it is too short."""
+        """Return the next batch; None if `has_next` is false. Raises `CorruptRecordException` if it is none."""
         begin, end = self._at, self._end()
         if end > len(self._view):
             return None
@@ -55,7 +55,10 @@ class RawBatches:
         self._at = end
         magic = self._view[begin + _MAGIC_AT]
         self._last = batch = self._view[begin:end]
-        return DefaultRecordBatch(batch) if magic >= _FIRST_OF_TODAY else LegacyRecordBatch(batch, magic)
+        try:
+            return DefaultRecordBatch(batch) if magic >= _FIRST_OF_TODAY else LegacyRecordBatch(batch, magic)
+        except SystemError as error:  # the library asks Python for as many bytes as the batch says, also below none
+            raise errors.CorruptRecordException(f"a batch with a size that is none: {error}") from error
 
     def is_intact(self, batch: Any) -> bool:
         """Return whether the checksum of the batch holds that `next_batch` returned last.
