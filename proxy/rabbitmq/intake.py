@@ -41,6 +41,10 @@ _BEAT_SECONDS = 1.0
 """So often the client is told of a heartbeat while all that comes is taken: it would take the broker for dead."""
 
 
+UNREADABLE = (PAMQPException, ValueError, struct.error, IndexError, KeyError, TypeError)
+"""What pamqp raises of a frame that can't be read. The client turns the first alone into an error of its own."""
+
+
 class BrokenFrameError(Exception):
     """What came breaks the protocol; nothing after it can be believed."""
 
@@ -202,7 +206,7 @@ class Intake:
 def _decoded(data: bytes) -> Any:
     try:
         return frame.unmarshal(data)[2]
-    except (PAMQPException, ValueError, struct.error, IndexError, KeyError, TypeError) as error:
+    except UNREADABLE as error:
         raise BrokenFrameError(f"a frame can't be read: {error}") from error
 
 

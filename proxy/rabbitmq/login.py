@@ -24,7 +24,7 @@ from yarl import URL
 from proxy.access import LOOK_SECONDS, Access, broker_access
 from proxy.errors import BrokerError, RefusedLoginError, SecretError
 from proxy.rabbitmq.host_turn import DoubtedHosts, HostTurn
-from proxy.rabbitmq.intake import BoundedReader, Intake
+from proxy.rabbitmq.intake import UNREADABLE, BoundedReader, Intake
 from proxy.rabbitmq.words import handshake_failure, silent, speaking, stranger, tls_failure
 from proxy.settings import BrokerSettings
 from proxy.settings.parts import split_host
@@ -237,6 +237,9 @@ class Logins:
                 self._tell_stranger(transport, host, error)
                 raise
             raise self._refusal(f"{host}: TLS fails; see broker.tls: {tls}") from error
+        except UNREADABLE as error:
+            self._tell_stranger(transport, host, error)
+            raise BrokerError(f"{host}: a frame can't be read: {error}") from error
 
     def _tell_stranger(self, transport: _Cuttable, host: str, error: Exception) -> None:
         words = transport.stranger(error)

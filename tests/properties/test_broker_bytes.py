@@ -132,6 +132,7 @@ GIVEN_UP = 2.0
 
 @settings(max_examples=60)
 @example(b"".join(HANDSHAKE[:3]) + b"\x01\x00\x00\x00\x00\x00\x0b\x00\n\x00<\x06memory\xce")
+@example(b"\x01\x00\x00\x00\x00\x00\x01\x00\xce")
 @given(
     st.one_of(
         st.builds(damaged, st.just(b"".join(HANDSHAKE)), changes),
