@@ -57,6 +57,9 @@ class Budget:
         self._full = [1 - KEPT_FOR_HIGHER * rank / max(ranks - 1, 1) for rank in range(ranks)]
         self._is_full = [False] * ranks
         """For each class whether as much is used as it may see: the first fetch of an inbox may exceed its part."""
+        self._is_calm = False
+        """No inbox is paused for it; so it stays while less is used than any point, in all and of what is in common."""
+        self._calm_used = self._calm_common = 0
 
     def go_by(self, limit: int) -> None:
         """Have so many bytes in all from now on; inboxes are paused and resumed for it at once."""
@@ -86,9 +89,11 @@ class Budget:
         self.used += size
         if size > 0:
             holding.step = max(size, holding.step // 2)
-        self._in_common += max(after - own, 0) - max(before - own, 0)
-        self._look()
-        self._press(holding)
+        if after > own or before > own:
+            self._in_common += max(after - own, 0) - max(before - own, 0)
+        if not self._is_calm or self.used >= self._calm_used or self._in_common >= self._calm_common:
+            self._look()
+            self._press(holding)
         if holding.is_left and not after:
             self._forget(holding)
 
@@ -102,6 +107,8 @@ class Budget:
         self._own = int(OWN_SHARE * self._limit) // max(len(every), 1)
         self._common = self._limit - len(every) * self._own
         self._in_common = sum([max(holding.used - self._own, 0) for holding in every]) if self.used else 0
+        self._calm_used = int(min(self._full) * self._limit)
+        self._calm_common = int(min(OLD_PRESSURE, *self._points) * self._common)
         self._look()
         for holding in every:
             self._press(holding)
@@ -122,6 +129,7 @@ class Budget:
             for holdings in self._holdings:
                 for holding in holdings:
                     self._press(holding)
+        self._is_calm = not (any(self._is_short) or any(self._is_full) or self._is_short_for_old)
 
     def _press(self, holding: "Holding") -> None:
         if self._is_full[holding.rank]:

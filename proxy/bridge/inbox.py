@@ -133,20 +133,17 @@ class Inbox:
         self._place(flow)
         return size
 
-    def ready(self, now: float, *, old: bool = False) -> int:
-        """Return how many events may be taken now, of what is live or of what is old."""
-        count = 0
-        for flow in (self._old if old else self._live).turns:
-            if flow.waiting:
-                count += flow.ready(now)
-        return count
+    def ready(self, now: float, *, old: bool = False) -> tuple[int, bool]:
+        """Return how many events may be taken now, of what is live or of what is old.
 
-    def sends_again(self, now: float, *, old: bool = False) -> bool:
-        """Return whether the events taken next were sent before, in vain."""
+        And whether those taken next were sent before, in vain.
+        """
+        count, again = 0, False
         for flow in (self._old if old else self._live).turns:
-            if flow.waiting and flow.ready(now):
-                return flow.sends_again
-        return False
+            if flow.waiting and (more := flow.ready(now)):
+                again = again if count else flow.sends_again
+                count += more
+        return count, again
 
     def next_ready(self, now: float, *, old: bool = False) -> float | None:
         """Return when the first pausing partition may go on, on the loop's clock; None if none is pausing."""
@@ -207,6 +204,8 @@ class Inbox:
     def recount(self) -> None:
         """Bring the sums in line after flows gave or took back events; resumes the type if it is low now."""
         for row in (self._live, self._old):
+            if not (row.turns or row.events or row.counted):
+                continue  # nothing stands in it, and nothing is counted of it any more
             events, size = -row.events, -row.bytes
             for flow in row.turns:
                 events += flow.waiting
@@ -256,7 +255,11 @@ class Inbox:
 
     def _bound(self) -> None:
         """Pause or resume both rows by what waits."""
-        most = min(self._limits.inbox_events, self._mark())
+        limits = self._limits
+        most = min(limits.inbox_events, self._mark())
+        is_small = self.events < OLD_SHARE * most and self.bytes < OLD_SHARE * limits.inbox_bytes
+        if is_small and not self._live.pressures and not self._old.pressures:
+            return  # neither row is near its bound, and neither is paused
         self._weigh(self._live, self._old, 1.0, most)
         self._weigh(self._old, self._live, OLD_SHARE, most)
 

@@ -70,13 +70,13 @@ class Sending:
         while True:
             now = clock()
             if host.is_stopped or host.stance.mode is not Mode.RUN or host.dead_letters.is_full:
-                want = 0
+                want, again = 0, False
             else:
-                want = min(inbox.ready(now, old=old), self._lane.window)
+                ready, again = inbox.ready(now, old=old)
+                want = min(ready, self._lane.window)
             if not want:
                 await self._idle(now)
                 continue
-            again = inbox.sends_again(now, old=old)
             self.stage = "rate"
             await self._send(await self.throttle.admit(want, size=inbox.mean_size, again=again))
 
@@ -85,7 +85,8 @@ class Sending:
         batches: list[Batch] = []
         try:
             self.stage = "lease"
-            await self._around.lease.held()
+            if self._around.lease.left(clock()) <= 0:
+                await self._around.lease.held()
             if host.is_stopped or host.stance.mode is not Mode.RUN:
                 return
             batches = host.inbox.take(granted, clock(), old=self._old)

@@ -16,10 +16,13 @@ _HALF_BITS = 7
 
 def index_of(us: int) -> int:
     """Return the bucket of a value; below 0 counts as 0, above one hour as one hour."""
+    # Three times for each event: comparing costs less than calling `min` and `max`.
     if us < _HALF:
-        return max(us, 0)
-    shift = min(us, HIGHEST_US).bit_length() - _HALF_BITS - 1
-    return (shift << _HALF_BITS) + (min(us, HIGHEST_US) >> shift)
+        return us if us > 0 else 0  # noqa: FURB136
+    if us > HIGHEST_US:  # noqa: PLR1730
+        us = HIGHEST_US
+    shift = us.bit_length() - _HALF_BITS - 1
+    return (shift << _HALF_BITS) + (us >> shift)
 
 
 def highest_of(index: int) -> int:

@@ -225,7 +225,7 @@ class Divider:
         return bool(self._tiers[tier].waiting) or self._is_behind(tier)
 
     def _is_behind(self, tier: int) -> bool:
-        return self._ladder.waits_above(tier) or self._ladder.comes_back(tier, self._refills)
+        return (self._waiting > 0 and self._ladder.waits_above(tier)) or self._ladder.comes_back(tier, self._refills)
 
     def _debit(self, tier: int, size: float) -> None:
         for pool in self._tiers[tier].counting:

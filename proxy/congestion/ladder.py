@@ -77,8 +77,9 @@ class Ladder:
         An event type asks anew when its last events are written, a moment later; without, whoever is behind it in the
         same pool would find what is left of the refill, and with few tokens a refill that is as much.
         """
-        place = self.tiers[tier]
-        return tier >= self._classes and any(self.tiers[above].served == refill for above in place.rivals)
+        if tier < self._classes:
+            return False
+        return any(self.tiers[above].served == refill for above in self.tiers[tier].rivals)
 
     def lowest(self) -> int | None:
         """Return the first tier of the lowest class where anyone waits."""

@@ -157,7 +157,8 @@ class Line:
         places = self._places
         if not places:
             return None
-        top, keeps = min(places), self.keeps
+        top, left = min(places), self._left
+        keeps = left is not None and top > left
         if len(places) > 1 or keeps:
             owed = min((one for one in places if self._owed[one] >= 1 and (one != top or keeps)), default=None)
             if owed is not None:
@@ -177,7 +178,8 @@ class Line:
 
     def most(self, request: Request) -> int | None:
         """Return how many events of the first request may be written before `first` is asked again; None: all."""
-        is_free = request.place == min(self._places) and not self.keeps
+        top, left = min(self._places), self._left
+        is_free = request.place == top and (left is None or top <= left)
         return None if is_free else int(self._owed[request.place])
 
     def turn(self) -> None:
@@ -243,10 +245,11 @@ class Line:
 
     def remove(self, request: Request) -> None:
         """Take a request out; one that is not in is passed over."""
-        place = self._places.get(request.place, {})
-        place.pop(request, None)
-        if not place:
-            self._places.pop(request.place, None)
+        place = self._places.get(request.place)
+        if place is not None:
+            place.pop(request, None)
+            if not place:
+                del self._places[request.place]
 
     def of(self, topic: str) -> list[Request]:
         """Return the requests of one topic, in their order."""

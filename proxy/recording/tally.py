@@ -63,17 +63,17 @@ class Tallies:
         """See `Counts.on_confirmed`."""
         count, size, ahead = len(events), 0, 0
         wall_us = int(wall * 1e6)
-        stamps: dict[int, int] = {}
+        bridge: dict[int, int] = {}
+        last: int | None = None
+        index = 0
         for event in events:
             size += event.size
             stamp = event.timestamp_ms
             if stamp is not None:
-                stamps[stamp] = stamps.get(stamp, 0) + 1
-        bridge: dict[int, int] = {}
-        for stamp, number in stamps.items():
-            index = index_of(wall_us - stamp * 1000)
-            bridge[index] = bridge.get(index, 0) + number
-            ahead += number if stamp * 1000 > wall_us else 0
+                if stamp != last:  # of one batch many have the same
+                    last, index = stamp, index_of(wall_us - stamp * 1000)
+                bridge[index] = bridge.get(index, 0) + 1
+                ahead += stamp * 1000 > wall_us
         publish = None if seconds is None else index_of(int(seconds * 1e6))
         for tally in self._all:
             tally.confirmed += count

@@ -1576,7 +1576,7 @@ MUTATIONS = (
     Mutation(
         "what is left of a refill goes to the backlog before a live type can ask anew",
         LADDER,
-        "any(self.tiers[above].served == refill for above in place.rivals)",
+        "any(self.tiers[above].served == refill for above in self.tiers[tier].rivals)",
         "False",
         tests=(TIERS,),
     ),

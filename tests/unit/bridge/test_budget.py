@@ -174,3 +174,39 @@ def test_the_budget_is_kept_and_nobody_is_paused_within_his_own_part_whatever_co
             assert told.is_paused >= (budget.used >= limit)
             full = budget._in_common >= point * budget._common and holding.used >= point * own
             assert told.is_paused >= full
+
+
+class Thorough(Budget):
+    """Looks at all points at every change, also where nothing is near one."""
+
+    def count(self, holding: Holding, size: int) -> None:
+        self._is_calm = False
+        super().count(holding, size)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("count"), st.integers(0, 5), st.integers(-3_000, 3_000)),
+            st.tuples(st.just("bound"), st.just(0), st.integers(2_000, 20_000)),
+            st.tuples(st.just("leave"), st.integers(0, 5), st.just(0)),
+        ),
+        max_size=60,
+    )
+)
+def test_the_same_inboxes_are_paused_when_points_are_looked_at_only_where_one_is_near(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    budgets = Budget(10_000, 3), Thorough(10_000, 3)
+    made = [[joined(budget, number % 3) for number in range(6)] for budget in budgets]
+    for what, number, amount in steps:
+        for budget, inboxes in zip(budgets, made, strict=True):
+            _, holding = inboxes[number]
+            if what == "bound":
+                budget.go_by(amount)
+            elif what == "leave" and not holding.is_left:
+                holding.leave()
+            elif what == "count" and not holding.is_left:
+                holding.add(max(amount, -holding.used))
+        states = [[(told.is_paused, told.is_old_paused) for told, _ in inboxes] for inboxes in made]
+        assert states[0] == states[1]

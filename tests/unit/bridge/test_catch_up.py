@@ -110,11 +110,11 @@ def test_a_whole_partition_stands_in_the_row_of_those_that_catch_up() -> None:
     rows.offer(0, 0, 2)
     rows.offer(1, 0, 3, is_old=True)
     rows.offer(1, 3, 5)
-    assert [rows.inbox.ready(0.0, old=old) for old in (False, True)] == [2, 5]
+    assert [rows.inbox.ready(0.0, old=old)[0] for old in (False, True)] == [2, 5]
     assert rows.inbox.catching_up == 1
     assert rows.taken(10, old=False) == [(0, 2)]
     assert rows.taken(3, old=True) == [(1, 3)]
-    assert [rows.inbox.ready(0.0, old=old) for old in (False, True)] == [2, 0], "it has caught up"
+    assert [rows.inbox.ready(0.0, old=old)[0] for old in (False, True)] == [2, 0], "it has caught up"
     assert rows.inbox.catching_up == 0
 
 
@@ -123,9 +123,9 @@ def test_a_partition_changes_rows_only_when_the_lane_has_written_all_that_was_ta
     rows.offer(1, 0, 3, is_old=True)
     batches = rows.inbox.take(3, 0.0, old=True)
     rows.offer(1, 3, 5)
-    assert [rows.inbox.ready(0.0, old=old) for old in (False, True)] == [0, 2], "it could overtake what the lane has"
+    assert [rows.inbox.ready(0.0, old=old)[0] for old in (False, True)] == [0, 2], "it could overtake what the lane has"
     rows.finish(batches, old=True)
-    assert [rows.inbox.ready(0.0, old=old) for old in (False, True)] == [2, 0]
+    assert [rows.inbox.ready(0.0, old=old)[0] for old in (False, True)] == [2, 0]
 
 
 def test_a_backlog_fills_half_of_the_inbox_and_leaves_the_other_to_what_is_live() -> None:
@@ -189,7 +189,7 @@ def test_nothing_is_left_of_a_partition_that_catches_up_when_its_epoch_ends() ->
     rows.inbox.open(flow(1))
     rows.offer(1, 0, 1)
     rows.inbox.settle(batches, old=True)
-    assert [rows.inbox.ready(0.0, old=old) for old in (False, True)] == [1, 0]
+    assert [rows.inbox.ready(0.0, old=old)[0] for old in (False, True)] == [1, 0]
     assert (rows.budget.used, rows.inbox.bytes) == (1 + OBJECTS, 1)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proxy.bridge.broker import Batch
 from proxy.bridge.budget import OBJECTS, Budget
 from proxy.bridge.flow import PartitionFlow
-from proxy.bridge.inbox import Inbox
+from proxy.bridge.inbox import OLD_SHARE, Inbox
 from proxy.model import Event, Order, Outcome, Partition
 from proxy.settings import Limits
 from tests.support.bridge_fakes import CountingHost
@@ -199,10 +199,10 @@ def test_the_next_one_ready_is_the_first_whose_pause_ends(make: Callable[[int], 
     inbox.settle(batches)
     for batch in batches:
         batch.recipient.on_outcome(batch, 0, 1, Outcome.NACKED)
-    assert inbox.ready(0.0) == 0
+    assert inbox.ready(0.0) == (0, False)
     assert inbox.next_ready(0.0) == pytest.approx(0.05)
     assert inbox.next_ready(0.06) is None
-    assert inbox.ready(0.06) == 2
+    assert inbox.ready(0.06) == (2, True)
 
 
 def test_the_budget_counts_what_the_lane_was_handed_until_it_is_through_with_it(
@@ -246,3 +246,54 @@ def test_sums_agree_whatever_comes_and_goes(steps: list[tuple[int, int]]) -> Non
             inbox.bytes + OBJECTS * inbox.events + sum(OBJECTS + one.size for batch in out for one in batch.events)
             for inbox, out in zip(inboxes, taken, strict=True)
         ]
+
+
+class Thorough(Inbox):
+    """Weighs both rows at every change, also where nothing is near a bound."""
+
+    def _bound(self) -> None:
+        limits = self._limits
+        most = min(limits.inbox_events, self._mark())
+        self._weigh(self._live, self._old, 1.0, most)
+        self._weigh(self._old, self._live, OLD_SHARE, most)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("offer"), st.integers(0, 2), st.integers(1, 6)),
+            st.tuples(st.just("offer old"), st.integers(0, 2), st.integers(1, 6)),
+            st.tuples(st.just("take"), st.integers(0, 1), st.integers(1, 8)),
+            st.tuples(st.just("mark"), st.just(0), st.integers(1, 12)),
+            st.tuples(st.just("bytes"), st.just(0), st.integers(1, 12)),
+        ),
+        max_size=40,
+    )
+)
+def test_the_same_partitions_are_paused_when_rows_are_weighed_only_near_their_bounds(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    made: list[tuple[Inbox, set[Partition], list[float]]] = []
+    for kind in (Inbox, Thorough):
+        paused: set[Partition] = set()
+        marks = [10.0]
+        inbox = kind(LIMITS, Budget(10**6, 3), 0, paused.update, paused.difference_update, lambda marks=marks: marks[0])
+        for number in range(3):
+            inbox.open(flow(number))
+        made.append((inbox, paused, marks))
+    position = 0
+    for what, which, amount in steps:
+        position += amount
+        for inbox, _, marks in made:
+            if what.startswith("offer"):
+                inbox.offer(partition(which), events(position, position + amount), is_old=what == "offer old")
+            elif what == "take":
+                batches = inbox.take(amount, 0.0, old=bool(which))
+                for batch in batches:
+                    batch.done = len(batch.events)
+                inbox.settle(batches, old=bool(which))
+            elif what == "mark":
+                marks[0] = float(amount)
+            else:
+                inbox.go_by(LIMITS.model_copy(update={"inbox_bytes": 20 * amount}))
+        assert made[0][1] == made[1][1]
