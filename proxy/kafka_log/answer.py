@@ -114,7 +114,8 @@ class Batches(PartitionRecords):  # type: ignore[misc]  # the library is untyped
                 room.events -= 1
                 if size >= room.bytes or not room.events:
                     return
-            position = self._batch.next_offset  # the last records may be gone by compaction
+            # The last records may be gone by compaction. An old message that holds others may tell less than they do.
+            position = max(position, self._batch.next_offset)
             self._batch = self._open = None
             self.open_bytes = 0
         finally:

@@ -24,5 +24,7 @@ def events(records: Iterable[Any]) -> list[Event]:
         if headers:
             for name, content in headers:
                 size += (len(name) if name.isascii() else len(name.encode())) + (len(content) if content else 0)
-        append(_new(Event, (record.offset, timestamp if timestamp >= 0 else None, key, value, tuple(headers), size)))
+        if timestamp is not None and timestamp < 0:
+            timestamp = None  # the oldest format has none, and the library's record says so itself
+        append(_new(Event, (record.offset, timestamp, key, value, tuple(headers), size)))
     return made

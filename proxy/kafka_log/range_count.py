@@ -91,7 +91,8 @@ class RangeCount:
             last = max(last, record.offset + 1)
             if self.next <= record.offset < self.end:
                 self.events += 1
-                self.newer += self.before_ms is not None and record.timestamp >= self.before_ms
+                stamp = record.timestamp  # None where the format has none
+                self.newer += self.before_ms is not None and stamp is not None and stamp >= self.before_ms
         self.next = last
 
     def _end_transaction(self, data: bytes, producer: int) -> None:

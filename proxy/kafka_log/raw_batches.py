@@ -4,7 +4,10 @@ Length and magic are at the same place in every format. See Kafka's "Record Batc
 """
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from zlib import crc32
 
 import google_crc32c
 from aiokafka import errors
@@ -14,6 +17,9 @@ from aiokafka.record.legacy_records import LegacyRecordBatch
 _LENGTH = struct.Struct(">i")
 _LENGTH_AT = 8
 _MAGIC_AT = 16
+_OLD_CRC_AT = 12
+_OLD_CRC_COUNTS_FROM = 16
+_OLD_ATTRIBUTES_AT = 17
 _BEFORE_LENGTH_COUNTS = 12
 _CRC = struct.Struct(">I")
 _CRC_AT = 17
@@ -24,6 +30,30 @@ _LEAST = 26
 """Bytes of the shortest message of the oldest format."""
 _FIRST_OF_TODAY = 2
 """The magic of the format that Kafka has written since 0.11."""
+
+
+class OldBatch:
+    """A message in a format before 0.11, or a compressed one that holds others: long-lived topics still have them.
+
+    The library's own, which does not say how it is compressed and can't be derived from. Its checksum is looked at
+    first: what is damaged the library reads beyond its end. Raises, as its records do, `CorruptRecordException`.
+    """
+
+    is_control_batch = is_transactional = False
+    producer_id = None
+
+    def __init__(self, message: memoryview, magic: int) -> None:
+        if crc32(message[_OLD_CRC_COUNTS_FROM:]) != _CRC.unpack_from(message, _OLD_CRC_AT)[0]:
+            raise errors.CorruptRecordException("a message whose checksum does not hold")
+        self.compression_type: int = message[_OLD_ATTRIBUTES_AT] & LegacyRecordBatch.CODEC_MASK
+        with _readable():
+            self._held = LegacyRecordBatch(message, magic)
+        self.next_offset: int = self._held.next_offset
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return its records, all of them read: the library decompresses with the first that is asked for."""
+        with _readable():
+            return iter(list(self._held))
 
 
 class RawBatches:
@@ -55,10 +85,7 @@ class RawBatches:
         self._at = end
         magic = self._view[begin + _MAGIC_AT]
         self._last = batch = self._view[begin:end]
-        try:
-            return DefaultRecordBatch(batch) if magic >= _FIRST_OF_TODAY else LegacyRecordBatch(batch, magic)
-        except SystemError as error:  # the library asks Python for as many bytes as the batch says, also below none
-            raise errors.CorruptRecordException(f"a batch with a size that is none: {error}") from error
+        return DefaultRecordBatch(batch) if magic >= _FIRST_OF_TODAY else OldBatch(batch, magic)
 
     def is_intact(self, batch: Any) -> bool:
         """Return whether the checksum of the batch holds that `next_batch` returned last.
@@ -66,8 +93,8 @@ class RawBatches:
         The library's own sum takes fourteen times as long: a seventh of all that an event of a megabyte costs.
         """
         last = self._last
-        if last[_MAGIC_AT] < _FIRST_OF_TODAY:
-            return bool(batch.validate_crc())
+        if isinstance(batch, OldBatch):
+            return True  # or it would not have been made
         found = 0
         for at in range(_CRC_COUNTS_FROM, len(last), _STEP):
             found = google_crc32c.extend(found, bytes(last[at : at + _STEP]))
@@ -79,3 +106,12 @@ class RawBatches:
         if begin > len(self._view):
             return begin
         return begin + int(_LENGTH.unpack_from(self._view, self._at + _LENGTH_AT)[0])
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    try:
+        yield
+    except (SystemError, AssertionError, IndexError) as error:
+        # The library asks Python for as many bytes as a size says, also below none, and asserts what else it believes.
+        raise errors.CorruptRecordException(f"a message that can't be read: {error}") from error

@@ -2806,4 +2806,25 @@ MUTATIONS = (
         "except OSError:",
         tests=("tests/unit/rabbitmq/test_connection.py",),
     ),
+    Mutation(
+        "a message of the oldest format is asked for its time",
+        "proxy/kafka_log/events.py",
+        "if timestamp is not None and timestamp < 0:",
+        "if timestamp < 0:",
+        tests=("tests/properties/test_kafka_batches.py",),
+    ),
+    Mutation(
+        "a damaged message of an old format is read",
+        "proxy/kafka_log/raw_batches.py",
+        "if crc32(message[_OLD_CRC_COUNTS_FROM:]) != ",
+        "if crc32(message[_OLD_CRC_COUNTS_FROM:]) == -",
+        tests=("tests/properties/test_kafka_batches.py",),
+    ),
+    Mutation(
+        "an old message that holds others is taken to end where it begins",
+        "proxy/kafka_log/answer.py",
+        "position = max(position, self._batch.next_offset)",
+        "position = self._batch.next_offset - 1",
+        tests=("tests/properties/test_kafka_batches.py",),
+    ),
 )

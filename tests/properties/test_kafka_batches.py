@@ -7,13 +7,15 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.consumer.fetcher import READ_COMMITTED, READ_UNCOMMITTED
 from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import calc_crc32c
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proxy.kafka_log.answer import Batches, Room
+from proxy.kafka_log.events import events as events_of
 from proxy.kafka_log.opening import Opener
 from proxy.kafka_log.raw_batches import RawBatches
 
@@ -104,7 +106,9 @@ def test_slices_hold_what_the_library_reads_as_a_whole(
             since = open_since.pop(producer, None)
             if kind == "abort" and since is not None:
                 aborted.append((producer, since))
-        first += (1 if kind in {"commit", "abort"} else count) + gap
+        after = first + (1 if kind in {"commit", "abort"} else count) + gap
+        begin = begin % after if first == 0 else begin  # Kafka's answer begins with the batch that holds what is wanted
+        first = after
     level = READ_COMMITTED if is_committed else READ_UNCOMMITTED
 
     def of(kind: Any, records: Any) -> Any:
@@ -128,10 +132,57 @@ def test_slices_hold_what_the_library_reads_as_a_whole(
     assert sliced.next_fetch_offset == whole.next_fetch_offset
 
 
+def old(first: int, events: int, magic: int, compression: int) -> bytes:
+    """Make messages as Kafka kept them before 0.11: a compressed one is called as the last that it holds.
+
+    Those of the second format are counted from 0 within it.
+    """
+    is_packed = compression != 0
+    builder = LegacyRecordBatchBuilder(magic, compression, 1 << 20)
+    for number in range(events):
+        place = number if is_packed and magic else first + number
+        builder.append(place, 1000 + number, None if number % 3 else b"key", b"%d" % number)
+    content = bytes(builder.build())
+    return (first + events - 1).to_bytes(8, "big") + content[8:] if is_packed else content
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 5), st.sampled_from([0, 1, 2]), st.sampled_from([0, 1, 2])),  # events, format, packing
+        min_size=1,
+        max_size=6,
+    ),
+    st.integers(0, 12),
+    st.integers(1, 7),
+)
+def test_messages_of_old_formats_are_read_wherever_they_stand(
+    given_batches: list[tuple[int, int, int]], begin: int, most: int
+) -> None:
+    content, expected = b"", []
+    for count, magic, compression in given_batches:
+        first = len(expected)
+        made = old(first, count, magic, compression) if magic < 2 else built(first, count, 0, compression, "plain", 1)
+        content += made
+        for number in range(count):
+            key = None if number % 3 else b"key"
+            expected.append((first + number, 1000 + number if magic else None, key, b"%d" % number))
+    records = RawBatches(content)
+    sliced = Batches(AT, records, [], begin, None, None, True, READ_COMMITTED)  # noqa: FBT003  # as the library has it
+    found: list[Any] = []
+    is_more = True
+    while is_more:
+        taken, is_more = sliced.take(Room(most, 1000), an_opener())
+        assert len(taken) <= most
+        found += [event[:4] for event in events_of(taken)]
+    assert found == expected[begin:]
+    assert sliced.next_fetch_offset == max(begin, len(expected))
+
+
 @given(batches, st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), max_size=2), st.integers(0, 60))
 @example(
     [*[(1, 0, 0, "commit", 1)] * 3, (2, 0, 2, "plain", 1), (4, 0, 2, "plain", 1), (8, 0, 1, "plain", 1)], [(578, 0)], 60
 )
+@example([(1, 0, 0, "plain", 1)] * 2, [(16, 1)], 0)
 def test_batches_are_cut_as_the_library_cuts_them_when_some_are_malformed_or_cut_off(
     given_batches: list[Any], changes: list[tuple[int, int]], missing: int
 ) -> None:
@@ -149,7 +200,7 @@ def test_batches_are_cut_as_the_library_cuts_them_when_some_are_malformed_or_cut
                 if not is_intact(batch):
                     found.append(CorruptRecordException)
                     break  # nobody reads on behind it
-                found.append((type(batch), batch.next_offset))
+                found.append((isinstance(batch, DefaultRecordBatch), batch.next_offset))
         except (CorruptRecordException, UnsupportedCodecError) as error:
             found.append(type(error))
         except SystemError:
