@@ -46,9 +46,14 @@ class Questions:
         return None if self._closing.cancelled() else self._closing.exception()
 
     async def ask(self, queues: Sequence[str]) -> list[tuple[int, int]]:
-        """Return messages and consumers of each queue, in order; fewer if the channel closes, it is over then."""
+        """Return messages and consumers of each queue, in order; fewer if the channel closes, it is over then.
+
+        Raises ConnectionError if the connection is lost, and the channel does not know yet.
+        """
         told = self._told = []
         if queues and not self._closing.done():
+            if self._transport.is_closing():
+                raise ConnectionError("connection closed")
             self._wanted = len(queues)
             self._all_told = asyncio.get_running_loop().create_future()
             self._transport.write(b"".join([self._question(queue) for queue in queues]))

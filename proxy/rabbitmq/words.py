@@ -19,7 +19,7 @@ _METHOD_FRAME = b"\x01"
 
 def cause(error: BaseException | None) -> str:
     """Return in a few words why a connection ended or was refused."""
-    if error is None or isinstance(error, (asyncio.CancelledError, StopAsyncIteration)):
+    if error is None or isinstance(error, (asyncio.CancelledError, StopAsyncIteration)) or type(error) is Exception:
         return "connection closed"
     if any(isinstance(one, ssl.SSLError) and one.reason == "WRONG_VERSION_NUMBER" for one in causes(error)):
         return "it answers without TLS; see broker.tls, and the ports in broker.hosts"
@@ -64,6 +64,11 @@ def speaking(host: str) -> Iterator[None]:
         raise BrokerError(f"{host}: {cause(error)}") from error
     except (AMQPError, OSError, RuntimeError, EOFError, StopAsyncIteration) as error:
         # The last one is what the client raises when the end of the connection came before the frame it awaits.
+        raise BrokerError(f"{host}: {cause(error)}") from error
+    except Exception as error:
+        if type(error) is not Exception:
+            raise
+        # So the client rejects whoever waits when a connection ends in good order, as over TLS.
         raise BrokerError(f"{host}: {cause(error)}") from error
 
 

@@ -2820,4 +2820,11 @@ MUTATIONS = (
         "if crc32(message[_OLD_CRC_COUNTS_FROM:]) == -",
         tests=("tests/properties/test_kafka_batches.py",),
     ),
+    Mutation(
+        "a connection that ends in good order while a channel is opened ends the process",
+        "proxy/rabbitmq/words.py",
+        "if type(error) is not Exception:",
+        "if True:",
+        tests=("tests/unit/rabbitmq/test_connection.py",),
+    ),
 )

@@ -38,6 +38,8 @@ class AmqpServer:
         self.is_mute_to_closes = False
         """Whether the end of a channel is not confirmed."""
         self.hangs_up_on_consumers = False
+        self.hangs_up_behind: type | None = None
+        """With the answer to such a frame it closes the connection in good order."""
         self.accepted = 0
         """Connections so far."""
         self._tags: Counter[int] = Counter()
@@ -101,6 +103,8 @@ class AmqpServer:
                     self._ended.discard(channel)
                 elif channel not in self._ended:
                     self._answer(channel, value)
+                if self.hangs_up_behind is not None and isinstance(value, self.hangs_up_behind):
+                    return
         except (asyncio.IncompleteReadError, OSError):
             pass
         finally:

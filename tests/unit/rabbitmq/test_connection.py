@@ -4,6 +4,7 @@ import asyncio
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +266,28 @@ async def test_tls_is_used_and_the_broker_checked_when_the_settings_name_an_auth
         await wire.close(gracefully=True)
         with pytest.raises(RefusedLoginError, match="not trusted"):
             await connector(server, tls=BrokerTls(ca_file=str(stranger))).connect(events)
+
+
+@pytest.mark.parametrize("of", [commands.Channel.Open, commands.Confirm.Select])
+@pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_connection_that_ends_in_good_order_behind_an_answer_is_lost_and_nothing_else(
+    loop_factory: Callable[[], asyncio.AbstractEventLoop], of: type, tmp_path: Path
+) -> None:
+    ca, key = certificate(tmp_path)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(ca, key)
+
+    async def open_some() -> None:
+        async with AmqpServer.open(context) as server:
+            server.hangs_up_behind = of
+            for _ in range(20):  # what comes first, the answer or the end, is chance
+                wire = await connector(server, tls=BrokerTls(ca_file=str(ca))).connect(Events())
+                with suppress(BrokerError):
+                    await wire.open_channel()
+                await wire.close(gracefully=False)
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(open_some())
 
 
 @pytest.mark.parametrize("over", ["tcp", "tls"])
