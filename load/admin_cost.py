@@ -67,7 +67,7 @@ class _Steps:
 class _Lane:
     """Takes events and confirms none."""
 
-    state, in_flight, window = LaneState.OPEN, 200, 200
+    state, host, in_flight, window = LaneState.OPEN, "mail:5672", 200, 200
 
     def oldest(self, now: float) -> float:  # noqa: ARG002
         """Return 0."""

@@ -103,6 +103,11 @@ class Lane(Protocol):
         ...
 
     @property
+    def host(self) -> str:
+        """Which host of the broker it is connected with; empty while with none."""
+        ...
+
+    @property
     def in_flight(self) -> int:
         """Events written whose outcome is open; never more than the route's `most_in_flight`."""
         ...
@@ -238,15 +243,15 @@ class Finding(NamedTuple):
 
 
 class QueueFinder(Protocol):
-    """Asks where queues are, over a connection of its own that is open only while there is something to ask."""
+    """Asks where queues are, over connections of its own that are open only while there is something to ask."""
 
-    async def find(self, queues: Sequence[str]) -> Mapping[str, Finding]:
-        """Ask for the first one, and for the next as long as half a second allows; left out is what was not asked.
+    async def find(self, queues: Sequence[str], host: str) -> Mapping[str, Finding]:
+        """Ask that host for the first one, and for the next as long as half a second allows.
 
-        Raises `BrokerError` if nothing is answered within a second.
+        Left out is what was not asked. Raises `BrokerError` if nothing is answered within a second.
         """
         ...
 
     async def close(self) -> None:
-        """Close the connection. Idempotent, bounded; the next question opens another."""
+        """Close the connections. Idempotent, bounded; the next question opens another."""
         ...

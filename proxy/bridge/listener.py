@@ -13,7 +13,7 @@ from proxy.bridge.dead_letters import DeadLetters
 from proxy.bridge.discarding import Discarding
 from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.inbox import Inbox
-from proxy.bridge.returns import Returned
+from proxy.bridge.returned import Returned
 from proxy.bridge.sending import Sending
 from proxy.bridge.shared import Shared
 from proxy.bridge.throttle import Throttle, inbox_mark
@@ -53,9 +53,9 @@ class Listener:
         self._rank = self._own_rank = rank
         self.address = address_of(event_type, rank, route, around)
         """Where its events go."""
-        self._behind = Behind(event_type, route)
         self.lane = lane
         """... and over what."""
+        self._behind = Behind(event_type, route, lane)
         self._catch_up = catch_up
         self._statistics = statistics
         self._way = Way(route.way(event_type.name, event_type.routing_key), event_type.cost)
@@ -151,7 +151,7 @@ class Listener:
         """Be held back as the route says now: what it is judged by, and what of the type stands behind."""
         kind = self.event_type
         self._way = Way(route.way(kind.name, kind.routing_key), kind.cost)
-        self._behind = Behind(kind, route)
+        self._behind = Behind(kind, route, self.lane)
         self._statistics = statistics
         statistics.open(self._rank, self._way)
         self._catch_up = catch_up
@@ -234,8 +234,9 @@ class Listener:
 
     def asks(self, flow: PartitionFlow, batch: Batch, start: int, end: int, seconds: float | None, why: str) -> bool:
         """Ask what has become of the queue of events that came back, unless their partition is given away."""
-        now, runs = asyncio.get_running_loop().time(), self._behind.runs(batch.events, start, end)
-        told = [Returned(queues, flow, batch, first, last, seconds, why, now) for first, last, queues in runs]
+        now, behind = asyncio.get_running_loop().time(), self._behind
+        runs, sure = behind.runs(batch.events, start, end), behind.is_direct
+        told = [Returned(places, flow, batch, first, last, seconds, why, now, sure) for first, last, places in runs]
         return not flow.closing and self._around.returns.ask(told)
 
     def dead_letter(

@@ -84,6 +84,12 @@ class PublishLane:
         return self._condition.state
 
     @property
+    def host(self) -> str:
+        """Which host it is connected with; empty while with none."""
+        wire = self._session.wire if self._session is not None and not self._session.over else None
+        return "" if wire is None else wire.host
+
+    @property
     def in_flight(self) -> int:
         """Events written whose outcome is open."""
         return self._window.events

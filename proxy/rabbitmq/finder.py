@@ -22,19 +22,24 @@ class RabbitFinder:
     """See `proxy.bridge.broker.QueueFinder`."""
 
     def __init__(self, logins: Logins) -> None:
-        self._inquiry = Inquiry(logins, "finder")
+        self._logins = logins
+        self._inquiries: dict[str, Inquiry] = {}
+        """By host: nodes that don't see each other say different things of a queue."""
 
-    async def find(self, queues: Sequence[str]) -> Mapping[str, Finding]:
-        """See `QueueFinder.find`."""
+    async def find(self, queues: Sequence[str], host: str) -> Mapping[str, Finding]:
+        """See `QueueFinder.find`; one question to a host at a time."""
+        inquiry = self._inquiries.get(host)
+        if inquiry is None:
+            inquiry = self._inquiries[host] = Inquiry(self._logins, "finder", host)
         clock = asyncio.get_running_loop().time
         until = clock() + ENOUGH
         found: dict[str, Finding] = {}
         left = list(queues)
         try:
-            async with self._inquiry.answering(DEADLINE):
+            async with inquiry.answering(DEADLINE):
                 while left and (not found or clock() < until):
                     asked, rest = left[:AT_ONCE], left[AT_ONCE:]
-                    told, said = await self._inquiry.ask(asked)
+                    told, said = await inquiry.ask(asked)
                     found.update(dict.fromkeys(asked[: len(told)], Finding(Found.THERE)))
                     if len(told) < len(asked):
                         found[asked[len(told)]] = _finding(said)
@@ -46,7 +51,9 @@ class RabbitFinder:
 
     async def close(self) -> None:
         """See `QueueFinder.close`."""
-        await self._inquiry.end(gracefully=True)
+        inquiries, self._inquiries = self._inquiries, {}
+        for inquiry in inquiries.values():
+            await inquiry.end(gracefully=True)
 
 
 def _finding(said: str) -> Finding:

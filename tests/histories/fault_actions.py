@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -22,6 +23,8 @@ _MOVE_A_TOPIC = 3
 """Of six, whose moves are of a whole topic."""
 _JUMP = 20.0
 """Seconds that the wall clock jumps at most, either way."""
+_DISPUTED, _MOMENT = 0.5, 0.8
+"""Share of the absences in which nodes only lose sight of each other, and for how many seconds at most."""
 
 
 class FaultActions:
@@ -34,6 +37,7 @@ class FaultActions:
         self._lasting: Counter[str] = Counter()
         self._struck: dict[Fault, str] = {}
         """In whose process each fault's seam was passed."""
+        self._was_disputed = False
 
     async def strike(self, fault: Fault) -> None:
         """Wait for a fault's moment, do it, undo it."""
@@ -112,10 +116,18 @@ class FaultActions:
         await self._last(fault, lambda: queues.pop(DEAD_QUEUE, None), lambda: queues.setdefault(DEAD_QUEUE, queue))
 
     async def _away(self, fault: Fault) -> None:
-        """Let the node of a queue be down, that of the dead letters, too, in one of six."""
+        """Let the node of a queue be down, that of the dead letters, too, in one of six.
+
+        Or let the others not see it for a moment, and whoever is asked say that it is there: once, for two such moments
+        together may last for longer than anybody insists.
+        """
         away, queues = self._broker.away, [*self._world.queues, DEAD_QUEUE]
         queue = queues[-1 if fault.who == 0 else fault.who % (len(queues) - 1)]
+        if fault.amount < _DISPUTED and not self._was_disputed and not away:
+            self._was_disputed, fault = True, replace(fault, seconds=min(fault.seconds, _MOMENT))
+            self._broker.disputed.add(queue)
         await self._last(fault, lambda: away.add(queue), away.clear)
+        self._broker.disputed.discard(queue)
 
     async def _no_consumer(self, fault: Fault) -> None:
         idle, queues = self._world.idle, list(self._world.queues)

@@ -77,6 +77,8 @@ class MemoryBroker:
         self.chance = chance
         self.away: set[str] = set()
         """Queues on a node that is down: what is for them comes back."""
+        self.disputed: set[str] = set()
+        """Those of which whoever is asked says that they are there all the same."""
         self._bindings: dict[str, list[tuple[str, str]]] = {}
         self._wires: dict[MemoryWire, str] = {}
         """... and the simulated process that each belongs to."""
@@ -258,8 +260,9 @@ class MemoryFinder:
     def __init__(self, broker: MemoryBroker) -> None:
         self._broker = broker
 
-    async def find(self, queues: Sequence[str]) -> Mapping[str, Finding]:
+    async def find(self, queues: Sequence[str], host: str) -> Mapping[str, Finding]:
         """Tell of some of the queues, of the first one at least."""
+        del host  # there is one
         broker = self._broker
         await asyncio.sleep(2 * broker.latency())
         if not broker.is_up or broker.trouble.is_silent:
@@ -267,7 +270,7 @@ class MemoryFinder:
         return {queue: self._finding(queue) for queue in queues[: broker.chance.randint(1, 4)]}
 
     def _finding(self, queue: str) -> Finding:
-        if queue in self._broker.away:
+        if queue in self._broker.away - self._broker.disputed:
             return Finding(Found.AWAY, "its node is down")
         return Finding(Found.THERE if queue in self._broker.queues else Found.GONE)
 

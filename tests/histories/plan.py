@@ -40,8 +40,6 @@ HEADER = "to"
 POISON = "poison"
 """A header over which the broker closes the channel, but not that of a dead letter."""
 MAX_AGE = 3.0
-RESTART = 1.0
-"""Seconds that the node of a queue is away at least."""
 SHADOWS = 0.25
 """Share of the histories whose route is in shadow from the start, if its policy decides anything."""
 POLICIES = ("static", "per_type", "class_budget")
@@ -246,10 +244,9 @@ def _watching(seed: str) -> list[Fault]:
 
 
 def absences(seed: str) -> list[Fault]:
-    """Return when a queue's node is down; likewise. None restarts within a second."""
+    """Return when a queue's node is down, or out of sight for a moment; likewise."""
     chance = Random(f"away {seed}")
-    drawn = [draw_fault(chance, AWAY) for _ in range(chance.choice((0, 0, 1, 2)))]
-    return [replace(fault, seconds=RESTART + fault.seconds) for fault in drawn]
+    return [draw_fault(chance, AWAY) for _ in range(chance.choice((0, 0, 1, 2)))]
 
 
 def draw_fault(chance: Random, kinds: Sequence[str]) -> Fault:

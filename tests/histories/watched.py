@@ -8,7 +8,8 @@ from proxy.bridge.broker import Batch, QueueFinder
 from proxy.bridge.event_log import Beginning, PartitionOwner
 from proxy.bridge.flow import PartitionFlow
 from proxy.bridge.move import Moved
-from proxy.bridge.returns import Returned, Returns
+from proxy.bridge.returned import Returned
+from proxy.bridge.returns import Returns
 from proxy.model import Event, Outcome, Partition, Position, Reason
 from proxy.settings import Limits, LogSettings
 from proxy.simulation.memory_cluster import MemoryCluster

@@ -40,6 +40,8 @@ IN_NAKADI_LINES = "tests/unit/nakadi_log/test_lines.py"
 IN_NAKADI_SESSION = "tests/unit/nakadi_log/test_session.py"
 FLOW = "proxy/bridge/flow.py"
 RETURNS = "proxy/bridge/returns.py"
+INSISTENCE = "proxy/bridge/insistence.py"
+INQUIRIES = "proxy/bridge/inquiries.py"
 IN_RETURNS = "tests/unit/bridge/test_returns.py"
 LISTENER = "proxy/bridge/listener.py"
 APP = "proxy/app.py"
@@ -1407,8 +1409,8 @@ MUTATIONS = (
     Mutation(
         "the monitor stays with a node that confirms nothing",
         "proxy/rabbitmq/inquiry.py",
-        " or self._hosts.is_better_elsewhere(login.host, now):",
-        ":",
+        "or login.underlay.is_closed or is_left:",
+        "or login.underlay.is_closed:",
         tests=("tests/unit/rabbitmq/test_monitor.py",),
     ),
     Mutation(
@@ -2677,8 +2679,8 @@ MUTATIONS = (
     Mutation(
         "what came back has no queue although that is only away",
         RETURNS,
-        "if self._finder is None or self._answers",
-        "if self._finder is not None or self._answers",
+        "if self._inquiries is None or self._answers",
+        "if self._inquiries is not None or self._answers",
         tests=(IN_RETURNS,),
     ),
     Mutation(
@@ -2703,35 +2705,29 @@ MUTATIONS = (
     ),
     Mutation(
         "a queue that has just come back was there all the time",
-        RETURNS,
-        "        tried.update(numbers)\n        return True\n",
-        "        tried.update(numbers)\n        return False\n",
-    ),
-    Mutation(
-        "a queue was there as long as anybody remembers",
-        "proxy/bridge/presence.py",
-        "return now - asked <= TRUST",
-        "return now >= asked",
+        INSISTENCE,
+        "< INSISTENCE:\n            return True\n",
+        "< INSISTENCE:\n            return False\n",
         tests=(IN_RETURNS,),
     ),
     Mutation(
         "what no queue takes is sent for ever",
-        RETURNS,
-        "if tried.issuperset(numbers):",
-        "if not numbers:",
+        INSISTENCE,
+        "< INSISTENCE:",
+        "< 1e6:",
         tests=(IN_RETURNS,),
     ),
     Mutation(
         "a partition that is given up waits for an answer",
         RETURNS,
-        "if is_away or one.flow.closing:",
-        "if is_away:",
+        "if is_away or one.flow.closing or (one.places and not one.host):",
+        "if is_away or (one.places and not one.host):",
         tests=(IN_RETURNS,),
     ),
     Mutation(
         "what came back waits for an answer for ever",
         RETURNS,
-        "and not self._is_silent(one, now):",
+        "and not inquiries.is_silent(one.host, since=one.at, now=now):",
         "and now:",
         tests=(IN_RETURNS,),
     ),
@@ -2758,38 +2754,37 @@ MUTATIONS = (
     ),
     Mutation(
         "what nobody came round to ask for has no queue",
-        RETURNS,
-        "return self._silent_since is not None and now - max(self._silent_since, one.at) >= PATIENCE",
-        "return now - one.at >= PATIENCE",
+        INQUIRIES,
+        "return silent is not None and now - max(silent, since) >= PATIENCE",
+        "return now - since >= PATIENCE",
         tests=(IN_RETURNS,),
     ),
     Mutation(
         "the same queues that are away are asked for again and again",
         RETURNS,
-        "self._away[queue] = now if since is None else since",
-        "self._away = {queue: now if since is None else since} | self._away",
+        "self._away[place] = now if since is None else since",
+        "self._away = {place: now if since is None else since} | self._away",
         tests=(IN_RETURNS,),
     ),
     Mutation(
         "nobody waits any more for a queue that is away when one answer is missing",
         RETURNS,
-        "        if not queues:\n            return {}\n",
-        "        self._away = {} if self._silent_since is not None else self._away\n        if not queues:\n"
-        "            return {}\n",
+        "        now = clock()\n        self._note(known, now)\n",
+        "        now = clock()\n        self._away = self._away if known else {}\n        self._note(known, now)\n",
         tests=(IN_RETURNS,),
     ),
     Mutation(
         "an event's own key is not asked for",
         "proxy/bridge/addresses.py",
-        "if not self._is_direct or self._key.constant is not None:",
-        "if self._queues is not None:",
+        "if not self.is_direct or self._key.constant is not None:",
+        "if self._places is not None:",
         tests=(IN_RETURNS,),
     ),
     Mutation(
         "what is for many queues waits until all are asked for at once",
         RETURNS,
-        "        self._heard |= {queue: (began, finding.found) for queue, finding in known.items()}\n",
-        "        self._heard = {queue: (began, finding.found) for queue, finding in known.items()}\n",
+        "        self._heard |= {place: (began, finding.found) for place, finding in known.items()}\n",
+        "        self._heard = {place: (began, finding.found) for place, finding in known.items()}\n",
         tests=(IN_RETURNS,),
     ),
     Mutation(
@@ -2826,5 +2821,48 @@ MUTATIONS = (
         "if type(error) is not Exception:",
         "if True:",
         tests=("tests/unit/rabbitmq/test_connection.py",),
+    ),
+    Mutation(
+        "what comes back from a queue that is there has no queue after a second",
+        INSISTENCE,
+        "if one.is_direct:",
+        "if False:",
+        tests=(IN_RETURNS,),
+    ),
+    Mutation(
+        "what leads nowhere once leads nowhere for ever",
+        INSISTENCE,
+        "now - since <= UNBOUND",
+        "now > 0",
+        tests=(IN_RETURNS,),
+    ),
+    Mutation(
+        "an exchange is believed to lead nowhere although a queue was out of sight",
+        INSISTENCE,
+        "        self._unbound.clear()\n",
+        "",
+        tests=(IN_RETURNS,),
+    ),
+    Mutation(
+        "any node is asked what has become of a queue that another does not see",
+        "proxy/rabbitmq/finder.py",
+        'Inquiry(self._logins, "finder", host)',
+        'Inquiry(self._logins, "finder")',
+        tests=("tests/unit/rabbitmq/test_finder.py",),
+    ),
+    Mutation(
+        "what came back over a connection that is lost by now waits for an answer",
+        RETURNS,
+        "if is_away or one.flow.closing or (one.places and not one.host):",
+        "if is_away or one.flow.closing:",
+        tests=(IN_RETURNS,),
+    ),
+    Mutation(
+        "a queue that is away for one node is away for all",
+        RETURNS,
+        "is_away = any(place in self._away for place in places)\n        if not is_away or (",
+        "is_away = any(place.queue == one.queue for place in places for one in self._away)\n"
+        "        if not is_away or (",
+        tests=(IN_RETURNS,),
     ),
 )

@@ -23,6 +23,7 @@ class ScriptedLane:
         self.room = asyncio.Semaphore(10**9)
         self.failure: Exception | None = None
         """Ends `run` half a second after its start."""
+        self.host = "mail:5672"
         self._changed = asyncio.Event()
 
     @property
@@ -263,23 +264,28 @@ class ScriptedFinder:
         self.there: set[str] = set()
         self.away: dict[str, str] = {}
         """... and why."""
+        self.away_for: set[str] = set()
+        """Hosts for which these are away; none named: for all."""
         self.failure: BrokerError | None = None
         self.delay = 0.001
         self.most = 1_000
         """Queues asked for at once."""
         self.asked: list[str] = []
+        self.hosts: set[str] = set()
+        """Of whom it was asked."""
         self.is_closed = False
 
-    async def find(self, queues: Sequence[str]) -> Mapping[str, Finding]:
+    async def find(self, queues: Sequence[str], host: str) -> Mapping[str, Finding]:
+        self.hosts.add(host)
         await asyncio.sleep(self.delay)
         if self.failure is not None:
             raise self.failure
         asked = queues[: self.most]
         self.asked += asked
-        return {queue: self._finding(queue) for queue in asked}
+        return {queue: self._finding(queue, host) for queue in asked}
 
-    def _finding(self, queue: str) -> Finding:
-        if queue in self.away:
+    def _finding(self, queue: str, host: str) -> Finding:
+        if queue in self.away and (not self.away_for or host in self.away_for):
             return Finding(Found.AWAY, self.away[queue])
         return Finding(Found.THERE if queue in self.there else Found.GONE)
 

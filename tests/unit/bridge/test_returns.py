@@ -8,15 +8,19 @@ import pytest
 from structlog.testing import capture_logs
 
 from proxy.bridge.flow import PartitionFlow
-from proxy.bridge.presence import TRUST
-from proxy.bridge.returns import AWAY_AT_ONCE, INTERVAL, LEASE, PATIENCE, QUIET, ROTATION, SAID_AFTER, Returned
+from proxy.bridge.inquiries import PATIENCE, SAID_AFTER
+from proxy.bridge.insistence import DISPUTED, INSISTENCE, UNBOUND
+from proxy.bridge.returned import Place, Returned
+from proxy.bridge.returns import AWAY_AT_ONCE, INTERVAL, LEASE, QUIET, ROTATION
 from proxy.errors import BrokerError
 from proxy.model import Event, Order, Outcome, Partition, Reason
 from proxy.settings import Limits, Route, RoutingKey
-from tests.support.bridge_fakes import CountingHost
+from tests.support.bridge_fakes import CountingHost, ScriptedLane
 from tests.support.events import ADDRESS, PARTITION, events
 from tests.support.world import World, lived
 
+OTHER = ScriptedLane()
+"""Another's."""
 DIRECT: dict[str, Any] = {"route": Route(exchange="")}
 """To the queue that the routing key names, `queue`."""
 
@@ -89,41 +93,113 @@ def test_nothing_is_sent_behind_an_event_before_it_is_known_what_became_of_its_q
     lived(story, **DIRECT)
 
 
-def test_an_event_goes_once_more_and_then_is_a_letter_when_its_queue_is_there_but_not_bound() -> None:
+async def come_back_for(world: World, seconds: float) -> None:
+    """Let RabbitMQ return all that is written for a while."""
+    for _ in range(round(10 * seconds)):
+        come_back(world)
+        await asyncio.sleep(0.1)
+
+
+NAMED: dict[str, Any] = {"route": Route(exchange="x", queues=("queue",))}
+"""By an exchange, to a queue that must be bound to it."""
+
+
+def test_an_event_is_sent_again_for_a_second_and_then_is_a_letter_when_its_queue_is_there_but_not_bound() -> None:
     async def story(world: World) -> None:
         world.finder.there = {"queue"}
         await world.feed(*events(0, 2))
-        come_back(world)
-        await asyncio.sleep(0.2)
-        assert world.written == ["p0", "p1", "p0", "p1"]
-        come_back(world)
-        await asyncio.sleep(0.2)
+        await come_back_for(world, INSISTENCE - 0.2)
+        assert not world.dead_lane.written
+        await come_back_for(world, 1)
         assert [event.position for event in world.dead_lane.written] == ["p0", "p1"]
-        await world.feed(*events(2, 3))  # within the second in which the queue is known to have been there
-        come_back(world)
-        await asyncio.sleep(0.2)
-        assert [event.position for event in world.dead_lane.written] == ["p0", "p1", "p2"]
-        assert world.written[4:] == ["p2"]
-        await asyncio.sleep(TRUST)
-        await world.feed(*events(3, 4))
-        come_back(world)
-        await asyncio.sleep(0.2)
-        assert world.written[5:] == ["p3", "p3"]
+        assert world.written.count("p0") <= 8
+        assert world.tally.undeliverable == 2
 
-    lived(story, route=Route(exchange="x", queues=("queue",)))
+    lived(story, **NAMED)
 
 
-def test_an_event_is_a_letter_when_it_has_come_back_twice_from_a_broker_that_answers_slowly() -> None:
+def test_what_leads_nowhere_is_known_for_a_while_and_no_longer() -> None:
     async def story(world: World) -> None:
-        world.finder.there, world.finder.delay = {"queue"}, 2 * TRUST
+        world.finder.there = {"queue"}
+        await world.feed(*events(0, 1))
+        await come_back_for(world, INSISTENCE + 1)
+        await world.feed(*events(1, 2))
+        come_back(world)
+        await asyncio.sleep(0.1)
+        assert [event.position for event in world.dead_lane.written] == ["p0", "p1"]
+        assert world.written.count("p1") == 1
+        await asyncio.sleep(UNBOUND)
+        await world.feed(*events(2, 3))
+        come_back(world)
+        await asyncio.sleep(0.6)
+        assert world.written.count("p2") == 2
+
+    lived(story, **NAMED)
+
+
+def test_what_leads_nowhere_is_not_believed_any_more_when_a_queue_was_away() -> None:
+    async def story(world: World) -> None:
+        world.finder.there = {"queue"}
+        await world.feed(*events(0, 1))
+        await come_back_for(world, INSISTENCE + 1)
+        assert [event.position for event in world.dead_lane.written] == ["p0"]
+        world.finder.there, world.finder.away = set(), {"queue": ""}
+        await world.feed(*events(1, 2))
+        come_back(world)
+        await asyncio.sleep(1)
+        world.finder.there, world.finder.away = {"queue"}, {}
+        await come_back_for(world, INSISTENCE - 0.3)
+        world.lane.finish()
+        await asyncio.sleep(1)
+        assert len(world.dead_lane.written) == 1
+
+    lived(story, **NAMED)
+
+
+def test_no_event_is_a_letter_however_often_it_comes_back_when_it_is_for_a_queue_that_is_there() -> None:
+    async def story(world: World) -> None:
+        world.finder.there = {"queue"}  # as a node says that is not the one that returns
+        await world.feed(*events(0, 3))
+        await come_back_for(world, 30)
+        await asyncio.sleep(1)
+        sent = len(world.written)
+        assert sent < 300
+        world.lane.finish()
+        await asyncio.sleep(1)
+        assert world.log.committed == {PARTITION: "p2"}
+        assert not world.dead_lane.written
+
+    with capture_logs() as said:
+        lived(story, **DIRECT)
+    assert [one["queue"] for one in said if one["event"] == "queue_disputed"] == ["queue"]
+
+
+def test_nothing_is_said_when_what_is_for_a_queue_that_is_there_comes_back_for_a_moment() -> None:
+    async def story(world: World) -> None:
+        world.finder.there = {"queue"}
+        for start in range(3):
+            await world.feed(*events(start, start + 1))
+            await come_back_for(world, DISPUTED - 1)
+            await asyncio.sleep(1)
+            world.lane.finish()
+            await asyncio.sleep(2 * DISPUTED)
+        assert world.log.committed == {PARTITION: "p2"}
+
+    with capture_logs() as said:
+        lived(story, **DIRECT)
+    assert not [one for one in said if one["event"] == "queue_disputed"]
+
+
+def test_an_event_is_a_letter_when_it_comes_back_from_a_broker_that_answers_slowly() -> None:
+    async def story(world: World) -> None:
+        world.finder.there, world.finder.delay = {"queue"}, 2 * INSISTENCE
         await world.feed(*events(0, 1))
         for _ in range(2):
             come_back(world)
-            await asyncio.sleep(3 * TRUST)
-        assert world.written == ["p0", "p0"]
+            await asyncio.sleep(3 * INSISTENCE)
         assert [event.position for event in world.dead_lane.written] == ["p0"]
 
-    lived(story, route=Route(exchange="x", queues=("queue",)))
+    lived(story, **NAMED)
 
 
 def test_an_event_is_none_without_a_queue_when_that_came_back_before_anybody_asked() -> None:
@@ -354,15 +430,62 @@ def test_each_event_is_asked_for_by_its_own_key_when_that_names_its_queue() -> N
     lived(story, route=Route(exchange=""), routing_key=RoutingKey(key=True))
 
 
+def test_the_node_is_asked_that_the_lane_is_connected_with() -> None:
+    async def story(world: World) -> None:
+        world.lane.host = "a:5672"
+        await world.feed(*events(0, 1))
+        come_back(world)
+        await asyncio.sleep(0.1)
+        assert world.finder.hosts == {"a:5672"}
+
+    lived(story, **DIRECT)
+
+
+def test_an_event_is_sent_again_and_nobody_asked_when_the_connection_is_lost_meanwhile() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 1))
+        come_back(world)
+        world.lane.host = ""
+        await asyncio.sleep(0.5)
+        assert world.written == ["p0", "p0"]
+        assert not world.finder.asked
+        assert not world.dead_lane.written
+
+    lived(story, **DIRECT)
+
+
+def test_a_queue_that_is_away_for_one_node_is_there_for_another_and_is_said_once() -> None:
+    async def story(world: World) -> None:
+        second = ScriptedLane()
+        second.host = "b:5672"
+        world.finder.away = {"queue": "its node is down"}
+        both = [_of_another("queue"), _of_another("queue", second)]
+        world.returns.ask(both)
+        await asyncio.sleep(1)
+        assert [one.flow.not_before > asyncio.get_running_loop().time() for one in both] == [True, True]
+        world.finder.away_for = {"b:5672"}
+        world.finder.there = {"queue"}
+        await asyncio.sleep(2)
+        assert [one.flow.not_before > asyncio.get_running_loop().time() for one in both] == [False, True]
+        world.finder.away = {}
+        await asyncio.sleep(2)
+        assert [one.flow.not_before > asyncio.get_running_loop().time() for one in both] == [False, False]
+
+    with capture_logs() as said:
+        lived(story)
+    assert [one["event"] for one in said if one["event"].startswith("queue_")] == ["queue_away", "queue_back"]
+
+
 def keyed(number: int, key: bytes) -> Event:
     """Return an event with a key."""
     return Event(f"p{number}", 0, key, b"x", (), 1)
 
 
-def _of_another(queue: str) -> Returned:
+def _of_another(queue: str, lane: ScriptedLane = OTHER) -> Returned:
     """Return what came back to somebody else."""
     flow = PartitionFlow(Partition(queue, 0), Order.NONE, ADDRESS, 0, 100, CountingHost())
     flow.offer(events(0, 1), 1)
     batch = flow.take(1, asyncio.get_running_loop().time())
     assert batch is not None
-    return Returned((queue,), flow, batch, 0, 1, 0.001, "", asyncio.get_running_loop().time())
+    now = asyncio.get_running_loop().time()
+    return Returned((Place(lane, queue),), flow, batch, 0, 1, 0.001, "", now, is_direct=True)

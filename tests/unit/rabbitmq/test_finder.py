@@ -36,9 +36,9 @@ async def finder(server: AmqpServer) -> AsyncIterator[RabbitFinder]:
 
 
 async def test_a_queue_that_is_away_is_told_from_one_that_is_there_or_gone_or_nobody_tells(
-    finder: RabbitFinder,
+    server: AmqpServer, finder: RabbitFinder
 ) -> None:
-    assert await finder.find(["away", "q", "none", "secret", "q"]) == {
+    assert await finder.find(["away", "q", "none", "secret", "q"], server.host) == {
         "away": Finding(Found.AWAY, DOWN),
         "q": Finding(Found.THERE),
         "none": Finding(Found.GONE),
@@ -51,7 +51,7 @@ async def test_all_are_found_when_they_are_more_than_are_asked_for_on_one_channe
 ) -> None:
     names = [f"q{number}" for number in range(3 * AT_ONCE)]
     server.depths = dict.fromkeys(names[::3], (0, 0))
-    found = await finder.find(names)
+    found = await finder.find(names, server.host)
     assert list(found) == names
     assert [name for name in names if found[name].found is Found.THERE] == names[::3]
 
@@ -59,27 +59,40 @@ async def test_all_are_found_when_they_are_more_than_are_asked_for_on_one_channe
 async def test_nothing_is_told_of_what_was_not_answered_when_the_broker_falls_silent(
     server: AmqpServer, finder: RabbitFinder
 ) -> None:
-    assert await finder.find(["q"]) == {"q": Finding(Found.THERE)}
+    assert await finder.find(["q"], server.host) == {"q": Finding(Found.THERE)}
     server.is_mute_to_queues = {"mute"}
     with pytest.raises(BrokerError, match=f"no answer within {DEADLINE:g} s"):
-        await finder.find(["mute", "away"])
-    assert await finder.find(["away", "mute", "q"]) == {"away": Finding(Found.AWAY, DOWN)}
-    assert await finder.find(["away"]) == {"away": Finding(Found.AWAY, DOWN)}
+        await finder.find(["mute", "away"], server.host)
+    assert await finder.find(["away", "mute", "q"], server.host) == {"away": Finding(Found.AWAY, DOWN)}
+    assert await finder.find(["away"], server.host) == {"away": Finding(Found.AWAY, DOWN)}
 
 
 async def test_the_next_question_connects_anew_when_the_connection_was_closed(
     server: AmqpServer, finder: RabbitFinder
 ) -> None:
-    await finder.find(["q"])
+    await finder.find(["q"], server.host)
     await finder.close()
     await finder.close()
-    assert await finder.find(["q"]) == {"q": Finding(Found.THERE)}
+    assert await finder.find(["q"], server.host) == {"q": Finding(Found.THERE)}
     server.hang_up()
     await asyncio.sleep(0)
     while True:
         try:
-            assert await finder.find(["q"]) == {"q": Finding(Found.THERE)}
+            assert await finder.find(["q"], server.host) == {"q": Finding(Found.THERE)}
             break
         except BrokerError:  # the end was not seen before the question
             continue
     assert server.accepted == 3
+
+
+async def test_that_host_is_asked_that_is_named_and_no_other(server: AmqpServer) -> None:
+    async with AmqpServer.open() as other:
+        other.closes = {"q": commands.Channel.Close(404, DOWN, 50, 10)}
+        said = {server.host: Finding(Found.THERE), other.host: Finding(Found.AWAY, DOWN)}
+        logins = Logins(BrokerSettings(hosts=[server.host, other.host], heartbeat=60))
+        for hosts in ([*said], [*reversed(said)], [*said]):
+            finder = RabbitFinder(logins)
+            for host in (*hosts, *hosts):
+                assert await finder.find(["q"], host) == {"q": said[host]}
+            await finder.close()
+        assert (server.accepted, other.accepted) == (3, 3)
