@@ -192,6 +192,10 @@ class Returns:
         if not self._open:
             self._heard.clear()
         awaited = {place for places in self._waiting for place in places}
-        for place in self._away.keys() - awaited:
+        left = self._away.keys() - awaited
+        for place in left:
             del self._away[place]
+        for queue in dict.fromkeys(place.queue for place in left):
+            if not any(place.queue == queue for place in self._away):
+                _say.info("queue_let_go", queue=queue, why="no partition that is read here waits for it any more")
         self._insistence.forget(now)

@@ -298,6 +298,20 @@ def test_it_is_said_once_that_a_queue_is_away_and_that_it_is_back() -> None:
     assert told[1]["after_s"] == pytest.approx(10, abs=1)
 
 
+def test_it_is_said_that_nobody_waits_for_a_queue_when_its_partitions_went_to_another_replica() -> None:
+    async def story(world: World) -> None:
+        world.finder.away = {"queue": ""}
+        await world.feed(*events(0, 1))
+        come_back(world)
+        await asyncio.sleep(2)
+        await world.assignment.on_revoked([PARTITION])
+        await asyncio.sleep(2)
+
+    with capture_logs() as said:
+        lived(story, **DIRECT)
+    assert [one["event"] for one in said if one["event"].startswith("queue_")] == ["queue_away", "queue_let_go"]
+
+
 def test_the_connection_is_closed_when_nothing_was_asked_for_a_while() -> None:
     async def story(world: World) -> None:
         await world.feed(*events(0, 1))
