@@ -27,7 +27,7 @@ class Insistence:
 
     def __init__(self) -> None:
         self._tried: dict[PartitionFlow, dict[int, float]] = {}
-        """Sequence numbers that are sent again, and when each came back first."""
+        """Sequence numbers that are sent again, and since when."""
         self._unbound: dict[str, float] = {}
         """Since when exchange and key, in the broker's words, are known to lead nowhere."""
         self._disputed: dict[Sequence[str], tuple[float, float, bool]] = {}
@@ -46,7 +46,8 @@ class Insistence:
             return False
         tried = self._tried.setdefault(one.flow, {})
         numbers = range(one.batch.first + one.start, one.batch.first + one.end)
-        if now - min([tried.setdefault(number, one.at) for number in numbers]) < INSISTENCE:
+        # From the first answer on, not from the first return: before slow answers it would be over before it began.
+        if now - min([tried.setdefault(number, now) for number in numbers]) < INSISTENCE:
             return True
         self._unbound.pop(one.detail, None)
         if len(self._unbound) >= MOST_UNBOUND:

@@ -2865,4 +2865,11 @@ MUTATIONS = (
         "        if not is_away or (",
         tests=(IN_RETURNS,),
     ),
+    Mutation(
+        "what came back before a slow answer is not sent again",
+        INSISTENCE,
+        "setdefault(number, now)",
+        "setdefault(number, one.at)",
+        tests=(IN_RETURNS,),
+    ),
 )

@@ -194,7 +194,9 @@ def test_an_event_is_a_letter_when_it_comes_back_from_a_broker_that_answers_slow
     async def story(world: World) -> None:
         world.finder.there, world.finder.delay = {"queue"}, 2 * INSISTENCE
         await world.feed(*events(0, 1))
-        for _ in range(2):
+        for sent in (1, 2):
+            assert not world.dead_lane.written
+            assert len(world.written) == sent
             come_back(world)
             await asyncio.sleep(3 * INSISTENCE)
         assert [event.position for event in world.dead_lane.written] == ["p0"]

@@ -115,6 +115,8 @@ class RabbitCluster:
         """Exchanges that nobody may publish to."""
         self.away: set[str] = set()
         """Queues that are as classic ones of a node that is down."""
+        self.disputed: set[str] = set()
+        """Those of which whoever is asked says that they are there all the same."""
         self.nacks = 0.0
         """Share of messages that are nacked."""
         self.frame_max = FRAME_MAX
@@ -247,7 +249,7 @@ class RabbitCluster:
     def state_of(self, name: str) -> tuple[int, int]:
         """Return messages and consumers, as a passive declare tells. Raises `SoftError` if there is no such queue."""
         queue, trouble = self.queues.get(name), self.trouble
-        if name in self.away:
+        if name in self.away - self.disputed:
             raise SoftError(
                 404,
                 f"NOT_FOUND - home node 'rabbit@host' of durable queue '{name}' in vhost '/' is down or inaccessible",
