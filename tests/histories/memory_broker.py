@@ -14,12 +14,11 @@ from proxy.bridge.broker import Address, Batch, Finding, Found, QueueKind, Queue
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.model import Event, Partition
 from proxy.publish_lane import PublishLane
-from proxy.publish_lane.headers import UnfitError, routing_key
 from proxy.publish_lane.message_ids import message_id
 from proxy.publish_lane.wire import Sent, WireEvents
 from proxy.settings import Limits, Route
 from proxy.simulation.virtual_time import PROCESS
-from tests.histories.memory_wire import MemoryWire, Refusal, Trouble, Verdict
+from tests.histories.memory_wire import MemoryWire, Refusal, Trouble, Verdict, key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +206,7 @@ class MemoryBroker:
             raise Refusal("PRECONDITION_FAILED - not this one")
         if len(event.value or b"") > self.max_message_bytes:
             raise Refusal(f"PRECONDITION_FAILED - message size {len(event.value or b'')} is larger than allowed")
-        key = _routing_key(batch.address, event)
+        key = key_of(batch.address, event)
         reached = self._reached(exchange, key)
         queues = [self.queues[name] for name in reached if name not in self.away]
         if not queues:
@@ -300,10 +299,3 @@ class _MemoryConnector:
 
     def trust(self, host: str) -> None:
         """Do nothing."""
-
-
-def _routing_key(address: Address, event: Event) -> str:
-    try:
-        return routing_key(address.routing_key, event)[1:].decode()
-    except UnfitError:
-        return ""

@@ -11,9 +11,10 @@ from itertools import count
 from random import Random
 from typing import Protocol
 
-from proxy.bridge.broker import Batch
+from proxy.bridge.broker import Address, Batch
 from proxy.errors import BrokerError
 from proxy.model import Event
+from proxy.publish_lane.headers import UnfitError, routing_key
 from proxy.publish_lane.message_ids import message_id
 from proxy.publish_lane.wire import Sent, WireEvents
 
@@ -195,10 +196,9 @@ class MemoryWire:
             self._answer(partial(self._events.on_channel_closed, number, str(refusal)))
             return
         if verdict in {Verdict.RETURNED, Verdict.AWAY}:
-            channel.returned[tag] = (
-                message_id(batch.address, batch.partition, event),
-                f"NO_ROUTE: {batch.address.exchange!r}",
-            )
+            address = batch.address
+            why = f"NO_ROUTE: exchange {address.exchange!r}, routing key {key_of(address, event)!r}"
+            channel.returned[tag] = message_id(address, batch.partition, event), why
         if self._broker.trouble.loses_confirms and self._broker.chance.random() < self._broker.trouble.loses_confirms:
             return
         channel.waiting[tag] = verdict is not Verdict.NACKED
@@ -243,3 +243,11 @@ class MemoryWire:
     def _deliver(self, say: Callable[[], object]) -> None:
         if self._is_open:
             say()
+
+
+def key_of(address: Address, event: Event) -> str:
+    """Return what an event is routed by; empty if it has nothing that fits."""
+    try:
+        return routing_key(address.routing_key, event)[1:].decode()
+    except UnfitError:
+        return ""
