@@ -7,12 +7,11 @@ of a time. Events of aborted transactions and the markers of their ends are none
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from aiokafka import errors
 from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
-from aiokafka.record.memory_records import MemoryRecords
 
+from proxy.kafka_log.raw_batches import RawBatches
 from proxy.kafka_log.unpacking import unpack
 
 _HEAD = struct.Struct(">qiibihiqqqhii")
@@ -83,9 +82,7 @@ class RangeCount:
 
     def _open(self, data: bytes) -> None:
         """Count the events of a batch one by one."""
-        batches: Any = MemoryRecords(data)
-        batch = batches.next_batch()
-        opened, _ = unpack(batch, self.most_bytes)
+        opened, _ = unpack(RawBatches(data).next_batch(), self.most_bytes)
         last = self.next
         for record in opened:
             last = max(last, record.offset + 1)
@@ -96,8 +93,7 @@ class RangeCount:
         self.next = last
 
     def _end_transaction(self, data: bytes, producer: int) -> None:
-        batches: Any = MemoryRecords(data)
-        marker = next(batches.next_batch(), None)
+        marker = next(RawBatches(data).next_batch(), None)
         try:
             if marker is not None and ControlRecord.parse(marker.key) == ABORT_MARKER:
                 self._aborted.discard(producer)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from proxy.kafka_log.answer import Batches, Room
 from proxy.kafka_log.events import events as events_of
 from proxy.kafka_log.opening import Opener
+from proxy.kafka_log.range_count import RangeCount
 from proxy.kafka_log.raw_batches import RawBatches
 
 AT = TopicPartition("orders", 0)
@@ -176,6 +177,17 @@ def test_messages_of_old_formats_are_read_wherever_they_stand(
         found += [event[:4] for event in events_of(taken)]
     assert found == expected[begin:]
     assert sliced.next_fetch_offset == max(begin, len(expected))
+
+
+def test_a_range_is_counted_when_it_holds_messages_of_old_formats() -> None:
+    content = old(0, 3, 0, 0) + old(3, 4, 1, 1) + built(7, 2, 0, 0, "plain", 1)
+    count = RangeCount(1, 9, 1001, 1 << 20)
+    count.take(content, [])
+    assert (count.is_done, count.events, count.newer) == (True, 8, 3 + 1)
+    damaged = bytearray(old(0, 1, 1, 0))
+    damaged[-1] ^= 1
+    with pytest.raises(CorruptRecordException):
+        RangeCount(0, 1, None, 1 << 20).take(bytes(damaged), [])
 
 
 @given(batches, st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), max_size=2), st.integers(0, 60))
