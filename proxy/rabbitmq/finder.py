@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from proxy.bridge.broker import Finding, Found
 from proxy.errors import BrokerError
+from proxy.rabbitmq.host_turn import HostTurn
 from proxy.rabbitmq.inquiry import Inquiry, is_absent
 from proxy.rabbitmq.login import Logins
 
@@ -30,7 +31,7 @@ class RabbitFinder:
         """See `QueueFinder.find`; one question to a host at a time."""
         inquiry = self._inquiries.get(host)
         if inquiry is None:
-            inquiry = self._inquiries[host] = Inquiry(self._logins, "finder", host)
+            inquiry = self._inquiries[host] = Inquiry(self._logins, "finder", HostTurn([host], self._logins.doubted))
         clock = asyncio.get_running_loop().time
         until = clock() + ENOUGH
         found: dict[str, Finding] = {}

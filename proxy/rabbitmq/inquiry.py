@@ -1,4 +1,4 @@
-"""One connection for questions about queues: opened when something is asked, to one host or the best there is."""
+"""One connection for questions about queues: opened when something is asked, to the best host there is."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -8,6 +8,7 @@ from aiormq import Channel
 from aiormq.exceptions import AMQPChannelError
 
 from proxy.errors import BrokerError, RefusedLoginError
+from proxy.rabbitmq.host_turn import HostTurn
 from proxy.rabbitmq.login import Login, Logins
 from proxy.rabbitmq.questions import Questions
 from proxy.rabbitmq.words import cause, silent, speaking
@@ -16,14 +17,13 @@ from proxy.rabbitmq.words import cause, silent, speaking
 class Inquiry:
     """Asks by passive declares, within `answering`; after whatever goes wrong the next question connects anew.
 
-    It asks `host`; without one, whichever answers.
+    `hosts` are those that may be asked.
     """
 
-    def __init__(self, logins: Logins, name: str, host: str | None = None) -> None:
+    def __init__(self, logins: Logins, name: str, hosts: HostTurn) -> None:
         self._logins = logins
-        self._host = host
         self._name = name
-        self._hosts = logins.hosts()
+        self._hosts = hosts
         self._login: Login | None = None
         self._asked = self._hosts.home
         self._questions: Questions | None = None
@@ -49,10 +49,9 @@ class Inquiry:
         now = asyncio.get_running_loop().time()
         login = self._login
         # A node that is cut off from the others goes on telling the depths that it knew; lanes notice.
-        is_left = self._host is None and login is not None and self._hosts.is_better_elsewhere(login.host, now)
-        if login is None or login.underlay.is_closed or is_left:
+        if login is None or login.underlay.is_closed or self._hosts.is_better_elsewhere(login.host, now):
             await self.end(gracefully=False)
-            self._asked = self._host or self._hosts.next(now)
+            self._asked = self._hosts.next(now)
             login = self._login = await self._logins.log_in(self._asked, self._name)
         return login
 

@@ -35,7 +35,7 @@ class RabbitMonitor:
     """See `proxy.bridge.broker.DepthMonitor`. Connects when polled; after a failed poll the next one connects anew."""
 
     def __init__(self, logins: Logins) -> None:
-        self._inquiry = Inquiry(logins, "monitor")
+        self._inquiry = Inquiry(logins, "monitor", logins.hosts())
         self._missing: dict[str, float] = {}
         self._whys: dict[str, str] = {}
         """Of those missing that are not just absent."""

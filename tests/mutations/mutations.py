@@ -1409,8 +1409,8 @@ MUTATIONS = (
     Mutation(
         "the monitor stays with a node that confirms nothing",
         "proxy/rabbitmq/inquiry.py",
-        "or login.underlay.is_closed or is_left:",
-        "or login.underlay.is_closed:",
+        " or self._hosts.is_better_elsewhere(login.host, now):",
+        ":",
         tests=("tests/unit/rabbitmq/test_monitor.py",),
     ),
     Mutation(
@@ -2846,8 +2846,8 @@ MUTATIONS = (
     Mutation(
         "any node is asked what has become of a queue that another does not see",
         "proxy/rabbitmq/finder.py",
-        'Inquiry(self._logins, "finder", host)',
-        'Inquiry(self._logins, "finder")',
+        "HostTurn([host], self._logins.doubted)",
+        "self._logins.hosts()",
         tests=("tests/unit/rabbitmq/test_finder.py",),
     ),
     Mutation(
