@@ -4,8 +4,6 @@ For a moment in which two nodes have lost sight of each other one returns what i
 moment later that it is there. An exchange that leads nowhere looks the same, but goes on.
 """
 
-from collections.abc import Sequence
-
 import structlog
 
 from proxy.bridge.flow import PartitionFlow
@@ -30,7 +28,7 @@ class Insistence:
         """Sequence numbers that are sent again, and since when."""
         self._unbound: dict[str, float] = {}
         """Since when exchange and key, in the broker's words, are known to lead nowhere."""
-        self._disputed: dict[Sequence[str], tuple[float, float, bool]] = {}
+        self._disputed: dict[str, tuple[float, float, bool]] = {}
         """Queues that are there and of which events come back: since when, when last, whether it was said."""
 
     def goes_on(self, one: Returned, now: float) -> bool:
@@ -39,7 +37,7 @@ class Insistence:
         Where no binding is needed there is nothing that it can have been but the node's view.
         """
         if one.is_direct:
-            self._dispute(tuple([place.queue for place in one.places]), now)
+            self._dispute(one.places[0].queue, now)  # the key names one
             return True
         since = self._unbound.get(one.detail)
         if since is not None and now - since <= UNBOUND:
@@ -69,20 +67,20 @@ class Insistence:
             resolved = flow.watermark.resolved
             left = {} if flow.closing else {number: at for number, at in numbers.items() if number >= resolved}
             self._tried.pop(flow) if not left else self._tried.update({flow: left})
-        for queues in [queues for queues, (_, last, _) in self._disputed.items() if now - last > DISPUTED]:
-            del self._disputed[queues]
+        for queue in [queue for queue, (_, last, _) in self._disputed.items() if now - last > DISPUTED]:
+            del self._disputed[queue]
 
-    def _dispute(self, queues: Sequence[str], now: float) -> None:
-        """Say it when what is for queues that are there goes on coming back."""
-        since, last, is_said = self._disputed.get(queues, (now, now, False))
+    def _dispute(self, queue: str, now: float) -> None:
+        """Say it when what is for a queue that is there goes on coming back."""
+        since, last, is_said = self._disputed.get(queue, (now, now, False))
         if now - last > DISPUTED:
             since, is_said = now, False
         if now - since >= DISPUTED and not is_said:
             is_said = True
             _say.warning(
                 "queue_disputed",
-                queue=", ".join(queues),
+                queue=queue,
                 effect="it is there, yet what is for it comes back; it is sent again until it is taken",
                 remedy="see whether the nodes of RabbitMQ see each other: rabbitmqctl cluster_status on each",
             )
-        self._disputed[queues] = since, now, is_said
+        self._disputed[queue] = since, now, is_said

@@ -39,8 +39,6 @@ _CLOSE, _CLOSE_OK = b"\x00\x14\x00\x28", b"\x00\x14\x00\x29"
 _BEAT = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 _BEAT_SECONDS = 1.0
 """So often the client is told of a heartbeat while all that comes is taken: it would take the broker for dead."""
-
-
 UNREADABLE = (PAMQPException, ValueError, struct.error, IndexError, KeyError, TypeError)
 """What pamqp raises of a frame that can't be read. The client turns the first alone into an error of its own."""
 
