@@ -277,17 +277,21 @@ def test_a_connection_that_ends_in_good_order_behind_an_answer_is_lost_and_nothi
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(ca, key)
 
-    async def open_some() -> None:
+    async def count_lost() -> int:
+        lost = 0
         async with AmqpServer.open(context) as server:
             server.hangs_up_behind = of
             for _ in range(20):  # what comes first, the answer or the end, is chance
-                wire = await connector(server, tls=BrokerTls(ca_file=str(ca))).connect(Events())
+                wire = await connector(server, tls=BrokerTls(ca_file=str(ca))).connect(events := Events())
                 with suppress(BrokerError):
                     await wire.open_channel()
+                (told,) = await events.next()
+                lost += (told[0], told[2]) == ("lost", False)
                 await wire.close(gracefully=False)
+        return lost
 
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        runner.run(open_some())
+        assert runner.run(count_lost()) == 20
 
 
 @pytest.mark.parametrize("over", ["tcp", "tls"])
