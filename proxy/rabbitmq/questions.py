@@ -48,9 +48,12 @@ class Questions:
     async def ask(self, queues: Sequence[str]) -> list[tuple[int, int]]:
         """Return messages and consumers of each queue, in order; fewer if the channel closes, it is over then.
 
-        Raises ConnectionError if the connection is lost, and the channel does not know yet.
+        Raises ConnectionError if the connection is lost, and the channel does not know yet, and if more is answered
+        than was asked: which answer belongs to which question is told by their order alone.
         """
+        self._check()
         told = self._told = []
+        self._wanted = 0
         if queues and not self._closing.done():
             if self._transport.is_closing():
                 raise ConnectionError("connection closed")
@@ -58,7 +61,12 @@ class Questions:
             self._all_told = asyncio.get_running_loop().create_future()
             self._transport.write(b"".join([self._question(queue) for queue in queues]))
             await self._all_told
+            self._check()
         return told
+
+    def _check(self) -> None:
+        if len(self._told) > self._wanted:
+            raise ConnectionError("an answer to a question that was not asked")
 
     def _question(self, queue: str) -> bytes:
         question = self._questions.get(queue)

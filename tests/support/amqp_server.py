@@ -32,6 +32,8 @@ class AmqpServer:
         """What a passive declare tells: messages and consumers; others do not exist."""
         self.closes: dict[str, commands.Channel.Close] = {}
         """How a passive declare of these is refused."""
+        self.tells_twice: set[str] = set()
+        """Queues of which it tells the depth twice."""
         self.is_mute_to_queues: set[str] = set()
         """At a passive declare of these it falls silent on the channel: answers come in the order of questions."""
         self.is_mute_to_consumers = False
@@ -139,7 +141,8 @@ class AmqpServer:
         elif queue in self.closes:
             self.say(self.closes[queue], channel)
         elif queue in self.depths:
-            self.say(commands.Queue.DeclareOk(queue, *self.depths[queue]), channel)
+            for _ in range(1 + (queue in self.tells_twice)):
+                self.say(commands.Queue.DeclareOk(queue, *self.depths[queue]), channel)
         else:
             self.say(commands.Channel.Close(404, f"NOT_FOUND - no queue '{queue}'", 50, 10), channel)
 

@@ -7,6 +7,7 @@ import pytest
 from pamqp import commands
 
 from proxy.bridge.broker import QueueKind, QueueState
+from proxy.errors import BrokerError
 from proxy.rabbitmq.login import Logins
 from proxy.rabbitmq.monitor import KINDS_PER_POLL, RabbitMonitor
 from proxy.settings import BrokerSettings
@@ -48,6 +49,25 @@ async def test_observers_stay_as_many_when_polled_a_thousand_times(server: AmqpS
     assert observers(monitor) == before
     assert len(asyncio.all_tasks()) == tasks
     assert server.accepted == 1
+
+
+@pytest.mark.parametrize("twice", ["first", "last"])
+async def test_a_poll_fails_and_the_next_connects_anew_when_more_is_answered_than_was_asked(
+    server: AmqpServer, monitor: RabbitMonitor, twice: str
+) -> None:
+    server.depths = {"first": (3, 1), "last": (4, 1)}
+    server.tells_twice = {twice}
+
+    async def two_polls() -> None:
+        for _ in range(2):  # the second answer may come when a poll has all that it wants
+            await monitor.poll(["first", "last"])
+
+    with pytest.raises(BrokerError, match=r"an answer to a question that was not asked"):
+        await two_polls()
+    server.tells_twice = set()
+    states = await monitor.poll(["first", "last"])
+    assert [state and (state.ready, state.consumers) for state in states.values()] == [(3, 1), (4, 1)]
+    assert server.accepted == 2
 
 
 async def test_the_monitor_leaves_a_host_when_a_lane_found_it_wanting_and_another_is_better() -> None:
