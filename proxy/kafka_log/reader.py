@@ -2,7 +2,7 @@
 
 The consumer raises for one partition what then stands in the way of all. A partition of which something can't be read
 (a checksum, a compression it can't undo, a header's name that is no UTF-8) is read up to there and then stands still,
-while all others go on.
+while all others go on (`unreadable`).
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from aiokafka import TopicPartition, errors
 from proxy.errors import LogError
 from proxy.kafka_log.client import Reach
 from proxy.kafka_log.events import events
+from proxy.kafka_log.unreadable import Unreadable
 from proxy.kafka_log.words import misfit
 from proxy.model import Event, Partition
 from proxy.positions.share import Share, Shares
@@ -46,8 +47,9 @@ class Reader:
         on_left: Callable[[], None],
     ) -> None:
         self._consumer = consumer
-        self._unreadable = unreadable
-        """Filled by the consumer's fetcher."""
+        self._news = unreadable
+        """What could not be read just now: filled by the consumer's fetcher."""
+        self._unreadable = Unreadable(consumer)
         self._reach = reach
         self._on_unavailable = on_unavailable
         self._on_refused = on_refused
@@ -58,6 +60,7 @@ class Reader:
 
         Raises `LogError` if the settings don't suit the log or the consumer has come to an end.
         """
+        self._unreadable.turn(shares())
         try:
             fetched = await self._consumer.getmany(timeout_ms=round(wait * 1000))
         except errors.KafkaError as error:
@@ -71,17 +74,20 @@ class Reader:
             if share is not None and share.is_placed:
                 share.next = records[-1].offset + 1
                 taken[share.partition] = events(records)
-        while self._unreadable:
-            self._give_up(*self._unreadable.popitem(), held)
+        while self._news:
+            at, why = self._news.popitem()
+            share = held.get(at)
+            if share is not None and share.is_placed:
+                self._unreadable.found(at, share, why)
         return taken
 
     async def _sort_out(self, error: errors.KafkaError, shares: Shares) -> None:
         match error:
-            case errors.OffsetOutOfRangeError():
+            case errors.OffsetOutOfRangeError() if error.args:
                 for at, offset in error.args[0].items():
                     if at in shares:
                         self._on_unavailable(shares[at], offset)
-            case errors.TopicAuthorizationFailedError():
+            case errors.TopicAuthorizationFailedError() if error.args:
                 self._on_refused(error.args[0])
             case errors.NoOffsetForPartitionError():
                 pass  # it was looked for between the assignment and `Placing.begin`, which answers it
@@ -108,20 +114,3 @@ class Reader:
         if shares:
             self._on_left()
         await asyncio.sleep(_FAILURE_PAUSE)
-
-    def _give_up(self, at: TopicPartition, error: Exception, shares: Shares) -> None:
-        """Read the partition no more in this assignment."""
-        share = shares.get(at)
-        if share is None or not share.is_placed:
-            return
-        share.is_placed = False
-        self._consumer.pause(at)
-        _say.error(
-            "partition_unreadable",
-            partition=str(share.partition),
-            position=share.next,
-            why=str(error),
-            effect="it stands still until the next rebalance; all others go on",
-            remedy="make the setting larger if one is named, and restart; to pass over what can't be read, stop the "
-            "group and set the partition's offset behind it",
-        )

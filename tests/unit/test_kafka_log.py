@@ -25,7 +25,6 @@ from proxy.access import log_access
 from proxy.errors import LogError, RefusedLoginError, SettingsError
 from proxy.kafka_log import KafkaLog
 from proxy.kafka_log.client import Reach, log_in, options, teach_manners
-from proxy.kafka_log.coordination import Coordination
 from proxy.kafka_log.events import events
 from proxy.kafka_log.login import Credentials
 from proxy.kafka_log.reader import Reader
@@ -133,16 +132,6 @@ def test_the_private_names_the_adapter_reads_are_there_when_the_library_changes(
     assert "self._client = AIOKafkaClient(" in source
     assert "need_rejoin(subscription)" in inspect.getsource(LibraryCoordinator)
     assert {"generation", "member_id"} <= set(LibraryCoordinator.reset_generation.__code__.co_names)
-
-
-async def test_the_group_is_joined_anew_when_the_subscription_changes_while_its_coordinator_is_sought() -> None:
-    group = Coordination.__new__(Coordination)
-    group._rejoin_needed_fut = asyncio.get_running_loop().create_future()
-    assignment = SimpleNamespace(active=True)
-    lasting, replaced = (SimpleNamespace(active=is_active, assignment=assignment) for is_active in (True, False))
-    assert not group.need_rejoin(lasting)
-    assert group.need_rejoin(replaced)
-    assert await group.ensure_active_group(replaced, assignment) is None
 
 
 def test_the_file_is_named_when_a_certificate_can_not_be_read() -> None:
@@ -279,18 +268,6 @@ async def test_records_are_handed_out_only_when_the_partition_is_placed(*, is_pl
     share = Share(PARTITION, is_paused=False, is_placed=is_placed)
     taken = await _reader(_Full(), []).read(lambda: {PARTITION: share}, 0.01)
     assert (list(taken), share.next) == (([PARTITION], 8) if is_placed else ([], 0))
-
-
-async def test_a_partition_stands_still_and_is_said_once_when_something_in_it_can_not_be_read() -> None:
-    share = Share(PARTITION, is_paused=False, is_placed=True)
-    unreadable: dict[TopicPartition, Exception] = {AT: errors.CorruptRecordException("its checksum is wrong")}
-    consumer = _Full()
-    reader = _reader(consumer, [], unreadable)
-    with capture_logs() as said:
-        assert list(await reader.read(lambda: {PARTITION: share}, 0.01)) == [PARTITION], "all before it"
-        assert await reader.read(lambda: {PARTITION: share}, 0.01) == {}
-    assert (consumer.paused, unreadable, share.is_placed) == ([AT], {}, False)
-    assert [(entry["event"], entry["position"]) for entry in said] == [("partition_unreadable", 8)]
 
 
 def test_no_task_and_no_connection_is_left_when_the_log_is_stopped_while_joining_is_not_answered() -> None:
