@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from aiokafka import errors
 from aiokafka.conn import AIOKafkaConnection, CloseReason
+from aiokafka.protocol.admin import ApiVersionRequest
 
 from proxy.kafka_log import fetch_wire
 from proxy.kafka_log.answers import Answers
@@ -22,6 +23,23 @@ MOST_MUTED = 30.0
 FLOWING = 16 * 1024
 """Bytes of an answer that must have come since it was looked at last, or since it began, to be waited for once more:
 over a slow link a large one takes longer than any time that tells of a dead node. Larger: a trickle is given up."""
+
+
+NEEDED = {
+    1: ("Fetch", 4),
+    2: ("ListOffsets", 1),
+    3: ("Metadata", 8),
+    8: ("OffsetCommit", 2),
+    9: ("OffsetFetch", 2),
+    10: ("FindCoordinator", 0),
+    11: ("JoinGroup", 0),
+    12: ("Heartbeat", 0),
+    13: ("LeaveGroup", 0),
+    14: ("SyncGroup", 0),
+}
+"""By their keys, requests that every node has to know, and the version that we know and older ones of Kafka don't."""
+OLDEST = "2.3"
+"""The first Kafka that knows them all."""
 
 
 class UnderWay(NamedTuple):
@@ -176,6 +194,19 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
         looked_at, before = self._looked_at
         self._looked_at = number, come
         return come - (before if looked_at == number else 0) >= FLOWING
+
+    async def _do_version_lookup(self) -> None:
+        """Ask which requests the node knows. Raises `KafkaConnectionError` if it lacks one that is always needed.
+
+        The library takes any answer, and then fails at each request for as long as the connection lives.
+        """
+        answer = await self.send(ApiVersionRequest())
+        self._versions = {key: (least, most) for key, least, most in answer.api_versions if 0 <= least <= most}
+        for key, (name, version) in NEEDED.items():
+            if self._versions.get(key, (0, -1))[1] < version:
+                raise errors.KafkaConnectionError(
+                    f"what answers there does not know {name} in version {version}: Kafka {OLDEST} or newer is needed"
+                )
 
     def _create_reader_task(self) -> Any:
         self._answers = Answers(self._reader, self._handle_frame, self._break)

@@ -143,7 +143,12 @@ def _offsets(response: Any) -> dict[Partition, Committed]:
 
 
 def _fetch_errors(response: Any) -> list[int]:
-    """Return also those of single partitions: one that can't be told of would be begun anew."""
+    """Return also those of single partitions: one that can't be told of would be begun anew.
+
+    Raises `KafkaConnectionError` if an offset is none.
+    """
+    if any(offset < _NOWHERE for _, answers in response.topics for _, offset, *_ in answers):
+        raise errors.KafkaConnectionError("the coordinator tells offsets that are none")
     each = {error for _, answers in response.topics for *_, error in answers}
     return [error for error in (response.error_code, *sorted(each)) if error not in {0, _UNKNOWN_TOPIC}]
 

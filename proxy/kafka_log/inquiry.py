@@ -35,7 +35,7 @@ _KEPT = 64
 class _Asked(NamedTuple):
     """What is asked for the offsets of partitions."""
 
-    partitions: Collection[Partition]
+    partitions: frozenset[Partition]
     questions: Mapping[Any, Question]
     """By leader."""
     are_all_led: bool
@@ -101,7 +101,7 @@ class Inquiry:
             found = await self._offsets(times, self._isolation)
             if beyond := [partition for partition, offset in found.items() if offset == _NOWHERE]:
                 ends = await self._offsets(dict.fromkeys(beyond, LATEST), self._isolation)
-                found = {at: offset for at, offset in found.items() if offset != _NOWHERE} | ends
+                found = {at: offset for at, offset in {**found, **ends}.items() if offset != _NOWHERE}
         return found
 
     async def ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
@@ -163,11 +163,11 @@ class Inquiry:
         found: dict[Partition, int] = {}
         for came in answers:
             if not isinstance(came, BaseException):
-                found |= self._told(came)
+                found |= self._told(came, asked.partitions)
         return found
 
-    def _told(self, came: Came) -> Mapping[Partition, int]:
-        """Return the offsets that one leader has told."""
+    def _told(self, came: Came, asked: frozenset[Partition]) -> Mapping[Partition, int]:
+        """Return the offsets that one leader has told. Raises `KafkaConnectionError` if they are none."""
         if came.response is None:
             known: Mapping[Partition, int] = came.value
             return known
@@ -179,6 +179,8 @@ class Inquiry:
                     found[Partition(topic, number)] = offset
                 elif getattr(errors.for_code(error), "invalid_metadata", False):
                     is_moved = True
+        if not found.keys() <= asked or min(found.values(), default=0) < _NOWHERE:
+            raise errors.KafkaConnectionError("a node tells offsets that are none, or that it was not asked for")
         if is_moved:
             self._client.force_metadata_update()
         else:

@@ -151,6 +151,9 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
             raise errors.NodeNotReadyError(f"node {node_id} is not connected")
         try:
             return await connection.send(request)
+        except NotImplementedError as error:  # so the library says that the node knows other versions of it only
+            connection.close()  # unless what it said of them was damaged on its way
+            raise errors.IncompatibleBrokerVersion(str(error)) from error
         except TimeoutError as error:
             connection.close(reason=CloseReason.CONNECTION_TIMEOUT)  # renewed by the next request
             raise errors.RequestTimedOutError from error

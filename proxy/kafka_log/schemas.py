@@ -11,6 +11,7 @@ from io import BytesIO
 from typing import Any
 
 from aiokafka.protocol import struct as library
+from aiokafka.protocol.api import RequestStruct
 from aiokafka.protocol.types import (
     Array,
     Boolean,
@@ -29,6 +30,8 @@ from aiokafka.protocol.types import (
 Reader = Callable[[bytes, int], tuple[Any, int]]
 """From what came and a place in it to a value and the place behind it."""
 
+_NULLABLE = "aborted_transactions"
+"""The one array in what is answered to us that may be none; in a request others mean all there is by that."""
 _FIXED: dict[Any, str] = {Int8: "b", Int16: "h", Int32: "i", Int64: "q", Boolean: "?"}
 _SHORT = struct.Struct(">h")
 _INT = struct.Struct(">i")
@@ -45,19 +48,19 @@ def teach() -> None:
 def _decode(kind: Any, data: BytesIO | bytes) -> Any:
     """Return what stands there. Raises `ValueError`, `struct.error` or IndexError if it ends too soon."""
     stream = BytesIO(data) if isinstance(data, bytes) else data
-    values, end = reader(kind.SCHEMA)(stream.getvalue(), stream.tell())
+    values, end = reader(kind.SCHEMA, issubclass(kind, RequestStruct))(stream.getvalue(), stream.tell())
     stream.seek(end)
     return kind(*values)
 
 
 @cache
-def reader(field: Any) -> Reader:
+def reader(field: Any, may_lack_arrays: bool = True) -> Reader:
     """Return the reader of a field, a schema or a kind that the library knows."""
     match field:
         case Schema():
-            made = _schema(field)
+            made = _schema(field, may_lack_arrays=may_lack_arrays)
         case Array():  # a compact one is an array, too
-            made = _array(field)
+            made = _array(field, may_lack_arrays=may_lack_arrays)
         case CompactString():
             made = _string(_number, 1, field.encoding)
         case String():
@@ -69,10 +72,10 @@ def reader(field: Any) -> Reader:
     return made
 
 
-def _schema(schema: Schema) -> Reader:
+def _schema(schema: Schema, *, may_lack_arrays: bool) -> Reader:
     steps: list[tuple[struct.Struct | None, Reader]] = []
     formats = ""
-    for field in (*schema.fields, None):
+    for name, field in (*zip(schema.names, schema.fields, strict=True), ("", None)):
         if field is not None and _is_fixed(field):
             formats += _FIXED[field]
             continue
@@ -80,7 +83,7 @@ def _schema(schema: Schema) -> Reader:
             steps.append((struct.Struct(">" + formats), _short))
             formats = ""
         if field is not None:
-            steps.append((None, reader(field)))
+            steps.append((None, reader(field, may_lack_arrays or name == _NULLABLE)))
 
     def read(frame: bytes, at: int) -> tuple[Any, int]:
         values: list[Any] = []
@@ -96,18 +99,20 @@ def _schema(schema: Schema) -> Reader:
     return read
 
 
-def _array(array: Array) -> Reader:
+def _array(array: Array, *, may_lack_arrays: bool) -> Reader:
     element, is_compact = array.array_of, isinstance(array, CompactArray)
     fields = element.fields if isinstance(element, Schema) else (element,)
     length = _number if is_compact else _first_of(_INT)
     row = struct.Struct(">" + "".join(_FIXED[one] for one in fields)) if all(map(_is_fixed, fields)) else None
-    each = reader(element)
+    each = reader(element, may_lack_arrays)
 
     def read(frame: bytes, at: int) -> tuple[Any, int]:
         count, at = length(frame, at)
         count -= is_compact
-        if count == -1:
-            return None, at
+        if count < 0:
+            if count == -1 and may_lack_arrays:
+                return None, at
+            raise ValueError(f"an array of {count} elements")
         if row is not None:
             end = at + max(0, count) * row.size
             rows = list(row.iter_unpack(frame[at:end]))

@@ -189,6 +189,12 @@ class Logins:
         assert connection.transport is not None
         underlay = connection.transport.connection
         assert isinstance(underlay, Underlay)
+        capabilities = underlay.server_properties.get("capabilities")
+        if not isinstance(capabilities, dict) or not capabilities.get("publisher_confirms"):
+            await _close(connection, transport, gracefully=False)
+            raise BrokerError(
+                f"{host}: it does not confirm what is published; Tidegate needs RabbitMQ, or a broker that does"
+            )
         transport.bound(underlay.connection_tune.frame_max or 0)
         self._access.on_tls(host, transport.writer)
         self.was_let_in = True
@@ -239,7 +245,7 @@ class Logins:
             raise self._refusal(f"{host}: TLS fails; see broker.tls: {tls}") from error
         except UNREADABLE as error:
             self._tell_stranger(transport, host, error)
-            raise BrokerError(f"{host}: a frame can't be read: {error}") from error
+            raise
 
     def _tell_stranger(self, transport: _Cuttable, host: str, error: Exception) -> None:
         words = transport.stranger(error)

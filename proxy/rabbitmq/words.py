@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from aiormq.exceptions import AMQPError
 
 from proxy.errors import BrokerError, causes
+from proxy.rabbitmq.intake import UNREADABLE
 
 _PORT = (
     "if RabbitMQ runs there, is this its port for AMQP, with or without TLS as said? See broker.hosts and broker.tls"
@@ -65,6 +66,8 @@ def speaking(host: str) -> Iterator[None]:
     except (AMQPError, OSError, RuntimeError, EOFError, StopAsyncIteration) as error:
         # The last one is what the client raises when the end of the connection came before the frame it awaits.
         raise BrokerError(f"{host}: {cause(error)}") from error
+    except UNREADABLE as error:
+        raise BrokerError(f"{host}: a frame can't be read: {error}") from error
     except Exception as error:
         if type(error) is not Exception:
             raise

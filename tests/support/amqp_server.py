@@ -20,6 +20,8 @@ class AmqpServer:
     def __init__(self) -> None:
         self.host = ""
         self.heard: list[tuple[int, Any]] = []
+        self.properties = CAPABILITIES
+        """What it says of itself."""
         self.refuse: commands.Connection.Close | None = None
         """Said instead of `tune`."""
         self.refuse_open: commands.Connection.Close | None = None
@@ -94,7 +96,7 @@ class AmqpServer:
         self._ended.clear()
         try:
             await reader.readexactly(8)
-            self.say(commands.Connection.Start(0, 9, CAPABILITIES, "PLAIN", "en_US"), 0)
+            self.say(commands.Connection.Start(0, 9, self.properties, "PLAIN", "en_US"), 0)
             while True:
                 head = await reader.readexactly(7)
                 _, channel, size = frame.frame_parts(head)

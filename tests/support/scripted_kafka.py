@@ -19,6 +19,7 @@ from aiokafka.protocol.group import HeartbeatRequest_v0, JoinGroupRequest_v1, Sy
 from aiokafka.protocol.metadata import MetadataRequest_v5, MetadataResponse_v5
 from aiokafka.protocol.offset import OffsetRequest_v2
 
+from proxy.kafka_log.connection import NEEDED
 from proxy.kafka_log.protocol import TopicsRequest
 
 _TOPICS = TopicsRequest([], with_rights=False).prepare({3: (8, 8)}).__class__
@@ -36,6 +37,8 @@ KNOWN: tuple[Any, ...] = (
 )
 
 _VERSIONS = {kind.API_KEY: [one.API_VERSION for one in KNOWN if one.API_KEY == kind.API_KEY] for kind in KNOWN}
+_NAMED = {key: [version] for key, (_, version) in NEEDED.items()}
+"""What they say that they know, too: nobody goes on with a node that does not."""
 Answer = Callable[[Any], Any]
 _SIZE = Struct(">i")
 _HEADER = Struct(">hhih")
@@ -60,7 +63,7 @@ class ScriptedNode:
         """Seconds for which it reads nothing more from a connection after such an answer, as a quota has it."""
         self.answers: dict[str, Answer] = {
             "ApiVersionRequest": lambda _: ApiVersionResponse_v0(
-                0, [(key, min(versions), max(versions)) for key, versions in _VERSIONS.items()]
+                0, [(key, min(versions), max(versions)) for key, versions in (_NAMED | _VERSIONS).items()]
             ),
             "MetadataRequest": cluster.metadata,
             "FindCoordinatorRequest": lambda _: FindCoordinatorResponse_v0(0, cluster.coordinator, "127.0.0.1", 1),

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition, errors
 from aiokafka.client import ConnectionGroup
+from aiokafka.protocol.admin import ApiVersionResponse_v0
 from aiokafka.protocol.coordination import FindCoordinatorResponse_v0
 from aiokafka.protocol.fetch import FetchResponse_v4
 from aiokafka.protocol.group import HeartbeatRequest, HeartbeatResponse_v0, JoinGroupRequest
+from aiokafka.protocol.metadata import MetadataRequest_v5
 from structlog.testing import capture_logs
 
 from proxy.kafka_log.client import teach_manners
@@ -310,6 +312,43 @@ async def test_all_nodes_are_asked_in_turn_who_leads_whatever_is_asked_between(a
                     TopicsRequest(["others"], with_rights=False), "ids"
                 )
     assert sorted(asked["mine"]) == [1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("versions", [(0, 7), (-1, 8), (9, 8), None])
+async def test_a_node_is_not_connected_with_when_it_lacks_what_every_kafka_of_today_knows(
+    versions: tuple[int, int] | None,
+) -> None:
+    async with scripted_kafka(1) as kafka:
+        whole = kafka.nodes[0].answers["ApiVersionRequest"]
+
+        def without_metadata(request: Any) -> Any:
+            known = [each for each in whole(request).api_versions if each[0] != MetadataRequest_v5.API_KEY]
+            return ApiVersionResponse_v0(0, known + ([(MetadataRequest_v5.API_KEY, *versions)] if versions else []))
+
+        async with network(kafka) as client:
+            kafka.nodes[0].answers["ApiVersionRequest"] = without_metadata
+            await kafka.nodes[0].hang_up()
+            with capture_logs() as said, pytest.raises(errors.NodeNotReadyError):
+                await client.send(1, HEARTBEAT)
+    assert "does not know Metadata in version 8: Kafka 2.3 or newer is needed" in said[0]["why"]
+
+
+async def test_what_a_node_knows_is_asked_anew_when_it_seems_to_know_other_versions_only() -> None:
+    async with scripted_kafka(1) as kafka:
+        node = kafka.nodes[0]
+        node.answers["HeartbeatRequest"] = lambda _: HeartbeatResponse_v0(0)
+        whole = node.answers["ApiVersionRequest"]
+
+        def too_new(request: Any) -> Any:
+            known = [each for each in whole(request).api_versions if each[0] != HEARTBEAT.API_KEY]
+            return ApiVersionResponse_v0(0, [*known, (HEARTBEAT.API_KEY, 90, 99)])
+
+        async with network(kafka) as client:
+            node.answers["ApiVersionRequest"] = too_new
+            with pytest.raises(errors.IncompatibleBrokerVersion):
+                await client.send(1, HEARTBEAT)
+            node.answers["ApiVersionRequest"] = whole
+            assert (await client.send(1, HEARTBEAT)).error_code == 0
 
 
 async def test_a_fetch_is_not_answered_when_what_comes_is_the_answer_to_something_else() -> None:

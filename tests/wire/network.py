@@ -44,6 +44,8 @@ class Fault:
     cut_outward: int | None = None
     is_spent: bool = False
     """A cut has been made."""
+    changes: Callable[[Link, bytes], bytes] | None = None
+    """What becomes of bytes from who listens."""
 
     def strikes(self, at: str, process: str) -> bool:
         """Return whether it concerns a connection."""
@@ -161,6 +163,10 @@ class Network:
         """Reset the connection on which the byte after so many more passes, towards the listener or back; once."""
         return self._begin(Fault(at, process, cut_inward=inward, cut_outward=outward))
 
+    def change(self, at: str, changes: Callable[[Link, bytes], bytes]) -> Fault:
+        """Have what comes from who listens changed on its way."""
+        return self._begin(Fault(at, "", changes=changes))
+
     def end(self, fault: Fault) -> None:
         """End a fault; what waited in silence arrives."""
         self._faults.remove(fault)
@@ -233,6 +239,13 @@ class Network:
             else:
                 fault.cut_outward = left - size
         return size
+
+    def changed(self, link: Link, data: bytes) -> bytes:
+        """Return what becomes of bytes from who listens."""
+        for fault in self._striking(link.at, link.process):
+            if fault.changes is not None:
+                data = fault.changes(link, data)
+        return data
 
     def on_end(self, link: Link) -> None:
         """Forget a connection of which no end is open."""

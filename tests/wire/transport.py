@@ -115,6 +115,8 @@ class Way:
             self.forget()
             self.link.back(self).send(RST)
             return
+        if not self.inward:
+            what = self._network.changed(self.link, what)
         through = self._network.let_through(self.link, len(what), inward=self.inward)
         self.arrived += what[:through]
         if through < len(what):

@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from pamqp.common import FieldTable
 
 from proxy.errors import BrokerError
 from proxy.rabbitmq.connection import RabbitConnector
 from proxy.rabbitmq.login import Logins
-from proxy.rabbitmq.words import tls_failure
+from proxy.rabbitmq.words import speaking, tls_failure
 from proxy.settings import BrokerSettings
+from tests.support.amqp_server import AmqpServer
 
 
 def test_the_look_for_a_certificate_ends_when_errors_are_each_other_s_cause() -> None:
@@ -98,3 +100,21 @@ async def test_the_name_is_told_when_it_can_not_be_resolved(monkeypatch: pytest.
     monkeypatch.setattr(asyncio, "open_connection", unknown)
     with pytest.raises(BrokerError, match=r"nowhere:5672: the name can't be resolved; see broker\.hosts"):
         await Logins(BrokerSettings(hosts=["nowhere:5672"])).log_in("nowhere:5672", "test")
+
+
+@pytest.mark.parametrize("properties", [{}, {"capabilities": 1}, {"capabilities": {"publisher_confirms": False}}])
+async def test_it_is_said_when_a_broker_confirms_nothing(properties: FieldTable) -> None:
+    async with AmqpServer.open() as server:
+        server.properties = properties
+        with pytest.raises(BrokerError, match=r"does not confirm what is published; Tidegate needs RabbitMQ"):
+            await Logins(BrokerSettings(hosts=[server.host])).log_in(server.host, "lane")
+
+
+async def test_a_connection_is_tried_again_when_a_frame_can_not_be_read_while_a_channel_is_opened() -> None:
+    async with AmqpServer.open() as server:
+        login = await Logins(BrokerSettings(hosts=[server.host])).log_in(server.host, "lane")
+        # A method of the right kind that is cut short within: its numbers are not there.
+        server.say_raw(b"\x01\x00\x01\x00\x00\x00\x05" + b"\x00\x3c\x00\x1e\x00" + b"\xce")
+        with pytest.raises(BrokerError), speaking(server.host):
+            await login.underlay.channel(publisher_confirms=False)
+        await login.close(gracefully=False)
