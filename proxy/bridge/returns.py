@@ -138,7 +138,8 @@ class Returns:
                         queue=place.queue,
                         why=why,
                         effect="what is for it waits in the log and goes when it is back",
-                        remedy="start its node; a quorum queue would have another leader",
+                        remedy="start its node, or mend the cluster if it is split (`rabbitmqctl cluster_status`); "
+                        "a quorum queue would have another leader",
                     )
             elif since is not None:
                 self._is_one_back = True

@@ -120,6 +120,8 @@ def _syntax(error: yaml.MarkedYAMLError, lines: list[str]) -> str:
         return "`*` and `&` begin anchors, and this one is unknown or given twice; quote a text that begins so"
     if "tag" in problem:
         return "`!` begins a tag, and there are none here; quote a text that begins so"
+    if "'\\t'" in problem:
+        return "a tab, which can't indent; write spaces"
     words = str(error.problem or error.context)  # quotes single characters and the names of tokens
     mark = error.problem_mark
     if mark and mark.line < len(lines) and "${" in lines[mark.line]:

@@ -92,7 +92,7 @@ class Nodes:
                 "node_unavailable",
                 node=f"{node} at {host}",
                 why=why,
-                effect="partitions that it leads stand still until it answers or another leads them",
+                effect="what is asked of it waits, what it leads stands still, until it answers or another leads",
             )
         failing.kinds[kind] = now, why
 

@@ -12,6 +12,12 @@ from proxy.publish_lane.wire import Connector, Wire
 
 _say = structlog.get_logger("tidegate.lane")
 
+_BLOCKED = {
+    "why": "RabbitMQ has an alarm, of memory or disk",
+    "effect": "it takes nothing from connections that publish; events wait in the log",
+    "remedy": "`rabbitmqctl status` tells which, and on which node",
+}
+
 
 class Watch:
     """Looks, whenever it is told to, at the connection of one lane."""
@@ -58,7 +64,7 @@ class Watch:
     def follow_block(self, wire: Wire) -> None:
         """Know whether the broker blocks the connection."""
         if wire.is_blocked():
-            self._condition.enter(LaneState.BLOCKED, host=wire.host)
+            self._condition.enter(LaneState.BLOCKED, host=wire.host, **_BLOCKED)
         elif self._condition.state is LaneState.BLOCKED:
             self._unblocked = asyncio.get_running_loop().time()
             self._condition.enter(LaneState.OPEN, host=wire.host)

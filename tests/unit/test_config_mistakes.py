@@ -303,6 +303,7 @@ def test_a_mistake_is_named_with_its_place_and_remedy_when_the_head_is_wrong(
             "log: {a: ${X}}",
             "tidegate.yaml:1: not valid YAML: expected ',' or '}', but got '{'; inside [ ] and { } write \"${NAME}\"",
         ),
+        ("a:\n\tb: 1", "tidegate.yaml:2: not valid YAML: a tab, which can't indent; write spaces"),
         ("a: *nowhere", "tidegate.yaml:1: not valid YAML: `*` and `&` begin anchors"),
         ("\n\na: !e!x 1", "tidegate.yaml:3: not valid YAML: `!` begins a tag"),
         ("a: 1\n--- \nb: 1", "tidegate.yaml:2: not valid YAML: "),

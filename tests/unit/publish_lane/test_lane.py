@@ -257,7 +257,7 @@ async def test_each_change_of_state_is_said_once() -> None:
     assert [(entry["event"], entry.get("state"), entry.get("why")) for entry in said] == [
         ("lane_state", "lost", "h:1: connection refused"),
         ("lane_state", "open", None),
-        ("lane_state", "blocked", None),
+        ("lane_state", "blocked", "RabbitMQ has an alarm, of memory or disk"),
         ("lane_state", "open", None),
         ("lane_state", "lost", "reset"),
         ("lane_unreachable", None, "h:1 refuses"),
