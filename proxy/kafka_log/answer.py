@@ -14,6 +14,7 @@ from aiokafka import errors
 from aiokafka.consumer.fetcher import READ_COMMITTED, PartitionRecords
 from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
 
+from proxy.kafka_log.leader_epochs import LeaderEpochs, NewLeaderError
 from proxy.kafka_log.opening import LARGE, Opened, Opener, Records
 
 UNREADABLE = (
@@ -21,8 +22,9 @@ UNREADABLE = (
     errors.UnsupportedCodecError,
     errors.RecordTooLargeError,
     UnicodeDecodeError,
+    NewLeaderError,
 )
-"""What a batch raises that can't be read."""
+"""What a batch raises that can't be read, or not yet."""
 
 
 @dataclass(slots=True)
@@ -41,8 +43,9 @@ class Room:
 class Batches(PartitionRecords):  # type: ignore[misc]  # the library is untyped
     """The batches of one answer."""
 
-    def __init__(self, tp: Any, records: Any, *wanted: Any) -> None:
+    def __init__(self, leaders: LeaderEpochs, tp: Any, records: Any, *wanted: Any) -> None:
         super().__init__(tp, records, *wanted)
+        self._leaders = leaders
         # It holds this, and would keep the whole answer in memory until Python's collector comes by.
         self._records_iterator = None
         self.next_fetch_offset: int
@@ -128,6 +131,7 @@ class Batches(PartitionRecords):  # type: ignore[misc]  # the library is untyped
             batch = self._records.next_batch()
             if self._check_crcs and not self._records.is_intact(batch):
                 raise errors.CorruptRecordException(f"Invalid CRC - {self._tp}")
+            self._leaders.pass_on(self._tp, self._records.leader_epoch, batch.next_offset)
             is_passed = batch.is_control_batch
             if self._isolation_level == READ_COMMITTED and batch.producer_id is not None:
                 if self._aborted_transactions:

@@ -25,6 +25,15 @@ class ConsumerFetches:
         """Fetch again from the partition."""
         self._consumer.resume(TopicPartition(*partition))
 
+    def leader_epoch(self, partition: Partition) -> int | None:
+        """Return that of the last leader whose events were read."""
+        epoch: int | None = self._consumer._fetcher.leaders.of(TopicPartition(*partition))  # noqa: SLF001  # it is ours
+        return epoch
+
+    def trust(self, partition: Partition) -> None:
+        """Read on, whichever leader has written it."""
+        self._consumer._fetcher.leaders.forget(TopicPartition(*partition))  # noqa: SLF001  # as above
+
     def offset_of(self, position: Position) -> int | None:
         """Return the position itself, which is the offset."""
         return position if isinstance(position, int) else None

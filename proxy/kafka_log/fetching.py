@@ -57,6 +57,7 @@ class Fetching(Taking):
     def seek_to(self, tp: TopicPartition, offset: int) -> None:
         """See the library."""
         super().seek_to(tp, offset)
+        self.leaders.move(tp, offset)
         self._on_changed(tp)
 
     async def close(self) -> None:

@@ -12,6 +12,7 @@ from aiokafka.protocol.offset import OffsetRequest
 from proxy.bridge.event_log import Survey
 from proxy.errors import LogError
 from proxy.kafka_log.client import Reach
+from proxy.kafka_log.epoch_ends import EpochEndsRequest, ends
 from proxy.kafka_log.network import Network
 from proxy.kafka_log.protocol import TopicsRequest, topics
 from proxy.kafka_log.questions import Came, Question
@@ -110,6 +111,31 @@ class Inquiry:
             if self._asked is None or self._asked.partitions != set(partitions):
                 self._asked = await self._questions(dict.fromkeys(partitions, LATEST), _UNCOMMITTED)
             return await self._ask(self._asked)
+
+    async def leader_ends(self, epochs: Mapping[Partition, int]) -> dict[Partition, int | None]:
+        """Return where the log ended that was written up to these leaders' epochs; None: it can't be known.
+
+        Those that the log can't tell of now are left out.
+        """
+        async with self._answer("leaders"):
+            await self._know({partition.topic for partition in epochs})
+            by_leader: dict[Any, dict[Partition, int]] = defaultdict(dict)
+            for partition, epoch in epochs.items():
+                by_leader[self._client.cluster.leader_for_partition(TopicPartition(*partition))][partition] = epoch
+            found: dict[Partition, int | None] = {}
+            for leader, wanted in by_leader.items():
+                if leader not in {None, -1}:
+                    found |= await self._leader_ends(leader, wanted)
+        if len(found) < len(epochs):
+            self._client.force_metadata_update()
+        return found
+
+    async def _leader_ends(self, leader: Any, epochs: Mapping[Partition, int]) -> dict[Partition, int | None]:
+        try:
+            told = dict(ends(await self._client.send(leader, EpochEndsRequest(epochs))))
+        except errors.IncompatibleBrokerVersion:
+            return dict.fromkeys(epochs)
+        return {partition: end for partition, end in told.items() if partition in epochs}
 
     async def retention(self, topics: Collection[str]) -> dict[str, Retention | None]:
         """Return how long each topic is kept; None where this login may not know. Those that are gone are left out."""

@@ -14,8 +14,9 @@ from aiokafka import errors
 from aiokafka.record.default_records import DefaultRecordBatch
 from aiokafka.record.legacy_records import LegacyRecordBatch
 
-_LENGTH = struct.Struct(">i")
+_INT = struct.Struct(">i")
 _LENGTH_AT = 8
+_EPOCH_AT = 12
 _MAGIC_AT = 16
 _OLD_CRC_AT = 12
 _OLD_CRC_COUNTS_FROM = 16
@@ -87,6 +88,12 @@ class RawBatches:
         self._last = batch = self._view[begin:end]
         return DefaultRecordBatch(batch) if magic >= _FIRST_OF_TODAY else OldBatch(batch, magic)
 
+    @property
+    def leader_epoch(self) -> int:
+        """Of the leader that wrote the batch that `next_batch` returned last; -1 in formats that don't tell."""
+        last = self._last
+        return int(_INT.unpack_from(last, _EPOCH_AT)[0]) if last[_MAGIC_AT] >= _FIRST_OF_TODAY else -1
+
     def is_intact(self, batch: Any) -> bool:
         """Return whether the checksum of the batch holds that `next_batch` returned last.
 
@@ -105,7 +112,7 @@ class RawBatches:
         begin = self._at + _BEFORE_LENGTH_COUNTS
         if begin > len(self._view):
             return begin
-        return begin + int(_LENGTH.unpack_from(self._view, self._at + _LENGTH_AT)[0])
+        return begin + int(_INT.unpack_from(self._view, self._at + _LENGTH_AT)[0])
 
 
 @contextmanager

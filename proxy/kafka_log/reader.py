@@ -15,6 +15,7 @@ from aiokafka import TopicPartition, errors
 from proxy.errors import LogError
 from proxy.kafka_log.client import Reach
 from proxy.kafka_log.events import events
+from proxy.kafka_log.leader_epochs import NewLeaderError
 from proxy.kafka_log.unreadable import Unreadable
 from proxy.kafka_log.words import misfit
 from proxy.model import Event, Partition
@@ -77,7 +78,11 @@ class Reader:
         while self._news:
             at, why = self._news.popitem()
             share = held.get(at)
-            if share is not None and share.is_placed:
+            if share is None or not share.is_placed:
+                continue
+            if isinstance(why, NewLeaderError):
+                self._on_unavailable(share, share.next)
+            else:
                 self._unreadable.found(at, share, why)
         return taken
 

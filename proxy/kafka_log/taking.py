@@ -9,6 +9,7 @@ from aiokafka.consumer.fetcher import Fetcher
 from proxy.kafka_log.answer import Answer, Batches
 from proxy.kafka_log.fetch_sessions import Fetch
 from proxy.kafka_log.fetch_wire import Told
+from proxy.kafka_log.leader_epochs import LeaderEpochs
 from proxy.kafka_log.raw_batches import RawBatches
 
 RAISED = {errors.OffsetOutOfRangeError.errno, errors.TopicAuthorizationFailedError.errno}
@@ -24,6 +25,7 @@ class Taking(Fetcher):  # type: ignore[misc]  # the library is untyped
         super().__init__(client, subscriptions, **wanted)
         self._behind: dict[TopicPartition, None] = {}
         """Those of which a node told last that the log has more than may be read."""
+        self.leaders = LeaderEpochs()
 
     def _wake(self) -> None:
         """Let whoever waits for records look."""
@@ -53,7 +55,8 @@ class Taking(Fetcher):  # type: ignore[misc]  # the library is untyped
             return False
         records = RawBatches(told.records)
         if records.has_next():
-            batches = Batches(at, records, told.aborted, offset, None, None, self._check_crcs, self._isolation_level)
+            wanted = told.aborted, offset, None, None, self._check_crcs, self._isolation_level
+            batches = Batches(self.leaders, at, records, *wanted)
             self._records[at] = Answer(
                 at, assignment=assignment, partition_records=batches, backoff=self._prefetch_backoff
             )

@@ -9,6 +9,7 @@ from proxy.bridge.event_log import Beginning, PartitionOwner
 from proxy.bridge.move import NEVER_MOVED
 from proxy.model import Partition
 from proxy.positions.identity import Committed, Looks
+from proxy.positions.kept import kept_by_leaders
 from proxy.positions.port import EARLIEST, LATEST, Fetches, Group, Offsets
 from proxy.positions.share import Share, Shares
 from proxy.settings import LogSettings
@@ -105,13 +106,15 @@ class Placing:
         adrift = [share for share in ours if share.unavailable is not None and share.moving is None]
         gone = [share for share in shares.values() if share.successor and now - share.noticed_at >= SETTLE_SECONDS]
         starts, ends = await asyncio.gather(self._starts(known, committed), self._ends(known))
-        bounds = await self._bounds([*adrift, *gone])
+        bounds, kept = await asyncio.gather(
+            self._bounds([*adrift, *gone]), kept_by_leaders(adrift, self._fetches, self._offsets)
+        )
         if current() is not shares:
             return True
         self._begin_all(known, starts, committed, ends)
         for share in adrift:
-            if (found := bounds.get(share.partition)) is not None:
-                self._replace(share, *found)
+            if (found := bounds.get(share.partition)) is not None and share.partition in kept:
+                self._replace(share, *found, kept[share.partition])
         for share in gone:
             if (found := bounds.get(share.partition)) is not None:
                 self._renew(share, *found)
@@ -248,10 +251,11 @@ class Placing:
         if not share.is_paused:
             self._fetches.resume(share.partition)
 
-    def _replace(self, share: Share, first: int, end: int) -> None:
-        """Go on at the first offset there is, and tell what that skips."""
+    def _replace(self, share: Share, first: int, end: int, kept: int | None) -> None:
+        """Go on at the first offset there is, and tell what that skips; go back to where its last leader ended."""
         wanted = share.unavailable
         assert wanted is not None
+        self._fetches.trust(share.partition)
         if wanted < first:
             where = {"partition": str(share.partition), "wanted": wanted, "first": first, "end": end}
             if share.skip(first):
@@ -259,6 +263,11 @@ class Placing:
             # Offsets, not records: whether compaction or a transaction's end had left gaps there, nobody can tell now.
             _say.error("log_truncated", lost_at_most=first - wanted, **where)
             self._owner.on_truncated(share.partition, first - wanted, first)
+        elif kept is not None and kept < wanted:
+            where = {"partition": str(share.partition), "wanted": wanted, "kept": kept, "first": first, "end": end}
+            _say.error("log_cut_back", effect="what has taken the place of lost events is read", **where)
+            self._begin_over(share, max(kept, first), end)
+            return
         elif wanted > end:
             self._restart(share, wanted, first, end)
             return
@@ -273,6 +282,10 @@ class Placing:
 
     def _restart(self, share: Share, wanted: int, first: int, end: int) -> None:
         self._say_restarted(share, wanted=wanted, first=first, end=end)
+        self._begin_over(share, first, end)
+
+    def _begin_over(self, share: Share, first: int, end: int) -> None:
+        """Begin anew where positions mean other events than before."""
         self._ids[share.partition] = share.topic_id
         share.move, share.moving, share.is_let_go = NEVER_MOVED, None, False
         if share.began is not None:

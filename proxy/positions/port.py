@@ -44,6 +44,14 @@ class Fetches(Protocol):
         """Fetch again from the partition."""
         ...
 
+    def leader_epoch(self, partition: Partition) -> int | None:
+        """Return the epoch of the last leader whose events were read of the partition; None: it is not known."""
+        ...
+
+    def trust(self, partition: Partition) -> None:
+        """Read on, whichever leader has written it: it is known where the one before ended, or can't be known."""
+        ...
+
     def offset_of(self, position: Position) -> int | None:
         """Return the offset at which a record stands that was handed out; None if that is no position of this log."""
         ...
@@ -69,6 +77,10 @@ class Offsets(Protocol):
 
     async def ends(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
         """Return where each partition ends, counting what a transaction that has not ended holds back."""
+        ...
+
+    async def leader_ends(self, epochs: Mapping[Partition, int]) -> Mapping[Partition, int | None]:
+        """Return where the log ended that was written up to these leaders' epochs; None: it can't be known."""
         ...
 
 

@@ -48,6 +48,12 @@ class MemoryFetches:
         self._places[partition].is_paused = False
         self._stir([partition])
 
+    def leader_epoch(self, _: Partition) -> None:
+        """See `Fetches`; this log has no leaders."""
+
+    def trust(self, _: Partition) -> None:
+        """See `Fetches`."""
+
     def offset_of(self, position: Position) -> int | None:
         """See `Fetches`."""
         return offset_of(position)

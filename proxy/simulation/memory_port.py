@@ -41,6 +41,10 @@ class MemoryOffsets:
         """See `Offsets`."""
         return await self.offsets(dict.fromkeys(partitions, LATEST))
 
+    async def leader_ends(self, _: Mapping[Partition, int]) -> dict[Partition, int | None]:
+        """See `Offsets`; nobody asks."""
+        return {}
+
 
 class MemoryMember:
     """`positions.port.Group`, asked by the member `name` within `deadline` seconds each time."""

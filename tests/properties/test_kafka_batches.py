@@ -1,6 +1,7 @@
 """Answers read in slices hold what the library reads of them as a whole."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from proxy.kafka_log.answer import Batches, Room
 from proxy.kafka_log.events import events as events_of
+from proxy.kafka_log.leader_epochs import LeaderEpochs
 from proxy.kafka_log.opening import Opener
 from proxy.kafka_log.range_count import RangeCount
 from proxy.kafka_log.raw_batches import RawBatches
@@ -79,7 +81,7 @@ def test_a_changed_byte_is_noticed_wherever_it_is_and_however_large_the_batch(si
 
 def test_an_answer_is_given_back_as_soon_as_nobody_looks_at_it() -> None:
     content = bytearray(built(0, 3, 0, 0, "plain", 1))
-    held = Batches(AT, RawBatches(memoryview(content)), None, 0, None, None, True, READ_COMMITTED)  # noqa: FBT003  # as above
+    held = Batches(LeaderEpochs(), AT, RawBatches(memoryview(content)), None, 0, None, None, True, READ_COMMITTED)  # noqa: FBT003  # as above
     taken, is_more = held.take(Room(10, 1000), an_opener())
     assert (len(taken), is_more) == (3, False)
     with pytest.raises(BufferError):
@@ -117,7 +119,7 @@ def test_slices_hold_what_the_library_reads_as_a_whole(
 
     whole, sliced = (
         of(WHOLE, MemoryRecords(content)),
-        of(Batches, RawBatches(memoryview(b"..." + content + b".")[3:-1])),
+        of(partial(Batches, LeaderEpochs()), RawBatches(memoryview(b"..." + content + b".")[3:-1])),
     )
     expected = [content_of(one) for one in whole]
     found: list[Any] = []
@@ -168,7 +170,7 @@ def test_messages_of_old_formats_are_read_wherever_they_stand(
             key = None if number % 3 else b"key"
             expected.append((first + number, 1000 + number if magic else None, key, b"%d" % number))
     records = RawBatches(content)
-    sliced = Batches(AT, records, [], begin, None, None, True, READ_COMMITTED)  # noqa: FBT003  # as the library has it
+    sliced = Batches(LeaderEpochs(), AT, records, [], begin, None, None, True, READ_COMMITTED)  # noqa: FBT003  # as the library has it
     found: list[Any] = []
     is_more = True
     while is_more:

@@ -23,6 +23,7 @@ from proxy.kafka_log.answer import UNREADABLE, Batches, Room
 from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import teach_manners
 from proxy.kafka_log.consumer import new_consumer
+from proxy.kafka_log.leader_epochs import LeaderEpochs
 from proxy.kafka_log.login import Credentials
 from proxy.kafka_log.nodes import Bounds, Nodes
 from proxy.kafka_log.opening import LARGE, Opener
@@ -142,7 +143,7 @@ def test_a_batch_is_read_or_called_unreadable_when_it_is_malformed_under_a_right
         built[21 + at % (len(built) - 21)] = byte
     built[17:21] = calc_crc32c(bytes(built[21:])).to_bytes(4, "big")
     check_crcs = True
-    batches = Batches(ONE, RawBatches(bytes(built)), None, 0, None, None, check_crcs, READ_COMMITTED)
+    batches = Batches(LeaderEpochs(), ONE, RawBatches(bytes(built)), None, 0, None, None, check_crcs, READ_COMMITTED)
     taken, goes_on = 0, True
     with suppress(*UNREADABLE):
         while goes_on:
@@ -155,7 +156,7 @@ def test_what_follows_is_read_when_compaction_has_left_an_empty_batch_where_a_tr
     emptied = records.batch(0, 3, [], attributes=records.CONTROL | records.TRANSACTIONAL, producer=7)
     check_crcs = True
     content = RawBatches(emptied.data + batch(4, 2))
-    batches = Batches(ONE, content, None, 0, None, None, check_crcs, READ_COMMITTED)
+    batches = Batches(LeaderEpochs(), ONE, content, None, 0, None, None, check_crcs, READ_COMMITTED)
     taken, _ = batches.take(Room(SLICE_EVENTS, SLICE_BYTES), an_opener())
     assert [record.offset for record in taken] == [4, 5]
 

@@ -36,6 +36,21 @@ class Log:
         self.epochs: list[Partition] = []
         self.lost = 0
         self.beginnings: list[Beginning] = []
+        self.read_by: int | None = None
+        """The epoch of the leader whose events were read last."""
+        self.kept: dict[Partition, int | None] = {}
+        """Where its log ended."""
+        self.trusted = False
+
+    def leader_epoch(self, _: Partition) -> int | None:
+        return self.read_by
+
+    def trust(self, _: Partition) -> None:
+        self.trusted = True
+
+    async def leader_ends(self, epochs: Mapping[Partition, int]) -> dict[Partition, int | None]:
+        assert set(epochs.values()) == {self.read_by}
+        return {at: end for at, end in self.kept.items() if at in epochs}
 
     def seek(self, _: Partition, offset: int) -> None:
         self.sought.append(offset)
@@ -105,6 +120,43 @@ async def test_the_epoch_goes_on_and_the_loss_is_counted_when_the_log_was_trunca
     share = await attended(log, wanted=50)
     assert (log.epochs, log.lost, log.sought) == ([], 20, [70])
     assert share.done == 50
+
+
+@pytest.mark.parametrize(("end", "kept", "begins"), [(100, 30, 30), (40, 30, 30), (100, 3, 10), (100, 49, 49)])
+async def test_a_new_epoch_begins_where_the_last_leader_ended_when_the_log_was_cut_behind_it(
+    end: int, kept: int, begins: int
+) -> None:
+    log = Log(first=10, end=end)
+    log.read_by, log.kept = 4, {AT: kept}
+    with capture_logs() as said:
+        share = await attended(log, wanted=50)
+    assert log.epochs == [AT]
+    assert (share.began, share.done, log.sought, log.flowing, log.trusted) == (begins, begins, [begins], True, True)
+    assert not share.is_pinned, "what was committed stands behind it"
+    assert [(entry["event"], entry["wanted"], entry["kept"]) for entry in said] == [("log_cut_back", 50, kept)]
+
+
+@pytest.mark.parametrize("kept", [50, 51, None])
+async def test_the_epoch_goes_on_when_another_leader_has_all_that_was_read_or_nobody_knows(kept: int | None) -> None:
+    log = Log(first=10, end=100)
+    log.read_by, log.kept = 4, {AT: kept}
+    share = await attended(log, wanted=50)
+    assert (log.epochs, share.done, share.is_placed, log.sought, log.trusted) == ([], 50, True, [50], True)
+
+
+async def test_it_is_asked_again_when_the_leader_can_not_tell_now_where_the_one_before_ended() -> None:
+    log = Log(first=10, end=100)
+    log.read_by = 4
+    share = Share(AT, is_paused=True, began=0, done=50, unavailable=50)
+    assert not await attend(log, share)
+    assert (share.unavailable, log.sought, log.trusted) == (50, [], False)
+
+
+async def test_the_loss_is_counted_when_what_was_read_and_what_the_last_leader_kept_is_gone() -> None:
+    log = Log(first=70, end=100)
+    log.read_by, log.kept = 4, {AT: 20}
+    await attended(log, wanted=50)
+    assert (log.epochs, log.lost, log.sought) == ([], 20, [70])
 
 
 async def test_the_epoch_goes_on_when_its_offset_stands_behind_a_transaction_that_is_open() -> None:

@@ -36,6 +36,7 @@ class Answers:
             Api.METADATA: self._metadata,
             Api.FETCH: self._fetch,
             Api.LIST_OFFSETS: self._list_offsets,
+            Api.LEADER_ENDS: self._leader_ends,
             Api.FIND_COORDINATOR: self._find_coordinator,
             Api.JOIN_GROUP: self._join,
             Api.SYNC_GROUP: self._sync,
@@ -206,6 +207,18 @@ class Answers:
                 if not told["error"]:
                     told["offset"] = self._offset_at(at, asked["timestamp"])
                 partitions.append(told)
+            topics.append({"topic": topic["topic"], "partitions": partitions})
+        return {"throttle_ms": 0, "topics": topics}
+
+    async def _leader_ends(self, request: Request, _: str) -> dict[str, Any]:
+        topics = []
+        for topic in request.body["topics"]:
+            partitions = []
+            for asked in topic["partitions"]:
+                at, told = Partition(topic["topic"], asked["partition"]), {"epoch": _NOWHERE, "end": _NOWHERE}
+                if not (error := self._refusal(at)):
+                    told["epoch"], told["end"] = self._cluster.leader_end(at, asked["epoch"])
+                partitions.append({"partition": at.number, "error": error, **told})
             topics.append({"topic": topic["topic"], "partitions": partitions})
         return {"throttle_ms": 0, "topics": topics}
 

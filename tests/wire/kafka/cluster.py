@@ -5,11 +5,13 @@ What is produced, dropped, compacted or made anew is `MemoryCluster`'s; here it 
 
 import asyncio
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from math import inf
 from random import Random
+from typing import NamedTuple
 
 from proxy.model import Event, Partition
 from proxy.simulation.memory_cluster import MemoryCluster, Track
@@ -33,11 +35,20 @@ class Place:
     """How often it was given a leader."""
 
 
+class Reign(NamedTuple):
+    """What one leader writes."""
+
+    epoch: int
+    first: int
+    """Its first offset."""
+
+
 class Shelf:
     """A track's records in batches, laid when they are first asked for; holes are filled as real logs are."""
 
-    def __init__(self, track: Track, chance: Random, most: int) -> None:
+    def __init__(self, track: Track, chance: Random, most: int, reigns: list[Reign]) -> None:
         self.track = track
+        self._reigns = reigns
         self.batches: list[Batch] = []
         self._chance = chance
         self._most = most
@@ -63,11 +74,13 @@ class Shelf:
             self._fill(base)
             taken = 1
             most = self._chance.randint(1, self._most)
-            while taken < min(most, len(events)) and events[taken][0] == base + taken:
+            epoch, until = _reign(self._reigns, base)
+            while taken < min(most, len(events)) and events[taken][0] == base + taken < until:
                 taken += 1
             together, events = events[:taken], events[taken:]
             last = together[-1][0]
-            self.batches.append(batch(base, last, together, compressed=self._chance.random() < _COMPRESSED))
+            is_compressed = self._chance.random() < _COMPRESSED
+            self.batches.append(batch(base, last, together, epoch=epoch, compressed=is_compressed))
             self._end = last + 1
         self._fill(track.end, must=True)
 
@@ -91,6 +104,12 @@ class Shelf:
 
 
 _COMPRESSED = 0.2
+
+
+def _reign(reigns: Sequence[Reign], offset: int) -> tuple[int, float]:
+    """Return the epoch that writes at an offset, and where it ends."""
+    at = bisect_right(reigns, offset, key=lambda reign: reign.first) - 1
+    return reigns[at].epoch, reigns[at + 1].first if at + 1 < len(reigns) else inf
 
 
 class ScriptedCluster(MemoryCluster):
@@ -128,6 +147,7 @@ class ScriptedCluster(MemoryCluster):
         self._topic_ids = (_printed(number) for number in count(1))
         self._places: dict[Partition, Place] = {}
         self._shelves: dict[Partition, Shelf] = {}
+        self._reigns: dict[Partition, list[Reign]] = {}
         self._scripted: dict[str, ScriptedGroup] = {}
         self._waiting: dict[asyncio.Future[None], Collection[Partition]] = {}
         self._turn = 0
@@ -163,7 +183,7 @@ class ScriptedCluster(MemoryCluster):
         track = self.tracks[partition]
         shelf = self._shelves.get(partition)
         if shelf is None or shelf.track is not track:
-            shelf = self._shelves[partition] = Shelf(track, self.chance, self._batch_events)
+            shelf = self._shelves[partition] = Shelf(track, self.chance, self._batch_events, self._reigns_of(partition))
         return shelf.since(offset)
 
     async def news(self, partitions: Collection[Partition], seconds: float) -> None:
@@ -188,7 +208,30 @@ class ScriptedCluster(MemoryCluster):
         """Give a partition another leader, or `NOBODY`."""
         place = self.place(partition)
         self._places[partition] = Place(leader, place.replicas, place.epoch + 1)
+        self._reigns_of(partition).append(Reign(place.epoch + 1, self.tracks[partition].end))
         self._wake([partition])
+
+    def cut(self, partition: Partition, kept: int) -> None:
+        """Lose what stands from an offset on, as a leader does that had not synced it; another epoch begins there."""
+        track, place = self.tracks[partition], self.place(partition)
+        left = bisect_left(track.offsets, kept)
+        del track.offsets[left:], track.events[left:]
+        track.end = kept
+        reigns = self._reigns_of(partition)
+        reigns[:] = [reign for reign in reigns if reign.first < kept or not reign.epoch]
+        self._shelves.pop(partition, None)
+        self.move_leader(partition, place.leader)
+
+    def leader_end(self, partition: Partition, epoch: int) -> tuple[int, int]:
+        """Return where what was written up to an epoch ends, and the last epoch there; -1 for what can't be known."""
+        reigns = self._reigns_of(partition)
+        if epoch > reigns[-1].epoch:
+            return -1, -1
+        at = bisect_right(reigns, epoch, key=lambda reign: reign.epoch) - 1
+        return reigns[at].epoch, reigns[at + 1].first if at + 1 < len(reigns) else self.tracks[partition].end
+
+    def _reigns_of(self, partition: Partition) -> list[Reign]:
+        return self._reigns.setdefault(partition, [Reign(0, 0)])
 
     def freeze_belief(self, node: int) -> None:
         """Let a broker go on telling what is true now, whatever comes."""
@@ -218,6 +261,7 @@ class ScriptedCluster(MemoryCluster):
         for partition in gone:
             self._places.pop(partition, None)
             self._shelves.pop(partition, None)
+            self._reigns.pop(partition, None)
             for group in self._scripted.values():
                 group.committed.pop(partition, None)
         self._wake(gone)

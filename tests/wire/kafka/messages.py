@@ -40,6 +40,7 @@ class Api(IntEnum):
     SYNC_GROUP = 14
     SASL_HANDSHAKE = 17
     API_VERSIONS = 18
+    LEADER_ENDS = 23
     SASL_AUTHENTICATE = 36
 
 
@@ -223,6 +224,10 @@ FORMS: dict[tuple[Api, int], Form] = {
                 "topics": _by_topic(partition=INT32, error=INT16, timestamp=INT64, offset=INT64),
             }
         ),
+    ),
+    (Api.LEADER_ENDS, 3): Form(
+        struct({"replica": INT32, "topics": _by_topic(partition=INT32, current_epoch=INT32, epoch=INT32)}),
+        struct({"throttle_ms": INT32, "topics": _by_topic(error=INT16, partition=INT32, epoch=INT32, end=INT64)}),
     ),
     (Api.FETCH, 11): Form(
         struct(
