@@ -12,11 +12,11 @@ from typing import Any
 
 from aiokafka import errors
 from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
-from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
 from aiokafka.protocol.group import HeartbeatRequest
 
 from proxy.errors import AssignmentLostError, LogError
 from proxy.kafka_log.client import Reach
+from proxy.kafka_log.group_offsets import OffsetCommitRequest, OffsetFetchRequest
 from proxy.model import Partition
 from proxy.positions.identity import Committed
 from proxy.positions.port import Membership, Taken
@@ -24,7 +24,7 @@ from proxy.settings import LogSettings
 
 _RETRY_PAUSE = 0.1
 _PROGRESS_SECONDS = 1.0
-_NOWHERE = -1
+_NOWHERE = _UNKNOWN = -1
 _UNKNOWN_TOPIC = errors.UnknownTopicOrPartitionError.errno
 _LEFT_OUT = {errors.UnknownTopicOrPartitionError, errors.TopicAuthorizationFailedError}
 """What concerns one topic and not the group."""
@@ -50,18 +50,18 @@ class GroupCoordinator:
 
     async def committed(self) -> dict[Partition, Committed | None]:
         """Return everything that the group has committed; None is what it can't tell of now."""
-        response = await self._ask(OffsetFetchRequest(self._group, None), _fetch_errors)
+        response = await self._ask(OffsetFetchRequest(self._group), _fetch_errors)
         untold = {
             Partition(topic, number): None
             for topic, answers in response.topics
-            for number, _, _, error in answers
+            for number, *_, error in answers
             if error
         }
         return {**_offsets(response), **untold}
 
     async def progress(self) -> dict[Partition, Committed]:
         """Return the same within a second, over a connection on which no commit waits; the caller says its failures."""
-        request = OffsetFetchRequest(self._group, None)
+        request = OffsetFetchRequest(self._group)
         try:
             async with asyncio.timeout(_PROGRESS_SECONDS):
                 response = await self._answer(request, _fetch_errors, ConnectionGroup.DEFAULT)
@@ -77,12 +77,11 @@ class GroupCoordinator:
         A coordinator that knows none of the partitions answers without looking at who asks: that tells nothing of our
         membership. Raises `AssignmentLostError` if the group has fenced us.
         """
-        by_topic: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+        by_topic: dict[str, list[tuple[int, int, int, str]]] = defaultdict(list)
         for at, committed in offsets.items():
-            by_topic[at.topic].append((at.number, committed.offset, committed.metadata))
-        request = OffsetCommitRequest(
-            self._group, *membership, OffsetCommitRequest.DEFAULT_RETENTION_TIME, list(by_topic.items())
-        )
+            epoch = _UNKNOWN if committed.leader_epoch is None else committed.leader_epoch
+            by_topic[at.topic].append((at.number, committed.offset, epoch, committed.metadata))
+        request = OffsetCommitRequest(self._group, membership, by_topic.items())
         unanswered = self._unanswered
         response = await self._ask(request, _commit_errors)
         answers = [(Partition(topic, number), error) for topic, given in response.topics for number, error in given]
@@ -135,9 +134,9 @@ class GroupCoordinator:
 
 def _offsets(response: Any) -> dict[Partition, Committed]:
     return {
-        Partition(topic, number): Committed.read(offset, metadata)
+        Partition(topic, number): Committed.read(offset, metadata, None if epoch == _UNKNOWN else epoch)
         for topic, answers in response.topics
-        for number, offset, metadata, error in answers
+        for number, offset, epoch, metadata, error in answers
         if offset != _NOWHERE and error == 0
     }
 

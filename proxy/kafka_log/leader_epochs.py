@@ -31,6 +31,11 @@ class LeaderEpochs:
         found = self._read.get(at)
         return None if found is None else found[0]
 
+    def believe(self, at: TopicPartition, epoch: int, offset: int) -> None:
+        """Know that nothing before the offset was written by a later leader."""
+        known, read = self._read.get(at, (epoch, offset))
+        self._read[at] = max(known, epoch), max(read, offset)
+
     def forget(self, at: TopicPartition) -> None:
         """Take the next batch as it comes: it is known where the leaders before it ended."""
         self._read.pop(at, None)

@@ -175,7 +175,10 @@ class Epoch:
         """Commit what is done of the shares chosen, once it is this commit's turn; return what the group took."""
         async with self._commits:
             chosen = [share for share in choose() if share.began is not None]
-            offsets = {one.partition: Committed(one.done, one.topic_id, one.move) for one in chosen}
+            led_by = self._fetches.leader_epoch
+            offsets = {
+                one.partition: Committed(one.done, one.topic_id, one.move, led_by(one.partition)) for one in chosen
+            }
             if not offsets:
                 return {}
             is_doubtful = True

@@ -29,6 +29,8 @@ class Committed(NamedTuple):
     """Empty if whoever committed it did not say."""
     move: str = NEVER_MOVED
     """The id of the last move that was made in this log; every commit after it repeats that."""
+    leader_epoch: int | None = None
+    """No later leader than the one of this epoch has written what stands before the offset; None: it was not said."""
 
     @property
     def metadata(self) -> str:
@@ -37,14 +39,14 @@ class Committed(NamedTuple):
         return f"{_MOVE}{self.move} {topic}".rstrip() if self.move else topic
 
     @classmethod
-    def read(cls, offset: int, metadata: str | None) -> "Committed":
+    def read(cls, offset: int, metadata: str | None, leader_epoch: int | None = None) -> "Committed":
         """Return what was committed; metadata that is not ours says nothing."""
         left, move = metadata or "", NEVER_MOVED
         if left.startswith(_MOVE):
             move, _, left = left.removeprefix(_MOVE).partition(" ")
             if not is_id(move):
-                return cls(offset, "")
-        return cls(offset, left.removeprefix(_TOPIC) if left.startswith(_TOPIC) else "", move)
+                return cls(offset, "", leader_epoch=leader_epoch)
+        return cls(offset, left.removeprefix(_TOPIC) if left.startswith(_TOPIC) else "", move, leader_epoch)
 
 
 class Found(NamedTuple):

@@ -212,16 +212,17 @@ class Placing:
         is_pinned: bool,
         again: int | None = None,
     ) -> None:
-        known = committed.offset if committed is not None and committed.topic_id in {"", share.topic_id} else None
+        known = committed if committed is not None and committed.topic_id in {"", share.topic_id} else None
         before = self._ids.get(share.partition)
         if committed is None and before and share.topic_id and before != share.topic_id:
             self._say_restarted(share, first=offset, end=end)
         self._ids[share.partition] = share.topic_id
-        self._owner.on_begun(share.partition, Beginning(share.topic_id, offset, known, end, again))
+        self._owner.on_begun(share.partition, Beginning(share.topic_id, offset, known and known.offset, end, again))
         self._begun.add(share.partition.topic)
+        if known is not None and known.leader_epoch is not None:
+            self._fetches.believe(share.partition, known.leader_epoch, known.offset)
         share.began = share.done = offset
-        share.gap = range(0)
-        share.is_pinned = is_pinned
+        share.gap, share.is_pinned = range(0), is_pinned
         self._place(share, offset)
 
     def halt(self, share: Share) -> None:

@@ -48,6 +48,10 @@ class Fetches(Protocol):
         """Return the epoch of the last leader whose events were read of the partition; None: it is not known."""
         ...
 
+    def believe(self, partition: Partition, epoch: int, offset: int) -> None:
+        """Know, before reading begins at the offset, that no later leader has written what stands before it."""
+        ...
+
     def trust(self, partition: Partition) -> None:
         """Read on, whichever leader has written it: it is known where the one before ended, or can't be known."""
         ...

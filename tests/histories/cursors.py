@@ -68,7 +68,7 @@ class Cursors:
 
         `log_first` is where the log begins; `is_out`: something has no outcome that might still get one in time.
         """
-        at, (offset, _, move_id) = (committed.topic_id, partition), committed
+        at, (offset, move_id) = (committed.topic_id, partition), (committed.offset, committed.move)
         cursor = self._cursors[at]
         before, cursor.committed = cursor.committed, offset
         if move_id == cursor.move:

@@ -167,8 +167,8 @@ class KafkaWorld(World):
 
     def _on_commit(self, replica: str, offsets: Mapping[Partition, Committed]) -> None:
         """Let the witness judge a commit."""
-        for at, (_, topic_id, _) in offsets.items():
-            if self._first.get(at) == topic_id:
+        for at, committed in offsets.items():
+            if self._first.get(at) == committed.topic_id:
                 del self._first[at]
         self.witness.on_commit(replica, offsets)
 

@@ -229,7 +229,7 @@ class Witness:
         One that says it is of a topic that is gone may come, and counts for nothing.
         """
         for partition, committed in offsets.items():
-            offset, topic_id, _ = committed
+            offset, topic_id = committed.offset, committed.topic_id
             self.ranges.log_takes(partition, committed)
             track = self._cluster.tracks.get(partition)
             is_judged = track is not None and track.topic_id == topic_id

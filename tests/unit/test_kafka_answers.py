@@ -147,12 +147,12 @@ async def test_the_progress_is_a_log_error_when_the_coordinator_is_sought_for_to
 
 
 async def test_no_partition_counts_as_never_committed_when_the_answer_can_not_tell_of_it() -> None:
-    told = [("orders", [(0, 7, "", 0), (1, -1, "", UNSTABLE)]), ("gone", [(0, -1, "", UNKNOWN_TOPIC)])]
+    told = [("orders", [(0, 7, 3, "", 0), (1, -1, -1, "", UNSTABLE)]), ("gone", [(0, -1, -1, "", UNKNOWN_TOPIC)])]
     with pytest.raises(LogError, match="refuses"):
         await coordinator(lambda _: SimpleNamespace(topics=told, error_code=0)).committed()
     del told[0][1][1]
     answer = await coordinator(lambda _: SimpleNamespace(topics=told, error_code=0)).committed()
-    assert answer == {ONE: Committed(7, ""), Partition("gone", 0): None}
+    assert answer == {ONE: Committed(7, "", leader_epoch=3), Partition("gone", 0): None}
 
 
 async def test_a_commit_is_a_log_error_when_it_is_refused_or_takes_too_long() -> None:

@@ -11,6 +11,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, Cons
 
 from proxy.kafka_log import KafkaLog
 from proxy.kafka_log.assignor import Assignor
+from proxy.kafka_log.client import teach_manners
 from proxy.kafka_log.coordination import Coordination
 from proxy.model import Partition
 from proxy.settings import Limits, LogSettings
@@ -83,7 +84,8 @@ def test_a_replica_without_partitions_takes_over_when_its_heartbeats_were_refuse
 
 
 def coordination(topics: set[str]) -> Any:
-    """One as far as it takes part here; what it hands on to the library is in `taken`."""
+    """One as far as it takes part here."""
+    teach_manners()
     group: Any = Coordination.__new__(Coordination)
     group._assignors = [Assignor()]
     group._subscription = SimpleNamespace(topics=topics)

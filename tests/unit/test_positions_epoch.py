@@ -114,7 +114,7 @@ class _Owner:
 def _epoch(owner: _Owner) -> tuple[Epoch, _Coordinator]:
     placing: Any = _Placing()
     coordinator: Any = _Coordinator()
-    fetches: Any = SimpleNamespace(offset_of=lambda position: position)
+    fetches: Any = SimpleNamespace(offset_of=lambda position: position, leader_epoch=lambda _: 7)
     epoch = Epoch(fetches, coordinator, placing, owner, on_refused=lambda _: None)
     epoch.begin([AT], ME)
     return epoch, coordinator
@@ -131,8 +131,8 @@ async def test_the_final_commit_is_the_last_when_one_is_under_way() -> None:
     afterwards = asyncio.ensure_future(epoch.commit({AT: 129}))
     coordinator.open.set()
     await asyncio.gather(early, late, ending, afterwards)
-    assert coordinator.commits[0] == (ME, {AT: Committed(110, "")})
-    assert coordinator.commits[-1] == (ME, {AT: Committed(150, "")})
+    assert coordinator.commits[0] == (ME, {AT: Committed(110, "", leader_epoch=7)})
+    assert coordinator.commits[-1] == (ME, {AT: Committed(150, "", leader_epoch=7)})
     assert len(coordinator.commits) == 2
 
 

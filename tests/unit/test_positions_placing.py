@@ -41,9 +41,13 @@ class Log:
         self.kept: dict[Partition, int | None] = {}
         """Where its log ended."""
         self.trusted = False
+        self.believed: list[tuple[int, int]] = []
 
     def leader_epoch(self, _: Partition) -> int | None:
         return self.read_by
+
+    def believe(self, _: Partition, epoch: int, offset: int) -> None:
+        self.believed.append((epoch, offset))
 
     def trust(self, _: Partition) -> None:
         self.trusted = True
@@ -150,6 +154,16 @@ async def test_it_is_asked_again_when_the_leader_can_not_tell_now_where_the_one_
     share = Share(AT, is_paused=True, began=0, done=50, unavailable=50)
     assert not await attend(log, share)
     assert (share.unavailable, log.sought, log.trusted) == (50, [], False)
+
+
+@pytest.mark.parametrize(("topic_id", "believed"), [("one", [(4, 50)]), ("", [(4, 50)]), ("two", [])])
+async def test_what_the_group_knows_of_leaders_is_believed_when_it_is_of_this_log(
+    topic_id: str, believed: list[tuple[int, int]]
+) -> None:
+    log = Log(first=0, end=100)
+    log.group = {AT: Committed(50, topic_id, leader_epoch=4)}
+    await attend(log, Share(AT, is_paused=False))
+    assert log.believed == believed
 
 
 async def test_the_loss_is_counted_when_what_was_read_and_what_the_last_leader_kept_is_gone() -> None:

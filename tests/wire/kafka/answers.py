@@ -278,7 +278,7 @@ class Answers:
     async def _commit(self, request: Request, client: str) -> dict[str, Any]:
         group, error = self._group(request.body["group"])
         offsets = {
-            at: Committed.read(one["offset"], one["metadata"])
+            at: Committed.read(one["offset"], one["metadata"], _known(one["leader_epoch"]))
             for topic in request.body["topics"]
             for one in topic["partitions"]
             if self._cluster.exists(at := Partition(topic["topic"], one["partition"]))
@@ -301,11 +301,15 @@ class Answers:
         by_topic: dict[str, list[dict[str, Any]]] = {}
         for at in places if not error else ():
             told = group.committed.get(at, Committed(_NOWHERE, ""))
-            by_topic.setdefault(at.topic, []).append(
-                {"partition": at.number, "offset": told.offset, "metadata": told.metadata, "error": 0}
-            )
+            epoch = _NOWHERE if told.leader_epoch is None else told.leader_epoch
+            one = {"partition": at.number, "offset": told.offset, "leader_epoch": epoch, "metadata": told.metadata}
+            by_topic.setdefault(at.topic, []).append({**one, "error": 0})
         topics = [{"topic": topic, "partitions": partitions} for topic, partitions in by_topic.items()]
         return {"throttle_ms": 0, "topics": topics, "error": error}
+
+
+def _known(epoch: int) -> int | None:
+    return None if epoch == _NOWHERE else epoch
 
 
 def _each_partition(topics: list[dict[str, Any]], error: Error) -> list[dict[str, Any]]:

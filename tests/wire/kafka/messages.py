@@ -196,22 +196,18 @@ FORMS: dict[tuple[Api, int], Form] = {
     ),
     (Api.HEARTBEAT, 1): Form(struct(_MEMBER), _SAID),
     (Api.LEAVE_GROUP, 1): Form(struct({"group": STRING, "member": STRING}), _SAID),
-    (Api.OFFSET_COMMIT, 3): Form(
+    (Api.OFFSET_COMMIT, 6): Form(
         struct(
-            {
-                **_MEMBER,
-                "retention_ms": INT64,
-                "topics": _by_topic(partition=INT32, offset=INT64, metadata=STRING),
-            }
+            {**_MEMBER, "topics": _by_topic(partition=INT32, offset=INT64, leader_epoch=INT32, metadata=STRING)},
         ),
         struct({"throttle_ms": INT32, "topics": _by_topic(partition=INT32, error=INT16)}),
     ),
-    (Api.OFFSET_FETCH, 3): Form(
+    (Api.OFFSET_FETCH, 5): Form(
         struct({"group": STRING, "topics": array(struct({"topic": STRING, "partitions": array(INT32)}))}),
         struct(
             {
                 "throttle_ms": INT32,
-                "topics": _by_topic(partition=INT32, offset=INT64, metadata=STRING, error=INT16),
+                "topics": _by_topic(partition=INT32, offset=INT64, leader_epoch=INT32, metadata=STRING, error=INT16),
                 "error": INT16,
             }
         ),
