@@ -118,6 +118,9 @@ KAFKA_CONNECTION = "proxy/kafka_log/connection.py"
 GROUP = "proxy/kafka_log/group.py"
 READER = "proxy/kafka_log/reader.py"
 STALLS = "proxy/kafka_log/stalls.py"
+UNREADABLE = "proxy/kafka_log/unreadable.py"
+COORDINATION = "proxy/kafka_log/coordination.py"
+LEADER_EPOCHS = "proxy/kafka_log/leader_epochs.py"
 KAFKA_LOGIN = "proxy/kafka_log/login.py"
 RABBIT_LOGIN = "proxy/rabbitmq/login.py"
 RABBIT_CONNECTION = "proxy/rabbitmq/connection.py"
@@ -154,6 +157,9 @@ IN_NETWORK = "tests/unit/test_kafka_network.py"
 IN_ANSWERS = "tests/unit/test_kafka_answers.py"
 IN_KAFKA_LOG = "tests/unit/test_kafka_log.py"
 IN_STALLS = "tests/unit/test_kafka_stalls.py"
+IN_UNREADABLE = "tests/unit/test_kafka_unreadable.py"
+IN_COORDINATION = "tests/unit/test_kafka_coordination.py"
+IN_LEADER_ENDS = "tests/wire/test_leader_ends.py"
 CATCH_UP = "tests/unit/bridge/test_catch_up.py"
 TIERS = "tests/unit/congestion/test_divider_catch_up.py"
 IN_LINE = "tests/properties/test_line.py"
@@ -942,11 +948,81 @@ MUTATIONS = (
         tests=(IN_KAFKA_LOG,),
     ),
     Mutation(
-        "a partition that can't be read is read on",
-        READER,
+        "a partition that can't be read is tried without a pause",
+        UNREADABLE,
         "        self._consumer.pause(at)\n",
         "",
-        tests=(IN_KAFKA_LOG,),
+        tests=(IN_UNREADABLE,),
+    ),
+    Mutation(
+        "a partition that can't be read is never tried again",
+        UNREADABLE,
+        "elif stuck.due <= now and",
+        "elif stuck.due < 0 and",
+        tests=(IN_UNREADABLE,),
+    ),
+    Mutation(
+        "what was damaged on its way is said at once",
+        UNREADABLE,
+        "TRIES = 3",
+        "TRIES = 1",
+        tests=(IN_UNREADABLE,),
+    ),
+    Mutation(
+        "a partition that is being moved is read again where it stood",
+        UNREADABLE,
+        " and _is_to_be_read(share):",
+        ":",
+        tests=(IN_UNREADABLE,),
+    ),
+    Mutation(
+        "heartbeats end with a refusal that the library does not know",
+        COORDINATION,
+        "                    await asyncio.sleep(self._heartbeat_interval_ms / 1000)\n",
+        "                    return\n",
+        tests=(IN_COORDINATION,),
+    ),
+    Mutation(
+        "an assignment of topics that are not read is believed",
+        COORDINATION,
+        "if topic not in self._subscription.topics or",
+        "if",
+        tests=(IN_COORDINATION,),
+    ),
+    Mutation(
+        "events of a later leader are handed out unasked",
+        LEADER_EPOCHS,
+        "        if epoch > known:\n",
+        "        if epoch > known + 100:\n",
+        tests=(IN_LEADER_ENDS,),
+    ),
+    Mutation(
+        "a partition that was cut is read on where it stood",
+        PLACING,
+        "        elif kept is not None and kept < wanted:\n",
+        "        elif kept is not None and kept < wanted - 100:\n",
+        tests=(IN_LEADER_ENDS,),
+    ),
+    Mutation(
+        "nobody commits by which leader a partition was read",
+        GROUP,
+        "            epoch = _UNKNOWN if committed.leader_epoch is None else committed.leader_epoch\n",
+        "            epoch = _UNKNOWN\n",
+        tests=(IN_LEADER_ENDS,),
+    ),
+    Mutation(
+        "what a leader did not tell is taken for all there is",
+        PLACING,
+        " and share.partition in kept:\n                self._replace(share, *found, kept[share.partition])\n",
+        ":\n                self._replace(share, *found, kept.get(share.partition))\n",
+        tests=(IN_LEADER_ENDS,),
+    ),
+    Mutation(
+        "an answer about depths that nobody asked for is counted",
+        QUESTIONS,
+        "        if len(self._told) > self._wanted:\n",
+        "        if not self._told and self._wanted < 0:\n",
+        tests=(IN_MONITOR,),
     ),
     Mutation(
         "a standstill for another cause is left unsaid",
@@ -1411,7 +1487,7 @@ MUTATIONS = (
         "proxy/rabbitmq/inquiry.py",
         " or self._hosts.is_better_elsewhere(login.host, now):",
         ":",
-        tests=("tests/unit/rabbitmq/test_monitor.py",),
+        tests=(IN_MONITOR,),
     ),
     Mutation(
         "a host is in doubt although it confirms",
