@@ -1,5 +1,7 @@
 """By which leader's epoch each partition was read last, and how far: docs/design/0068-where-a-leader-ended.md."""
 
+from dataclasses import dataclass
+
 from aiokafka import TopicPartition, errors
 
 
@@ -7,12 +9,19 @@ class NewLeaderError(errors.KafkaError):  # type: ignore[misc]  # the library is
     """What comes next was written under a later leader: first it is to be known where the one before ended."""
 
 
+@dataclass(slots=True)
+class _Read:
+    epoch: int
+    """The highest."""
+    end: int
+    """The offset behind all that was read."""
+
+
 class LeaderEpochs:
     """Of the partitions that one consumer has read."""
 
     def __init__(self) -> None:
-        self._read: dict[TopicPartition, tuple[int, int]] = {}
-        """The highest epoch, and the offset behind the last batch."""
+        self._read: dict[TopicPartition, _Read] = {}
 
     def pass_on(self, at: TopicPartition, epoch: int, end: int) -> None:
         """Note that a batch is read that ends before `end`. Raises `NewLeaderError` if it is of a later epoch.
@@ -21,20 +30,23 @@ class LeaderEpochs:
         """
         if epoch < 0:
             return
-        known, read = self._read.get(at, (epoch, end))
-        if epoch > known:
-            raise NewLeaderError(f"epoch {epoch} follows {known}")
-        self._read[at] = known, max(read, end)
+        read = self._read.get(at)
+        if read is None:
+            self._read[at] = _Read(epoch, end)
+        elif epoch > read.epoch:
+            raise NewLeaderError(f"epoch {epoch} follows {read.epoch}")
+        elif end > read.end:
+            read.end = end
 
     def of(self, at: TopicPartition) -> int | None:
         """Return the highest epoch that was read; None: it is not known."""
-        found = self._read.get(at)
-        return None if found is None else found[0]
+        read = self._read.get(at)
+        return None if read is None else read.epoch
 
     def believe(self, at: TopicPartition, epoch: int, offset: int) -> None:
         """Know that nothing before the offset was written by a later leader."""
-        known, read = self._read.get(at, (epoch, offset))
-        self._read[at] = max(known, epoch), max(read, offset)
+        read = self._read.setdefault(at, _Read(epoch, offset))
+        read.epoch, read.end = max(read.epoch, epoch), max(read.end, offset)
 
     def forget(self, at: TopicPartition) -> None:
         """Take the next batch as it comes: it is known where the leaders before it ended."""
@@ -42,6 +54,6 @@ class LeaderEpochs:
 
     def move(self, at: TopicPartition, offset: int) -> None:
         """Note that reading goes on elsewhere; of what lies beyond all that was read nothing is known."""
-        found = self._read.get(at)
-        if found is not None and offset > found[1]:
+        read = self._read.get(at)
+        if read is not None and offset > read.end:
             del self._read[at]

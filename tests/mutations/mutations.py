@@ -992,8 +992,8 @@ MUTATIONS = (
     Mutation(
         "events of a later leader are handed out unasked",
         LEADER_EPOCHS,
-        "        if epoch > known:\n",
-        "        if epoch > known + 100:\n",
+        "        elif epoch > read.epoch:\n",
+        "        elif epoch > read.epoch + 100:\n",
         tests=(IN_LEADER_ENDS,),
     ),
     Mutation(
