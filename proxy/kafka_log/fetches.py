@@ -30,8 +30,8 @@ class ConsumerFetches:
         epoch: int | None = self._consumer._fetcher.leaders.of(TopicPartition(*partition))  # noqa: SLF001  # it is ours
         return epoch
 
-    def believe(self, partition: Partition, epoch: int, offset: int) -> None:
-        """Know which leader has written, at the latest, what stands before the offset."""
+    def believe(self, partition: Partition, epoch: int | None, offset: int) -> None:
+        """Know which leader has written, at the latest, what stands before the offset; None: nobody knows."""
         self._consumer._fetcher.leaders.believe(TopicPartition(*partition), epoch, offset)  # noqa: SLF001  # as above
 
     def trust(self, partition: Partition) -> None:

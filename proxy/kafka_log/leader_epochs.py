@@ -43,10 +43,12 @@ class LeaderEpochs:
         read = self._read.get(at)
         return None if read is None else read.epoch
 
-    def believe(self, at: TopicPartition, epoch: int, offset: int) -> None:
-        """Know that nothing before the offset was written by a later leader."""
-        read = self._read.setdefault(at, _Read(epoch, offset))
-        read.epoch, read.end = max(read.epoch, epoch), max(read.end, offset)
+    def believe(self, at: TopicPartition, epoch: int | None, offset: int) -> None:
+        """Know this, and nothing else: no later leader has written what stands before the offset; None: who knows."""
+        if epoch is None:
+            self.forget(at)
+        else:
+            self._read[at] = _Read(epoch, offset)
 
     def forget(self, at: TopicPartition) -> None:
         """Take the next batch as it comes: it is known where the leaders before it ended."""

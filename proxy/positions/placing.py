@@ -219,8 +219,7 @@ class Placing:
         self._ids[share.partition] = share.topic_id
         self._owner.on_begun(share.partition, Beginning(share.topic_id, offset, known and known.offset, end, again))
         self._begun.add(share.partition.topic)
-        if known is not None and known.leader_epoch is not None:
-            self._fetches.believe(share.partition, known.leader_epoch, known.offset)
+        self._fetches.believe(share.partition, known and known.leader_epoch, offset)
         share.began = share.done = offset
         share.gap, share.is_pinned = range(0), is_pinned
         self._place(share, offset)

@@ -48,8 +48,11 @@ class Fetches(Protocol):
         """Return the epoch of the last leader whose events were read of the partition; None: it is not known."""
         ...
 
-    def believe(self, partition: Partition, epoch: int, offset: int) -> None:
-        """Know, before reading begins at the offset, that no later leader has written what stands before it."""
+    def believe(self, partition: Partition, epoch: int | None, offset: int) -> None:
+        """Know, before reading begins at the offset, that no later leader has written what stands before it.
+
+        None: it is not known; what was read before may have been of another log.
+        """
         ...
 
     def trust(self, partition: Partition) -> None:

@@ -51,7 +51,7 @@ class MemoryFetches:
     def leader_epoch(self, _: Partition) -> None:
         """See `Fetches`; this log has no leaders."""
 
-    def believe(self, _: Partition, __: int, ___: int) -> None:
+    def believe(self, _: Partition, __: int | None, ___: int) -> None:
         """See `Fetches`."""
 
     def trust(self, _: Partition) -> None:

@@ -41,12 +41,12 @@ class Log:
         self.kept: dict[Partition, int | None] = {}
         """Where its log ended."""
         self.trusted = False
-        self.believed: list[tuple[int, int]] = []
+        self.believed: list[tuple[int | None, int]] = []
 
     def leader_epoch(self, _: Partition) -> int | None:
         return self.read_by
 
-    def believe(self, _: Partition, epoch: int, offset: int) -> None:
+    def believe(self, _: Partition, epoch: int | None, offset: int) -> None:
         self.believed.append((epoch, offset))
 
     def trust(self, _: Partition) -> None:
@@ -158,7 +158,7 @@ async def test_it_is_asked_again_when_the_leader_can_not_tell_now_where_the_one_
 
 @pytest.mark.parametrize(("topic_id", "believed"), [("one", [(4, 50)]), ("", [(4, 50)]), ("two", [])])
 async def test_what_the_group_knows_of_leaders_is_believed_when_it_is_of_this_log(
-    topic_id: str, believed: list[tuple[int, int]]
+    topic_id: str, believed: list[tuple[int | None, int]]
 ) -> None:
     log = Log(first=0, end=100)
     log.group = {AT: Committed(50, topic_id, leader_epoch=4)}

@@ -73,6 +73,23 @@ def test_nothing_comes_twice_when_one_leader_follows_the_other() -> None:
     lived(story)
 
 
+def test_no_epoch_of_another_log_is_committed_when_a_topic_was_made_anew() -> None:
+    async def story() -> None:
+        async with Bridge.running() as bridge:
+            for _ in range(3):
+                bridge.kafka.move_leader(PLACE, 1)
+                bridge.produce()
+                await all_come(bridge)
+            assert bridge.kafka.group("bridge").committed[PLACE].leader_epoch == 3
+            bridge.kafka.delete_topic(PLACE.topic)
+            bridge.kafka.create_topic(PLACE.topic)
+            bridge.produce()
+            await all_come(bridge)
+            assert bridge.kafka.group("bridge").committed[PLACE].leader_epoch == 0
+
+    lived(story)
+
+
 @pytest.mark.parametrize("more", [0, 2, 30])
 def test_every_event_is_read_once_when_the_log_was_cut_while_nobody_read_it(more: int) -> None:
     async def story() -> None:
