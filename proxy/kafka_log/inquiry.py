@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Mapping
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from aiokafka import TopicPartition, errors
 from aiokafka.protocol.offset import OffsetRequest
@@ -20,6 +20,8 @@ from proxy.kafka_log.retention import retentions, settings_question
 from proxy.model import Partition, Retention
 from proxy.positions.port import LATEST
 from proxy.settings import LogSettings
+
+_T = TypeVar("_T")
 
 _ANSWER_SECONDS = 5.0
 """One question with all its requests."""
@@ -123,9 +125,9 @@ class Inquiry:
             for partition, epoch in epochs.items():
                 by_leader[self._client.cluster.leader_for_partition(TopicPartition(*partition))][partition] = epoch
             found: dict[Partition, int | None] = {}
-            for leader, wanted in by_leader.items():
-                if leader not in {None, -1}:
-                    found |= await self._leader_ends(leader, wanted)
+            led = [self._leader_ends(leader, some) for leader, some in by_leader.items() if leader not in {None, -1}]
+            for told in await _answered(*led):
+                found |= told
         if len(found) < len(epochs):
             self._client.force_metadata_update()
         return found
@@ -178,18 +180,9 @@ class Inquiry:
         """Ask every leader; raise only if none of them answers."""
         if not asked.are_all_led:
             self._client.force_metadata_update()
-        answers = await asyncio.gather(
-            *(self._client.send(leader, question) for leader, question in asked.questions.items()),
-            return_exceptions=True,
-        )
-        failures = [answer for answer in answers if isinstance(answer, BaseException)]
-        for failure in failures:
-            if len(failures) == len(answers) or not isinstance(failure, errors.KafkaError):
-                raise failure
         found: dict[Partition, int] = {}
-        for came in answers:
-            if not isinstance(came, BaseException):
-                found |= self._told(came, asked.partitions)
+        for came in await _answered(*[self._client.send(*question) for question in asked.questions.items()]):
+            found |= self._told(came, asked.partitions)
         return found
 
     def _told(self, came: Came, asked: frozenset[Partition]) -> Mapping[Partition, int]:
@@ -224,3 +217,13 @@ class Inquiry:
             if not topics <= self._topics:
                 await self._client.set_topics(self._topics | topics)
                 self._topics |= topics
+
+
+async def _answered(*questions: Awaitable[_T]) -> list[_T]:
+    """Return what those nodes answer that do: a silent one holds up no other. Raises what went wrong if none does."""
+    answers = await asyncio.gather(*questions, return_exceptions=True)
+    failures = [answer for answer in answers if isinstance(answer, BaseException)]
+    for failure in failures:
+        if len(failures) == len(answers) or not isinstance(failure, errors.KafkaError):
+            raise failure
+    return [answer for answer in answers if not isinstance(answer, BaseException)]

@@ -29,6 +29,8 @@ class _Stuck:
     share: Share
     position: int
     tries: int = 0
+    pause: float = FIRST_PAUSE
+    """Before the next."""
     due: float = 0.0
 
 
@@ -44,7 +46,8 @@ class Unreadable:
         stuck = self._stuck.get(at)
         if stuck is None or stuck.share is not share or stuck.position != share.next:
             stuck = self._stuck[at] = _Stuck(share, share.next)
-        stuck.due = asyncio.get_running_loop().time() + min(FIRST_PAUSE * _GROWTH**stuck.tries, LONGEST_PAUSE)
+        stuck.due = asyncio.get_running_loop().time() + stuck.pause
+        stuck.pause = min(_GROWTH * stuck.pause, LONGEST_PAUSE)
         stuck.tries += 1
         share.is_placed = False
         self._consumer.pause(at)

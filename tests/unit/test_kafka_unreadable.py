@@ -70,7 +70,7 @@ def _reader(consumer: Any) -> Reader:
     )
 
 
-def _damaged(whole_after: float, seconds: float, share: Share) -> tuple[_Damaged, list[str]]:
+def _damaged(whole_after: float, seconds: float, share: Share, wait: float = 0.05) -> tuple[_Damaged, list[str]]:
     """Read for so long; return what was tried and said."""
     consumer: Any = _Damaged(whole_after)
 
@@ -79,7 +79,7 @@ def _damaged(whole_after: float, seconds: float, share: Share) -> tuple[_Damaged
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:
-                    await reader.read(lambda: {PARTITION: share}, 0.05)
+                    await reader.read(lambda: {PARTITION: share}, wait)
 
     with capture_logs() as said:
         virtual_time.run(story())
@@ -101,6 +101,13 @@ def test_a_partition_is_said_once_to_be_unreadable_and_tried_ever_more_seldom_un
     assert pauses == sorted(pauses)
     assert pauses[-1] == LONGEST_PAUSE
     assert share.next == 8
+
+
+def test_a_partition_is_tried_for_as_long_as_it_takes_when_it_can_not_be_read_for_a_day() -> None:
+    share = Share(PARTITION, is_paused=False, is_placed=True, next=7)
+    consumer, said = _damaged(2_880, 90_000, share, wait=5.0)
+    assert said == ["partition_unreadable", "partition_readable"]
+    assert (len(consumer.tried), share.next) == (2_881, 8)
 
 
 def test_a_partition_stands_still_when_something_in_it_can_not_be_read_and_its_owner_has_no_room() -> None:

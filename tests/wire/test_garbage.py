@@ -65,7 +65,10 @@ def test_the_process_lives_and_stops_in_order_when_what_kafka_says_was_damaged(s
     async def story(seed: int) -> None:
         async with Bridge.running() as bridge:
             await damaged(bridge, Random(f"kafka {seed}"), KAFKA)
+            assert bridge.app._ended() == [], seed
             bridge.app.stop()
+            asked = bridge.loop.time()
+        assert bridge.loop.time() - asked < SLOWEST, seed
 
     for seed in seeds:
         lived(lambda seed=seed: story(seed))  # type: ignore[misc]

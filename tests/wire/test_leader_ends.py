@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from proxy.kafka_log import KafkaLog
 from proxy.settings import Limits, LogSettings
 from tests.contract.log_adapters import Owner
-from tests.wire.bridge import PLACE, Bridge, lived, until
+from tests.wire.bridge import DEADLINE, PLACE, Bridge, lived, until
 from tests.wire.kafka import mischief
 from tests.wire.kafka.cluster import ScriptedCluster
 from tests.wire.kafka.messages import Api, Error
@@ -124,6 +124,47 @@ def test_every_event_is_read_once_when_the_log_was_cut_while_nobody_read_it(more
         produce(1)
         await read(6, 10 + more)
         await node.close()
+        cluster.close()
+
+    lived(story)
+
+
+def test_others_are_read_on_when_the_node_of_one_partition_does_not_tell_where_its_leader_ended() -> None:
+    async def story() -> None:
+        loop: Any = asyncio.get_running_loop()
+        cluster = ScriptedCluster(Random(1), [("kafka-1", 9092), ("kafka-2", 9092)])
+        cluster.create_topic(PLACE.topic, 2)
+        nodes = [Node(number, cluster) for number in (1, 2)]
+        for node in nodes:
+            loop.network.serve(f"kafka-{node.number}:9092", node.serve)
+        places = {node: next(at for at in cluster.tracks if cluster.place(at).leader == node) for node in (1, 2)}
+        log = KafkaLog(LogSettings(hosts=("kafka-1:9092", "kafka-2:9092"), group="g"), Limits())
+        owner: Any = Owner()
+        await log.start(owner)
+        await log.subscribe(frozenset({PLACE.topic}))
+
+        async def read(count: int, *wanted: int) -> None:
+            async with asyncio.timeout(DEADLINE):
+                while any(len(owner.received.get(places[node], ())) < count for node in wanted):
+                    owner.take(await log.poll(0.05))
+
+        def produce() -> None:
+            for at in places.values():
+                cluster.produce(*at, value=b"event")
+
+        produce()
+        await read(1, 1, 2)
+        silent = cluster.mischief.begin(Rule(Trick.HANG_UP, 1, frozenset({Api.LEADER_ENDS}), frozenset({2})))
+        for number, at in places.items():
+            cluster.move_leader(at, number)
+        produce()
+        await read(2, 1)
+        assert len(owner.received[places[2]]) == 1
+        cluster.mischief.end(silent)
+        await read(2, 2)
+        await log.stop()
+        for node in nodes:
+            await node.close()
         cluster.close()
 
     lived(story)
