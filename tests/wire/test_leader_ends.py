@@ -155,9 +155,11 @@ def test_others_are_read_on_when_the_node_of_one_partition_does_not_tell_where_i
         produce()
         await read(1, 1, 2)
         silent = cluster.mischief.begin(Rule(Trick.HANG_UP, 1, frozenset({Api.LEADER_ENDS}), frozenset({2})))
-        for number, at in places.items():
-            cluster.move_leader(at, number)
-        produce()
+        for number in (2, 1):
+            cluster.move_leader(places[number], number)
+            cluster.produce(*places[number], value=b"event")
+            for _ in range(20):
+                owner.take(await log.poll(0.05))
         await read(2, 1)
         assert len(owner.received[places[2]]) == 1
         cluster.mischief.end(silent)
