@@ -21,6 +21,8 @@ LOOK_SECONDS = 5.0
 """Between two looks at every event type."""
 LONGEST_LOOK = 2 * LOOK_SECONDS
 """Seconds that one look counts for at most: a process that stood still saw nothing of what moved meanwhile."""
+STOOD_STILL = 3.0
+"""Seconds beyond a look's time after which it is said that nothing ran; brokers notice little less."""
 BEYOND_DEADLINE = 30.0
 """Seconds beyond the confirm deadline, by which the bridge itself gives up whatever does not answer."""
 _AT_ONCE = 64
@@ -69,8 +71,12 @@ class Liveness:
 
     async def run(self) -> None:
         """Look until cancelled."""
+        clock = asyncio.get_running_loop().time
         while True:
+            due = clock() + LOOK_SECONDS
             await asyncio.sleep(LOOK_SECONDS)
+            if (late := clock() - due) > STOOD_STILL:
+                _say_stood_still(late)
             for _ in self._look():
                 await asyncio.sleep(0)
             self._tell()
@@ -119,6 +125,15 @@ class Liveness:
         if self._said and not faults:
             _say.info("moves_again")
         self._said = set(faults)
+
+
+def _say_stood_still(seconds: float) -> None:
+    _say.warning(
+        "stood_still",
+        seconds=round(seconds, 1),
+        why="this process did not run: it or its machine was stopped or paused, or others took its processor",
+        effect="nothing moved meanwhile; brokers that heard nothing have perhaps cut its lines or given its work away",
+    )
 
 
 def _progress(one: Listener) -> tuple[int, ...]:

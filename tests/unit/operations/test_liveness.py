@@ -10,8 +10,9 @@ from structlog.testing import capture_logs
 from proxy.bridge.broker import LaneState
 from proxy.errors import LogError
 from proxy.model import Mode, Outcome, Reason, Stance
-from proxy.operations.liveness import BEYOND_DEADLINE, Liveness
+from proxy.operations.liveness import BEYOND_DEADLINE, LOOK_SECONDS, Liveness
 from proxy.settings import Limits
+from proxy.simulation.virtual_time import VirtualTimeLoop
 from tests.support.bridge_fakes import ScriptedLane
 from tests.support.events import events
 from tests.support.world import World, lived
@@ -239,5 +240,20 @@ def test_the_time_does_not_count_when_the_process_stood_still(monkeypatch: pytes
         monkeypatch.setattr("proxy.operations.liveness.LOOK_SECONDS", HOUR)  # as if it was stopped between two looks
         await asyncio.sleep(5 * HOUR)
         assert stuck(made) == ""
+
+    watched(story)
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(20.0, [20.0]), (2.0, [])])
+def test_it_is_said_for_how_long_when_the_process_stood_still(seconds: float, said: list[float]) -> None:
+    async def story(world: World, made: Liveness) -> None:
+        del world, made
+        await asyncio.sleep(0)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        with capture_logs() as logged:
+            loop._pass(LOOK_SECONDS + seconds)
+            await asyncio.sleep(3 * LOOK_SECONDS)
+        assert [one["seconds"] for one in logged if one["event"] == "stood_still"] == said
 
     watched(story)
