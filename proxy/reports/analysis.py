@@ -141,7 +141,11 @@ def _of_records(
         sometimes.append(lambda: tables.put_rows("settings", changes.changes(plans), changes.COLUMNS))
     asked = answers(records, kinds, latencies, seen, are_several=are_several)
     tables.remove(*set(NAMES).difference(one.name for one in asked))
-    return [lives, *sometimes, *[lambda one=one: tables.add(one[0], one[1](), one[2]) for one in asked]]
+    return [
+        lives,
+        *sometimes,
+        *[lambda one=one: tables.add(one.name, one.make(), one.order, many=one.many) for one in asked],
+    ]
 
 
 def _of_facts(tables: Tables, facts: Facts, width_s: int) -> list[Task]:

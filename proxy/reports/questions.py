@@ -21,6 +21,8 @@ class Answer(NamedTuple):
     name: str
     make: Callable[[], DataFrame]
     order: Sequence[str]
+    many: bool = False
+    """Whether its rows may be more than are collected, as they are of a thousand event types."""
 
 
 def answers(
@@ -48,7 +50,10 @@ def answers(
             kinds & actions.KINDS,
             Answer("actions", lambda: actions.actions(records), ["run", "from_s", "to_s", "action"]),
         ),
-        (kinds & {"class", "type", "route"}, Answer("spectra", distributions, ["level", *spectra.PLACE, "percentile"])),
+        (
+            kinds & {"class", "type", "route"},
+            Answer("spectra", distributions, ["level", *spectra.PLACE, "percentile"], many=True),
+        ),
         (kinds & {"class"}, Answer("replicas", lambda: replicas.replicas(classes), ["run", "class", "instance"])),
         (are_several and kinds & {"verdict"}, Answer("clocks", lambda: replicas.clocks(verdicts), ["run", "instance"])),
         (kinds & {"verdict"}, Answer("decisions", decided, ["run", "route", "policy"])),

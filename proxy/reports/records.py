@@ -76,14 +76,16 @@ def told_lines(text: DataFrame, run: str) -> DataFrame:
     """Return run, file, value, path of a text source's lines that are not blank."""
     place = [fn.col(f"_metadata.file_{name}").alias(alias) for name, alias in (("name", "file"), ("path", "path"))]
     named = text.select(fn.lit(run).alias("run"), *place, "value")
-    return named.where(fn.btrim("value", fn.lit(_BLANK)) != "")
+    # Of a line that begins as a record does nothing needs to be trimmed to know that it is not blank.
+    return named.where(fn.startswith("value", fn.lit("{")) | (fn.btrim("value", fn.lit(_BLANK)) != ""))
 
 
 def with_kind(lines: DataFrame) -> DataFrame:
     """Add the kind by which a line is to be parsed, one of `KINDS`, or `OTHER`."""
-    beginning = fn.regexp_extract("value", _BEGINNING, 1)
-    told = fn.when(beginning != "", beginning).otherwise(_parsed(ENVELOPE)["kind"])
-    return lines.withColumn("kind", fn.when(told.isin(*KINDS), told).otherwise(OTHER))
+    # In steps, for what a step uses twice is worked out once.
+    begun = lines.withColumn("kind", fn.regexp_extract("value", _BEGINNING, 1))
+    told = begun.withColumn("kind", fn.when(fn.col("kind") != "", fn.col("kind")).otherwise(_parsed(ENVELOPE)["kind"]))
+    return told.withColumn("kind", fn.when(fn.col("kind").isin(*KINDS), fn.col("kind")).otherwise(OTHER))
 
 
 def parsed(lines: DataFrame, kind: str) -> DataFrame:

@@ -55,17 +55,24 @@ class Tables:
         """Ask for the file systems once."""
         self._places = Places(self.spark)
 
-    def add(self, name: str, frame: DataFrame, order: Sequence[str]) -> None:
-        """Write the table and keep its first rows in the order of the columns given."""
+    def add(self, name: str, frame: DataFrame, order: Sequence[str], *, many: bool = False) -> None:
+        """Write the table and keep its first rows in the order of the columns given.
+
+        One of more rows than are collected is asked for twice: where there may be so `many`, it is worked out once.
+        """
         self.say(f"table {name}")
+        if many:
+            frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
         found = frame.orderBy(*order).limit(ROWS_COLLECTED + 1).toArrow()
         if found.num_rows <= ROWS_COLLECTED:
             self.put(name, found)
-            return
-        path = join(self.folder, name)
-        frame.write.mode("overwrite").parquet(written_to(path))
-        self.rows[name] = found.slice(0, ROWS_COLLECTED).to_pylist()
-        self.totals[name] = self.spark.read.schema(frame.schema).parquet(as_spark_path(path)).count()
+        else:
+            path = join(self.folder, name)
+            frame.write.mode("overwrite").parquet(written_to(path))
+            self.rows[name] = found.slice(0, ROWS_COLLECTED).to_pylist()
+            self.totals[name] = self.spark.read.schema(frame.schema).parquet(as_spark_path(path)).count()
+        if many:
+            frame.unpersist()
 
     def add_parts(self, frame: DataFrame, parts: Sequence[Part]) -> None:
         """Write several tables that come from one query, which is asked once if what it gives is small."""
