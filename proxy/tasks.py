@@ -21,9 +21,13 @@ class Tasks:
         """Those of `keep`."""
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> Running:
-        """Begin a task."""
+        """Begin a task.
+
+        It raises RuntimeError, and so ends the process, when what it waits for was cancelled and it was not: a group of
+        tasks would go on without it, as if it had been through.
+        """
         assert self.group is not None
-        task: Running = self.group.create_task(work, name=name)
+        task: Running = self.group.create_task(_cancelled_by_us(work, name), name=name)
         self._begun.append(task)
         return task
 
@@ -48,6 +52,16 @@ class Tasks:
     def ended(self) -> list[str]:
         """Return the names of those that have ended by themselves, and must not have."""
         return [task.get_name() for task in self._begun if task.done() and task.get_name() not in _MAY_END]
+
+
+async def _cancelled_by_us(work: Coroutine[Any, Any, None], name: str) -> None:
+    try:
+        await work
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and not task.cancelling():
+            raise RuntimeError(f"{name}: what it waited for was cancelled, by nobody who ends it") from error
+        raise
 
 
 async def either(task: Running, event: asyncio.Event) -> None:

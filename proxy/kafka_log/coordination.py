@@ -3,6 +3,8 @@
 - A subscription may change while the group's broker is sought.
 - Heartbeats go on after a refusal that the library doesn't know: without them the group drops this replica, and one
   that has no partitions at that time would never notice, and take over nothing.
+- A task that is ended before it has begun ends nothing else: whoever awaits one that was cancelled is cancelled, too.
+  With the library the group was left for good, without a word, if the subscription changed just as it was joined.
 - What other members have sent is looked at before the library takes it: what it can't understand would end it.
 """
 
@@ -21,6 +23,9 @@ _NOTHING = ConsumerProtocolMemberAssignment(0, [], b"").encode()
 
 class Coordination(GroupCoordinator):  # type: ignore[misc]  # the library is untyped
     """See above. The library would take the partitions of an old subscription for granted, and end."""
+
+    _heartbeat_task: asyncio.Task[None] | None
+    _commit_refresh_task: asyncio.Task[None] | None
 
     def need_rejoin(self, subscription: Any) -> bool:
         """Return whether the group is to be joined, or the subscription is another by now."""
@@ -41,6 +46,16 @@ class Coordination(GroupCoordinator):  # type: ignore[misc]  # the library is un
                 else:
                     return
 
+    async def _stop_heartbeat_task(self) -> None:
+        if self._heartbeat_task is not None:
+            await _end(self._heartbeat_task)
+            self._heartbeat_task = None
+
+    async def _stop_commit_offsets_refresh_task(self) -> None:
+        if self._commit_refresh_task is not None:
+            await _end(self._commit_refresh_task)
+            self._commit_refresh_task = None
+
     async def _perform_assignment(self, response: Any) -> Any:
         """Share out as the leader. Raises `KafkaError` if somebody has said what can't be understood."""
         with _understood("what a member of the group says of itself"):
@@ -60,6 +75,19 @@ class Coordination(GroupCoordinator):  # type: ignore[misc]  # the library is un
                 if topic not in self._subscription.topics or min(partitions, default=0) < 0:
                     raise ValueError(f"{topic} {partitions}")
         await super()._on_join_complete(generation, member_id, protocol, assigned)
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    """End a task of the library's, in no more turns of the loop than it takes: others look at the group meanwhile."""
+    if task.done():
+        return
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        this = asyncio.current_task()
+        if this is not None and this.cancelling():
+            raise
 
 
 @contextmanager

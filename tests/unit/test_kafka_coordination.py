@@ -83,6 +83,16 @@ def test_a_replica_without_partitions_takes_over_when_its_heartbeats_were_refuse
         virtual_time.run(history(), lambda: WireLoop(Random(1), turn_seconds=0.0002))
 
 
+@pytest.mark.parametrize("task", ["heartbeat", "commit_offsets_refresh"])
+async def test_whoever_ends_a_task_of_the_group_goes_on_when_it_had_not_begun(task: str) -> None:
+    group: Any = Coordination.__new__(Coordination)
+    group._heartbeat_task = group._commit_refresh_task = asyncio.create_task(asyncio.sleep(60))
+    ending = asyncio.create_task(getattr(group, f"_stop_{task}_task")())
+    await asyncio.wait({ending})
+    assert not ending.cancelled()
+    assert (group._heartbeat_task is None, group._commit_refresh_task is None) in {(True, False), (False, True)}
+
+
 def coordination(topics: set[str]) -> Any:
     """One as far as it takes part here."""
     teach_manners()
