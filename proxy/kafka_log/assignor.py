@@ -3,21 +3,27 @@
 Not the library's sticky assignor: it keeps what a member owns in its class, for all consumers of the process, and never
 learns the generation, so that of two members that claim a partition it can't tell the later (aiokafka issues 1175 and
 1176, open). Ours speaks under the name of the round robin that Tidegate had before, which says nothing of what it owns:
-replicas of both kinds share a group while one after the other is replaced.
+replicas of both kinds share a group while one after the other is replaced. So may whoever else takes that name, but is
+given nothing: what it commits would never reach the broker.
 """
 
 import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+import structlog
 from aiokafka.cluster import ClusterMetadata
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 
+from proxy.kafka_log.client import CLIENT
 from proxy.model import Partition
 from proxy.positions.sharing import Claim, share_out
 
 _VERSION = 0
+_NAMED = 5
+"""Members of another kind that are named; of more than that the first."""
+_say = structlog.get_logger("tidegate.kafka")
 
 
 class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # the library is untyped
@@ -26,6 +32,7 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # the library 
     name = "roundrobin"
 
     def __init__(self) -> None:
+        self._strangers: frozenset[str] = frozenset()
         self._owned: Collection[Partition] = ()
         self._generation = -1
 
@@ -44,27 +51,44 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # the library 
     def assign(
         self, cluster: ClusterMetadata, members: Mapping[str, ConsumerProtocolMemberMetadata]
     ) -> dict[str, ConsumerProtocolMemberAssignment]:
-        """Share all partitions out, as the leader."""
-        claims = {name: _claim(metadata) for name, metadata in members.items()}
+        """Share all partitions out among our own, as the leader."""
+        claims = {name: claim for name, one in members.items() if (claim := _claim(name, one)) is not None}
+        strangers = frozenset(members.keys() - claims.keys())
+        self._tell_of(strangers)
         topics = frozenset().union(*(claim.topics for claim in claims.values()))
         partitions = [
             Partition(topic, number) for topic in topics for number in cluster.partitions_for_topic(topic) or ()
         ]
-        return {name: _assignment(given) for name, given in share_out(claims, partitions).items()}
+        shared = share_out(claims, partitions) | {name: [] for name in strangers}
+        return {name: _assignment(given) for name, given in shared.items()}
+
+    def _tell_of(self, strangers: frozenset[str]) -> None:
+        if strangers - self._strangers:
+            _say.error(
+                "group_has_strangers",
+                members=sorted(strangers)[:_NAMED],
+                effect="none of the partitions is theirs while one of ours leads the group; what they commit otherwise "
+                "never reaches the broker",
+                remedy="give every other consumer a group of its own",
+            )
+        self._strangers = strangers
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
         """Do nothing: the generation is not told here; see `note`."""
 
 
-def _claim(metadata: Any) -> Claim:
-    """Return what a member says; one of another kind owns nothing."""
+def _claim(name: str, metadata: Any) -> Claim | None:
+    """Return what a member says; of one that says nothing the group's name for it tells whether it is an older of ours.
+
+    None: it is none of ours.
+    """
     topics = frozenset(metadata.subscription)
     try:
         said = json.loads(metadata.user_data)
         owned = [Partition(str(topic), int(number)) for topic, numbers in said["owned"].items() for number in numbers]
         return Claim(topics, owned, int(said["generation"]))
     except (ValueError, TypeError, KeyError, AttributeError):
-        return Claim(topics)
+        return Claim(topics) if name.startswith(CLIENT) else None
 
 
 def _assignment(given: Iterable[Partition]) -> ConsumerProtocolMemberAssignment:

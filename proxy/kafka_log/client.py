@@ -60,6 +60,10 @@ class Reach:
                 self._say.info("log_available", after_s=round(asyncio.get_running_loop().time() - self._since, 1))
 
 
+CLIENT = "tidegate"
+"""What it is called to the log; a group names its members by it, but for static ones."""
+
+
 def options(
     settings: LogSettings, credentials: Credentials, *, request_seconds: float, first: str = ""
 ) -> dict[str, Any]:
@@ -70,7 +74,7 @@ def options(
     security = settings.security
     return {
         "bootstrap_servers": sorted(settings.hosts, key=lambda host: host != first),
-        "client_id": "tidegate",
+        "client_id": CLIENT,
         "request_timeout_ms": round(request_seconds * 1000),
         "metadata_max_age_ms": round(settings.metadata_age * 1000),
         "security_protocol": security.protocol,

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
+from structlog.testing import capture_logs
 
 from proxy.kafka_log.assignor import Assignor
 from proxy.model import Partition
@@ -31,8 +32,18 @@ def test_members_keep_what_they_own_when_another_joins() -> None:
 @pytest.mark.parametrize("strange", [b"", b"\xff", b"[]", b'{"owned":{}}', b'{"generation":1,"owned":{"orders":7}}'])
 def test_a_member_owns_nothing_when_what_it_says_is_not_understood(strange: bytes) -> None:
     other = ConsumerProtocolMemberMetadata(0, ["orders"], strange)
-    given = Assignor().assign(CLUSTER, {"a": said(0, 1, 2), "b": other})
-    assert (numbers(given["a"]), numbers(given["b"])) == ([0, 1, 2], [3, 4, 5])
+    given = Assignor().assign(CLUSTER, {"a": said(0, 1, 2), "tidegate-b": other})
+    assert (numbers(given["a"]), numbers(given["tidegate-b"])) == ([0, 1, 2], [3, 4, 5])
+
+
+def test_a_stranger_is_given_nothing_and_named_once_when_it_is_in_the_group() -> None:
+    other = ConsumerProtocolMemberMetadata(0, ["orders", "theirs"], b"")
+    leader = Assignor()
+    with capture_logs() as logged:
+        for _ in range(2):
+            given = leader.assign(CLUSTER, {"a": said(0, 1, 2), "billing-7": other})
+    assert (numbers(given["a"]), numbers(given["billing-7"])) == ([0, 1, 2, 3, 4, 5], [])
+    assert [one["members"] for one in logged] == [["billing-7"]]
 
 
 def test_old_and_new_replicas_share_a_group_when_one_after_the_other_is_replaced() -> None:

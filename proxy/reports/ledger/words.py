@@ -15,7 +15,8 @@ def sentence(totals: Sequence[Mapping[str, Any]], findings: int) -> str:
     lost = {name: of[name] for name in LOST if of[name]}
     accounted = of.total() - of[UNRECORDED] - of[IN_LOG] - sum(lost.values())
     parts = ", ".join(f"{count:,} positions {name.replace('_', ' ')}" for name, count in lost.items())
-    told = f"{parts or 'nothing lost'}: {accounted:,} positions accounted for, {of[UNRECORDED]:,} unrecorded"
+    none = "none known to be lost" if of[UNRECORDED] else "nothing lost"
+    told = f"{parts or none}: {accounted:,} positions accounted for, {of[UNRECORDED]:,} unrecorded"
     if of[IN_LOG]:
         told += f", {of[IN_LOG]:,} still in the log"
     return told + (f"; {findings:,} findings of the ledger are listed below" if findings else "")
