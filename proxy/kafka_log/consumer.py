@@ -8,6 +8,7 @@ from aiokafka import AIOKafkaConsumer, errors
 
 from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import options
+from proxy.kafka_log.fetching import LEAST_SHARE
 from proxy.kafka_log.login import Credentials
 from proxy.kafka_log.nodes import Bounds, Nodes
 from proxy.settings import Limits, LogSettings
@@ -20,9 +21,12 @@ _HEARTBEATS_PER_SESSION = 12
 """By its heartbeat a replica learns that another one has died. Fewer: the partitions of the dead stand still longer."""
 _SHARES_PER_ANSWER = 16
 """A broker's answer has room for at least so many partitions, so that one busy partition can't fill it ..."""
-_LEAST_SHARE = 64 * 1024
 _MOST_SHARE = 1024**2
-"""... within these bounds in bytes. The memory is bounded by the answer as a whole, `log.fetch_bytes` per broker."""
+"""... within this and `LEAST_SHARE`. The memory is bounded by the answer as a whole, `log.fetch_bytes` per broker."""
+_OF_INBOXES = 4
+"""Of what all inboxes may hold a part of so many is what a fetch of every partition may bring: where many event types
+stand still, each with what its first fetch has brought, there must be room for those that don't. Events take up to
+twice their bytes in memory, and more if they came compressed."""
 
 
 def new_consumer(
@@ -36,7 +40,7 @@ def new_consumer(
 ) -> Any:
     """Return a consumer that is not started yet, and asks the host `first` first; `teach_manners` comes before."""
     rebalance_seconds = settings.session_timeout + limits.drain_deadline + 2 * limits.commit_deadline
-    share = min(max(settings.fetch_bytes // _SHARES_PER_ANSWER, _LEAST_SHARE), _MOST_SHARE)
+    share = min(max(settings.fetch_bytes // _SHARES_PER_ANSWER, LEAST_SHARE), _MOST_SHARE)
     consumer = AIOKafkaConsumer(
         **options(settings, credentials, request_seconds=settings.answer_deadline, first=first),
         group_id=settings.group,
@@ -55,7 +59,12 @@ def new_consumer(
     )
     network = consumer._client  # noqa: SLF001  # made by the constructor, of the class that `teach_manners` has set
     network.nodes = nodes
-    network.bounds = Bounds(settings.answer_deadline, settings.fetch_wait, rebalance_seconds)
+    network.bounds = Bounds(
+        settings.answer_deadline,
+        settings.fetch_wait,
+        rebalance_seconds,
+        first_fetches=limits.inboxes_bytes // _OF_INBOXES,
+    )
     return consumer
 
 

@@ -25,6 +25,8 @@ from proxy.kafka_log.taking import RAISED, Taking, note
 
 TAKEN_AT_ONCE = 200
 """Partitions of an answer that are taken in in one step; of 1,000 it would be a long one."""
+LEAST_SHARE = 64 * 1024
+"""Bytes that a fetch may bring of a partition, however many there are: producers' batches should fit."""
 
 
 class Fetching(Taking):
@@ -221,6 +223,7 @@ class Fetching(Taking):
             self._unplaced.clear()
             self._behind.clear()
             self._refusals.keep(assignment.tps)
+            self._wish = self._wish._replace(partition_bytes=self._share(len(assignment.tps)))
             self._plan.begin(assignment.tps)
         for tp in (*self._refusals, *self._unplaced):
             self._plan.touch(tp)
@@ -234,6 +237,12 @@ class Fetching(Taking):
         busy = self._in_flight | held | sought.keys()
         fetches = self._plan.fetches(lambda node: node not in busy, self._wish, now)
         return fetches, sought, self._prefetch_backoff if held else self._fetcher_timeout
+
+    def _share(self, partitions: int) -> int:
+        """Return how many bytes a fetch may bring of each of so many partitions."""
+        most: int = self._max_partition_fetch_bytes
+        in_all = self._client.bounds.first_fetches
+        return most if in_all is None or not partitions else min(most, max(LEAST_SHARE, in_all // partitions))
 
     def _place_of(self, tp: TopicPartition) -> Place | None:
         """Return from where the partition is to be fetched now; None: not at all."""

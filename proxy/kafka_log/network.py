@@ -262,14 +262,14 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         )
 
     def _patience(self, node_id: Any, request: Any) -> float:
-        answer, fetch_wait, gather = self.bounds
+        bounds = self.bounds
         match request:
             case Fetch():
-                return fetch_wait + answer * (1 << self._stretch.get(node_id, 0))
+                return bounds.fetch_wait + bounds.answer * (1 << self._stretch.get(node_id, 0))
             case JoinGroupRequest() | SyncGroupRequest():
-                return gather + answer
+                return bounds.gather + bounds.answer
             case _:
-                return answer
+                return bounds.answer
 
     def _watched(self, node_id: Any, group: ConnectionGroup) -> AbstractAsyncContextManager[None]:
         """Give the node's connection up once it no longer answers on another."""

@@ -30,13 +30,15 @@ CONNECT = "connect"
 
 
 class Bounds(NamedTuple):
-    """Seconds that requests may take."""
+    """Seconds that requests may take, and what fetches may bring."""
 
     answer: float
     fetch_wait: float = 0.0
     """How long a node may hold back an empty fetch."""
     gather: float = 0.0
     """How long a node may hold back a join or a sync."""
+    first_fetches: int | None = None
+    """Bytes, about, that a fetch of each partition brings in all; None: what each may bring is all that bounds it."""
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ from proxy.kafka_log.answer import UNREADABLE, Batches, Room
 from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import teach_manners
 from proxy.kafka_log.consumer import new_consumer
+from proxy.kafka_log.fetching import LEAST_SHARE
 from proxy.kafka_log.leader_epochs import LeaderEpochs
 from proxy.kafka_log.login import Credentials
 from proxy.kafka_log.nodes import Bounds, Nodes
@@ -162,11 +163,13 @@ def test_what_follows_is_read_when_compaction_has_left_an_empty_batch_where_a_tr
 
 
 @asynccontextmanager
-async def consumer(kafka: ScriptedKafka, *partitions: TopicPartition, fetches: int = 1) -> AsyncIterator[Any]:
+async def consumer(
+    kafka: ScriptedKafka, *partitions: TopicPartition, fetches: int = 1, first_fetches: int | None = None
+) -> AsyncIterator[Any]:
     """One that reads the partitions from their beginning, once so many fetches were answered."""
     teach_manners()
     made = AIOKafkaConsumer(bootstrap_servers=kafka.hosts, auto_offset_reset="none", isolation_level="read_committed")
-    made._client.bounds = Bounds(2.0)
+    made._client.bounds = Bounds(2.0, first_fetches=first_fetches)
     made.assign(partitions)
     try:
         async with asyncio.timeout(ENOUGH):
@@ -228,6 +231,28 @@ async def test_a_slice_has_few_partitions_when_an_answer_has_many() -> None:
             slices = await read(made, 2 * count)
             assert max(map(len, slices)) == SLICE_PARTITIONS
             assert sorted(at for one in slices for at in one) == places, "each once"
+
+
+@pytest.mark.parametrize(
+    ("count", "first_fetches", "each"),
+    [(2, 8 << 20, 1 << 20), (40, 8 << 20, (8 << 20) // 40), (1_000, 8 << 20, LEAST_SHARE), (40, None, 1 << 20)],
+)
+async def test_a_fetch_brings_less_of_each_partition_when_there_are_many(
+    count: int, first_fetches: int | None, each: int
+) -> None:
+    places = [TopicPartition("orders", number) for number in range(count)]
+    asked = set[int]()
+    async with scripted_kafka(1) as kafka:
+        log(kafka, {at.partition: b"" for at in places})
+        give: Any = kafka.nodes[0].answers["FetchRequest"]
+
+        def answer(request: Any) -> Any:
+            asked.update(most for _, partitions in request.topics for *_, most in partitions)
+            return give(request)
+
+        kafka.nodes[0].answers["FetchRequest"] = answer
+        async with consumer(kafka, *places, fetches=2, first_fetches=first_fetches):
+            assert asked == {each}
 
 
 async def test_an_answer_is_taken_in_in_steps_when_it_has_many_partitions() -> None:
