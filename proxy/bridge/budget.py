@@ -20,6 +20,9 @@ OLD_PRESSURE = 0.7
 KEPT_FOR_HIGHER = 0.05
 """Share of all of the budget that is left when every inbox of the lowest class is paused, whatever it holds: else first
 fetches of many could pause the highest, which is paused at all of it; the others evenly between."""
+MOST_UNDER_WAY = 0.25
+"""Share of all of the budget that is kept for fetches under way: of each inbox one may come that nobody could stop when
+what is in common ran short. Less is kept where less would come."""
 OBJECTS = 272
 """Bytes of an event's objects, beside its own: the budget is of memory, and small events take more of it by these."""
 RELIEF = 0.1
@@ -50,6 +53,8 @@ class Budget:
         self._holdings: list[dict[Holding, None]] = [{} for _ in range(ranks)]
         self._own, self._common, self._in_common = 0, limit, 0
         """Bytes that each inbox has for itself, that all have in common, and what is used of these."""
+        self._steps = 0
+        """Bytes that come if each inbox has a fetch like its last."""
         self._is_shared_out = False
         self._is_short = [False] * ranks
         """For each class whether too much is used of what is in common."""
@@ -88,10 +93,12 @@ class Budget:
         after = holding.used = before + size
         self.used += size
         if size > 0:
-            holding.step = max(size, holding.step // 2)
+            step = max(size, holding.step // 2)
+            self._steps += step - holding.step
+            holding.step = step
         if after > own or before > own:
             self._in_common += max(after - own, 0) - max(before - own, 0)
-        if not self._is_calm or self.used >= self._calm_used or self._in_common >= self._calm_common:
+        if not self._is_calm or self.used >= self._calm_used or self._in_common + self._steps >= self._calm_common:
             self._look()
             self._press(holding)
         if holding.is_left and not after:
@@ -99,6 +106,7 @@ class Budget:
 
     def _forget(self, holding: "Holding") -> None:
         del self._holdings[holding.rank][holding]
+        self._steps -= holding.step
         self._is_shared_out = False
 
     def _share_out(self) -> None:
@@ -115,7 +123,8 @@ class Budget:
 
     def _look(self) -> None:
         """See whether what is in common is short, and have all inboxes hear of it for which that is new."""
-        share = self._in_common / self._common
+        under_way = min(self._steps, int(MOST_UNDER_WAY * self._limit))
+        share = (self._in_common + under_way) / self._common
         for rank, point in enumerate(self._points):
             is_short = _is_reached(share, point, before=self._is_short[rank])
             is_full = self.used >= self._limit * self._full[rank]  # no distance: what stands still may hold nearly all

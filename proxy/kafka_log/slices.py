@@ -156,17 +156,29 @@ class Slices(Fetching):
         return taken
 
     def _take_of(self, tp: TopicPartition, held: Answer, room: Room, taken: dict[TopicPartition, list[Any]]) -> None:
+        most = min(room.bytes, self._most_of_one)
+        own = Room(room.events, most)
         try:
-            records, is_more = held.take(room, self._opener)
+            records, is_more = held.take(own, self._opener)
         except UNREADABLE as error:
             self.unreadable[tp] = error
             records, is_more = [], False
+        room.events, room.bytes = own.events, room.bytes - (most - own.bytes)
         if not is_more:
             self._drop(tp)
         elif records:
             self._records.move_to_end(tp)  # the others first next time: an answer of one may take thousands of slices
         if records:
             taken[tp] = records
+
+    @property
+    def _most_of_one(self) -> int:
+        """Bytes of a slice that are of one partition: where there are many, no more than a fetch brings of each.
+
+        A batch comes whole, however large; what is not taken of it waits as it came.
+        """
+        share: int = self._wish.partition_bytes
+        return share if share < self._max_partition_fetch_bytes else SLICE_BYTES
 
     def _sort_out(self, tp: TopicPartition, held: FetchError) -> None:
         try:

@@ -255,6 +255,16 @@ async def test_a_fetch_brings_less_of_each_partition_when_there_are_many(
             assert asked == {each}
 
 
+async def test_no_more_of_a_partition_is_in_a_slice_than_a_fetch_brings_of_each_when_a_batch_is_larger() -> None:
+    size, places = 1_000, [TopicPartition("orders", number) for number in range(40)]
+    async with scripted_kafka(1) as kafka:
+        log(kafka, {at.partition: b"" for at in places} | {0: batch(0, 500, b"x" * size)})
+        async with consumer(kafka, *places, first_fetches=1) as made:
+            slices = await read(made, 500)
+            assert [record.offset for one in slices for record in one[ONE]] == list(range(500))
+            assert max(len(one[ONE]) for one in slices) == LEAST_SHARE // size + 1
+
+
 async def test_an_answer_is_taken_in_in_steps_when_it_has_many_partitions() -> None:
     count = 450
     places = [TopicPartition("orders", number) for number in range(count)]

@@ -38,7 +38,7 @@ def fill(holding: Holding, size: int) -> None:
 def test_the_lowest_class_is_paused_first_and_resumed_with_a_distance_when_what_is_in_common_fills_and_empties() -> (
     None
 ):
-    budget = Budget(16_000, 3)  # 1000 for each of eight, 8000 in common; three hold nothing
+    budget = Budget(16_000, 3)  # 1000 for each of eight, 8000 in common; four hold nothing, and four fetch by tens
     made = [joined(budget, rank) for rank in range(3)]
     _, filler = joined(budget, 0)
     for _ in range(4):
@@ -49,9 +49,11 @@ def test_the_lowest_class_is_paused_first_and_resumed_with_a_distance_when_what_
     def state() -> list[bool]:
         return [told.is_paused for told, _ in made]
 
+    fill(filler, 1000 + 6350)
     states = []
-    for change in (1000 + 6399, 1, 800, 800, -800, -800, -799, -1):
-        filler.add(change)
+    for change in (0, 10, 800, 800, -800, -800, -790, -10):
+        for _ in range(abs(change) // 10):
+            filler.add(10 if change > 0 else -10)
         states.append(state())
     assert states == [
         [False, False, False],
@@ -100,6 +102,18 @@ def test_all_are_paused_when_fetches_have_exceeded_their_parts_and_all_is_used()
     assert (told.is_paused, told.is_old_paused) == (False, False), "what stands still may hold nearly all"
 
 
+def test_there_is_room_for_an_empty_inbox_when_many_fetch_at_once_until_what_is_in_common_is_short() -> None:
+    budget = Budget(15_000, 3)  # 250 for each of thirty, 7500 in common
+    many = [joined(budget, 0) for _ in range(29)]
+    quick, own = joined(budget, 0)
+    own.add(1)
+    while fetching := [holding for told, holding in many if not told.is_paused]:
+        for holding in fetching:
+            holding.add(100)
+    assert not quick.is_paused
+    assert budget.used < 15_000
+
+
 def test_the_highest_class_flows_on_when_first_fetches_of_lower_ones_exceed_their_parts() -> None:
     budget = Budget(8000, 3)
     (highest, own), (lowest, _) = joined(budget, 0), joined(budget, 2)
@@ -140,11 +154,11 @@ def test_parts_are_shared_out_anew_when_inboxes_join_and_leave() -> None:
 def test_an_inbox_that_left_is_counted_until_the_lane_is_through_with_what_it_was_handed() -> None:
     budget = Budget(8000, 3)
     (told, own), (_, other) = joined(budget, 0), joined(budget, 0)
-    other.add(5900)
+    fill(other, 5600)
     fill(own, 2000)
     other.leave()
-    assert (budget.used, told.is_paused) == (7900, False)
-    other.add(-5900)
+    assert (budget.used, told.is_paused) == (7600, False)
+    other.add(-5600)
     own.add(1)
     assert (budget.used, told.is_paused, budget._own, budget._in_common) == (2001, False, 4000, 0)
 

@@ -55,7 +55,7 @@ def make(budget: Budget) -> Callable[[int], Made]:
 def test_a_type_is_paused_exactly_at_its_bound_in_events_and_resumed_exactly_at_the_low_mark(
     budget: Budget, make: Callable[[int], Made]
 ) -> None:
-    budget.go_by(10 * (1 + OBJECTS) + 1)
+    budget.go_by(100 * (1 + OBJECTS))
     inbox, paused = make(0)
     inbox.offer(partition(0), events(0, 9))
     assert not paused
@@ -114,8 +114,8 @@ def test_a_type_is_paused_and_resumed_by_the_budget_when_it_holds_more_than_its_
     budget: Budget, make: Callable[[int], Made]
 ) -> None:
     inbox, paused = make(2)
-    inbox.offer(partition(2), [event(0, value=b"x" * (899 - OBJECTS))])  # of 500 that are its own, and 80 % of 500 more
-    assert paused == set()
+    inbox.offer(partition(2), [event(0, value=b"x" * (649 - OBJECTS))])  # of 500 that are its own, and 80 % of 500 more
+    assert paused == set()  # of which 250 are kept for the next fetch
     inbox.offer(partition(2), [event(1, value=b"x")])
     assert paused == {partition(2)}
     inbox.close(partition(2))
@@ -139,11 +139,11 @@ def test_the_budget_gets_back_what_a_partition_held_when_it_is_closed_or_opened_
 
 def test_the_budget_is_used_up_by_objects_when_events_are_small(budget: Budget, make: Callable[[int], Made]) -> None:
     inbox, paused = make(2)
-    inbox.offer(partition(2), events(0, 3))
+    inbox.offer(partition(2), events(0, 2))
     assert not paused
-    inbox.offer(partition(2), events(3, 4))
+    inbox.offer(partition(2), events(2, 3))
     assert paused == {partition(2)}
-    assert (budget.used, inbox.bytes) == (4 + 4 * OBJECTS, 4)
+    assert (budget.used, inbox.bytes) == (3 + 3 * OBJECTS, 3)
 
 
 def test_an_event_takes_no_more_memory_than_the_budget_counts() -> None:
