@@ -27,7 +27,9 @@ class Tasks:
         tasks would go on without it, as if it had been through.
         """
         assert self.group is not None
-        task: Running = self.group.create_task(_cancelled_by_us(work, name), name=name)
+        guarded: Any = _cancelled_by_us(work, name)
+        guarded.__qualname__ = getattr(work, "__qualname__", guarded.__qualname__)  # by which a task is known
+        task: Running = self.group.create_task(guarded, name=name)
         self._begun.append(task)
         return task
 
