@@ -887,8 +887,8 @@ MUTATIONS = (
     Mutation(
         "a slow node is taken for a silent one for ever",
         NETWORK,
-        "fetch_wait + answer * (1 << self._stretch.get(node_id, 0))",
-        "fetch_wait + answer",
+        "bounds.fetch_wait + bounds.answer * (1 << self._stretch.get(node_id, 0))",
+        "bounds.fetch_wait + bounds.answer",
         tests=(IN_NETWORK,),
     ),
     Mutation(
