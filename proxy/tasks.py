@@ -21,17 +21,22 @@ class Tasks:
         """Those of `keep`."""
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> Running:
-        """Begin a task.
-
-        It raises RuntimeError, and so ends the process, when what it waits for was cancelled and it was not: a group of
-        tasks would go on without it, as if it had been through.
-        """
+        """Begin a task."""
         assert self.group is not None
-        guarded: Any = _cancelled_by_us(work, name)
-        guarded.__qualname__ = getattr(work, "__qualname__", guarded.__qualname__)  # by which a task is known
-        task: Running = self.group.create_task(guarded, name=name)
+        task: Running = self.group.create_task(work, name=name)
+        task.add_done_callback(self._on_end)
         self._begun.append(task)
         return task
+
+    def _on_end(self, task: Running) -> None:
+        """End the process where what a task waited for was cancelled, and it was not: its group would miss nothing."""
+        if self.group is None or not task.cancelled() or task.cancelling():
+            return
+        failing = _fail(f"{task.get_name()}: what it waited for was cancelled, by nobody who ends it")
+        try:
+            self.group.create_task(failing, name=task.get_name())
+        except RuntimeError:  # all are through
+            failing.close()
 
     def retire(self, task: Running) -> None:
         """End a task as it was meant to."""
@@ -56,14 +61,8 @@ class Tasks:
         return [task.get_name() for task in self._begun if task.done() and task.get_name() not in _MAY_END]
 
 
-async def _cancelled_by_us(work: Coroutine[Any, Any, None], name: str) -> None:
-    try:
-        await work
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and not task.cancelling():
-            raise RuntimeError(f"{name}: what it waited for was cancelled, by nobody who ends it") from error
-        raise
+async def _fail(why: str) -> None:
+    raise RuntimeError(why)
 
 
 async def either(task: Running, event: asyncio.Event) -> None:

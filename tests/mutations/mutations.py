@@ -2958,8 +2958,8 @@ MUTATIONS = (
     Mutation(
         "a task that ends by a cancellation nobody asked for ends unheard",
         "proxy/tasks.py",
-        "if task is not None and not task.cancelling():",
-        "if task is None:",
+        "not task.cancelled() or task.cancelling()",
+        "not task.cancelled() or True",
         tests=("tests/unit/test_tasks.py",),
     ),
     Mutation(
