@@ -53,8 +53,8 @@ class Budget:
         self._holdings: list[dict[Holding, None]] = [{} for _ in range(ranks)]
         self._own, self._common, self._in_common = 0, limit, 0
         """Bytes that each inbox has for itself, that all have in common, and what is used of these."""
-        self._steps = 0
-        """Bytes that come if each inbox has a fetch like its last."""
+        self._steps, self._most_under_way = 0, 0
+        """Bytes that come if each inbox has a fetch like its last, and how many of these are kept room for."""
         self._is_shared_out = False
         self._is_short = [False] * ranks
         """For each class whether too much is used of what is in common."""
@@ -98,7 +98,8 @@ class Budget:
             holding.step = step
         if after > own or before > own:
             self._in_common += max(after - own, 0) - max(before - own, 0)
-        if not self._is_calm or self.used >= self._calm_used or self._in_common + self._steps >= self._calm_common:
+        taken = self._in_common + min(self._steps, self._most_under_way)
+        if not self._is_calm or self.used >= self._calm_used or taken >= self._calm_common:
             self._look()
             self._press(holding)
         if holding.is_left and not after:
@@ -114,6 +115,7 @@ class Budget:
         self._is_shared_out = True
         self._own = int(OWN_SHARE * self._limit) // max(len(every), 1)
         self._common = self._limit - len(every) * self._own
+        self._most_under_way = int(MOST_UNDER_WAY * self._limit)
         self._in_common = sum([max(holding.used - self._own, 0) for holding in every]) if self.used else 0
         self._calm_used = int(min(self._full) * self._limit)
         self._calm_common = int(min(OLD_PRESSURE, *self._points) * self._common)
@@ -123,8 +125,7 @@ class Budget:
 
     def _look(self) -> None:
         """See whether what is in common is short, and have all inboxes hear of it for which that is new."""
-        under_way = min(self._steps, int(MOST_UNDER_WAY * self._limit))
-        share = (self._in_common + under_way) / self._common
+        share = (self._in_common + min(self._steps, self._most_under_way)) / self._common
         for rank, point in enumerate(self._points):
             is_short = _is_reached(share, point, before=self._is_short[rank])
             is_full = self.used >= self._limit * self._full[rank]  # no distance: what stands still may hold nearly all

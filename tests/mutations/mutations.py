@@ -2979,7 +2979,7 @@ MUTATIONS = (
     Mutation(
         "fetches under way count for nothing in the budget",
         "proxy/bridge/budget.py",
-        "share = (self._in_common + under_way) / self._common",
+        "share = (self._in_common + min(self._steps, self._most_under_way)) / self._common",
         "share = self._in_common / self._common",
         tests=("tests/unit/bridge/test_budget.py",),
     ),

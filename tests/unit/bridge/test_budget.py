@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -112,6 +113,19 @@ def test_there_is_room_for_an_empty_inbox_when_many_fetch_at_once_until_what_is_
             holding.add(100)
     assert not quick.is_paused
     assert budget.used < 15_000
+
+
+def test_nothing_is_looked_at_for_a_single_event_when_little_is_used_although_large_fetches_came_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    budget, looks = Budget(100_000, 3), list[int]()
+    made = [joined(budget, 0) for _ in range(30)]
+    for _, holding in made:
+        holding.add(4000)
+        holding.add(-4000)
+    monkeypatch.setattr(budget, "_look", lambda: looks.append(budget.used))
+    made[0][1].add(1)
+    assert (budget.used, looks) == (1, [])
 
 
 def test_the_highest_class_flows_on_when_first_fetches_of_lower_ones_exceed_their_parts() -> None:
