@@ -30,8 +30,9 @@ class Tasks:
 
     def _on_end(self, task: Running) -> None:
         """End the process where what a task waited for was cancelled, and it was not: its group would miss nothing."""
-        if self.group is None or not task.cancelled() or task.cancelling():
+        if not task.cancelled() or task.cancelling():
             return
+        assert self.group is not None
         failing = _fail(f"{task.get_name()}: what it waited for was cancelled, by nobody who ends it")
         try:
             self.group.create_task(failing, name=task.get_name())
