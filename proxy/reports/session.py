@@ -217,11 +217,11 @@ def _settings(master: str, text_size: int) -> list[tuple[str, str]]:
             ("spark.sql.shuffle.partitions", "2" if small else "16"),
             ("spark.driver.extraJavaOptions", _SMALL_JAVA if small else _LARGE_JAVA),
         ]
-        if not small:
-            # Before the table of all groups another one of 65,536, for those that come again soon. Buckets of many
-            # distributions do not, and each is looked for in both.
-            settings.append(("spark.sql.codegen.aggregate.map.twolevel.enabled", "false"))
         if small:
             # It plans each stage anew once the one before is done: more work than the stages themselves.
             settings.append(("spark.sql.adaptive.enabled", "false"))
+        else:
+            # Before the table of all groups another one of 65,536, for those that come again soon. Buckets of many
+            # distributions do not, and each is looked for in both.
+            settings.append(("spark.sql.codegen.aggregate.map.twolevel.enabled", "false"))
     return settings
