@@ -25,8 +25,8 @@ class BudgetVerdict:
     """Where the top level has no limit, the cost it may admit until it is told anew; None: what it was told."""
     counts: tuple[tuple[bool, ...], ...]
     """By level: whether the events of each class are among those that its rate counts."""
-    trickle: float
-    """Cost a second that the lowest class gets whatever comes above it."""
+    trickles: tuple[float, ...]
+    """Cost a second that each class gets whatever comes above it; nothing comes above the first."""
     delay: float | None
     """Queue delay in seconds, an estimate; None: not known."""
     drain: Drain

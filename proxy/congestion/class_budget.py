@@ -23,6 +23,8 @@ COOL = 0.5
 """Share of its threshold below which a level is cool: hysteresis."""
 RISING = 0.25
 """Share of the lowest threshold that ends slow start."""
+MOST_SURE = 0.5
+"""Share of the drain rate that all classes below the first together are sure of at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ class RouteBudget:
             rates=self.rates,
             allowance=allowance,
             counts=tuple(ruling.view.counted_with(rank) for rank, ruling in enumerate(rulings)),
-            trickle=0.0 if must_stop is not None else self._settings.lowest_share * lowest.drain.rate,
+            trickles=(0.0,) * len(rulings) if must_stop is not None else self._trickles(rulings),
             delay=decisive.view.delay,
             drain=decisive.drain,
             ruled_by=decisive.view.name if is_apart else None,
@@ -171,6 +173,12 @@ class RouteBudget:
             cuts=cuts,
             reading=reading,
         )
+
+    def _trickles(self, rulings: Sequence[_Ruling]) -> tuple[float, ...]:
+        """Return what each class below the first is sure of; of one class alone, that one."""
+        below = rulings[1:] or rulings
+        share = min(self._settings.lowest_share, MOST_SURE / len(below))
+        return (0.0,) * (len(rulings) - len(below)) + tuple(share * one.drain.rate for one in below)
 
     # -- signs --------------------------------------------------------------------------------------------------------
 

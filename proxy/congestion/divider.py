@@ -42,7 +42,8 @@ class Divider:
     ) -> None:
         assert pools in {1, tiers}
         self._pools = [Pool(inf, inf, inf, 0.0) for _ in range(pools)]
-        self._trickle = Trickle()
+        self._trickles = [Trickle() for _ in range(tiers)]
+        """By class."""
         self._share = share
         self._ladder = Ladder(tiers, pools, last=last)
         self._tiers = self._ladder.tiers
@@ -96,10 +97,10 @@ class Divider:
         self._serve(granted)
         return granted
 
-    def set_trickle(self, rate: float, burst: float, now: float) -> list[Ticket]:
-        """Give the lowest class as a whole at least `rate` tokens a second while it waits; return what is granted."""
+    def set_trickle(self, rank: int, rate: float, burst: float, now: float) -> list[Ticket]:
+        """Give a class as a whole at least `rate` tokens a second while it waits; return what is granted by now."""
         granted = self.advance(now)
-        self._trickle.rate, self._trickle.burst = rate, burst
+        self._trickles[rank].change(rate, burst)
         return granted
 
     def request(self, tier: int, size: float, now: float) -> tuple[Ticket, list[Ticket]]:
@@ -171,11 +172,12 @@ class Divider:
                 missing = place.waiting[0].size - place.waiting[0].reserve
                 waits = [(missing - pool.balance) / (pool.rate * PERIOD) for pool in gates]
                 periods = min(periods, max(waits, default=0.0))
-        lowest = self._ladder.lowest()
-        if self._trickle.rate > 0 and lowest is not None:
-            head = self._tiers[lowest].waiting[0]
-            missing = head.size - head.reserve - self._trickle.balance
-            periods = min(periods, missing / (self._trickle.rate * PERIOD))
+        for rank, trickle in enumerate(self._trickles):
+            first = self._ladder.first_of(rank) if trickle.rate > 0 else None
+            if first is not None:
+                head = self._tiers[first].waiting[0]
+                missing = head.size - head.reserve - trickle.balance
+                periods = min(periods, missing / (trickle.rate * PERIOD))
         return None if periods == inf else (self._refills + max(1, ceil(periods - _DUST))) * PERIOD
 
     def refill(self, tier: int) -> float:
@@ -238,9 +240,9 @@ class Divider:
         self._refills += periods
         for pool in self._pools:
             pool.refill(periods)
-        trickle = self._trickle
-        if self._ladder.lowest() is not None:
-            trickle.balance = min(trickle.burst, trickle.balance + periods * trickle.rate * PERIOD)
+        for rank, trickle in enumerate(self._trickles):
+            if trickle.rate > 0 and self._ladder.first_of(rank) is not None:
+                trickle.refill(periods)
 
     def _serve(self, granted: list[Ticket]) -> None:
         """Complete requests from the head for as long as their pools have tokens."""
@@ -256,7 +258,7 @@ class Divider:
                 if head.reserve < head.size - _DUST:
                     break
                 self._grant(place, granted)
-        self._serve_trickle(granted)
+        self._serve_trickles(granted)
         self._serve_owed(granted)
 
     def _is_unlimited(self, tier: int) -> bool:
@@ -265,10 +267,10 @@ class Divider:
                 return False
         return True
 
-    def _serve_trickle(self, granted: list[Ticket]) -> None:
-        trickle = self._trickle
-        while trickle.balance > _DUST and (tier := self._ladder.lowest()) is not None:
-            trickle.balance -= self._set_aside(tier, trickle.balance, granted)
+    def _serve_trickles(self, granted: list[Ticket]) -> None:
+        for rank, trickle in enumerate(self._trickles):
+            while trickle.balance > _DUST and (tier := self._ladder.first_of(rank)) is not None:
+                trickle.balance -= self._set_aside(tier, trickle.balance, granted)
 
     def _serve_owed(self, granted: list[Ticket]) -> None:
         """Give catch-up tiers what their shares have come to, whoever waits before them."""

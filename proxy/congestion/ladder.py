@@ -81,9 +81,8 @@ class Ladder:
             return False
         return any(self.tiers[above].served == refill for above in self.tiers[tier].rivals)
 
-    def lowest(self) -> int | None:
-        """Return the first tier of the lowest class where anyone waits."""
-        rank = self._classes - 1
+    def first_of(self, rank: int) -> int | None:
+        """Return the first tier of a class where anyone waits."""
         return next((tier for tier in (rank, self.catch_up(rank)) if self.tiers[tier].waiting), None)
 
     def waiting_for(self, rank: int) -> Iterator[Tier]:

@@ -54,8 +54,16 @@ class Pool:
 
 @dataclass(slots=True)
 class Trickle:
-    """What the lowest tier as a whole gets at least, whoever waits above it."""
+    """What one class as a whole gets at least, whoever waits above it."""
 
     rate: float = 0.0
     burst: float = 0.0
     balance: float = 0.0
+
+    def change(self, rate: float, burst: float) -> None:
+        """Bring so many tokens a second from the next refill on, and hold so many at most."""
+        self.rate, self.burst, self.balance = rate, burst, min(self.balance, burst)
+
+    def refill(self, periods: int) -> None:
+        """Add what so many periods bring, up to the burst."""
+        self.balance = min(self.burst, self.balance + periods * self.rate * PERIOD)

@@ -14,13 +14,11 @@ from proxy.bridge.broker import Batch
 
 _SERVED_SHARE = 4
 """A waiter is served when a quarter of the window is free: many slots at once make few, large writes."""
-LOWEST_SHARE = 0.025
-"""Slots owed to the lowest class that waits for each one that a class above it takes; as the class budget's trickle.
+SURE_SHARE = 0.025
+"""Slots owed to each class that waits for each one that a class above it takes; as the class budget's trickle.
 
 Also to what is old of a rank for each one that what is live of it takes.
 """
-BETWEEN_SHARE = 0.004
-"""Likewise to all other waiting classes together."""
 GRACE = 3
 """Turns of the lane for which slots are kept from the classes below one that was just served to the end.
 
@@ -215,20 +213,16 @@ class Line:
         owed[place] = max(0.0, owed.get(place, 0.0) - events)
         if len(owed) == 1:
             return
-        below = self._heads(place)
-        lowest = max(below, default=max(owed)).rank
-        between = len([one for one in below if one.rank not in {place.rank, lowest}])
-        for one in below:
-            share = LOWEST_SHARE if one.rank in {place.rank, lowest} else BETWEEN_SHARE / between
-            owed[one] = min(1.0 + LOWEST_SHARE * self.window.max_events, owed[one] + share * events)
-        if not below:
-            # Who leaves between two requests, as a class of few event types does, finds one slot on coming back.
-            for one in owed:
-                if one.rank == lowest and one > place and owed[one] < 1:
-                    owed[one] = min(1.0, owed[one] + LOWEST_SHARE * events)
+        share, heads = SURE_SHARE * events, self._heads(place)
+        for one in heads.values():
+            owed[one] = min(1.0 + SURE_SHARE * self.window.max_events, owed[one] + share)
+        # Who leaves between two requests, as a class of few event types does, finds one slot on coming back.
+        for one in owed:
+            if one > place and one.rank not in heads and owed[one] < 1:
+                owed[one] = min(1.0, owed[one] + share)
 
-    def _heads(self, place: Place) -> list[Place]:
-        """Return where each class below waits first, what is old of the place's own among them.
+    def _heads(self, place: Place) -> dict[int, Place]:
+        """Return by rank where each class below waits first, what is old of the place's own among them.
 
         What is old of a class waits for what is live of it, and gets its share of that.
         """
@@ -236,7 +230,7 @@ class Line:
         for one in self._places:
             if one > place:
                 heads[one.rank] = min(one, heads.get(one.rank, one))
-        return list(heads.values())
+        return heads
 
     def add(self, request: Request) -> None:
         """Put a request at the end of its place."""

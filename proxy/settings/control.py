@@ -125,7 +125,7 @@ class ClassBudget(Part):
     cut: Annotated[Number, Field(ge=0.1, le=0.99)] = 0.92
     """A cut lands on this share of the drain rate. Smaller: shorter queues, consumers may idle for a moment."""
     lowest_share: Annotated[Number, Field(ge=0, le=0.5)] = 0.025
-    """Share of the drain rate that the least important class as a whole gets whatever comes above it."""
+    """Share of the drain rate that each class below the first as a whole gets whatever comes above it."""
     start_rate: Annotated[Number, Field(ge=1, le=1_000_000)] = 50.0
     """Events a second with which a rate starts; it doubles every 0.5 s, every 0.3 s before empty queues."""
     unseen_rate: Annotated[Number, Field(ge=1, le=1_000_000)] = 30_000.0

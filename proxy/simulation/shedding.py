@@ -133,7 +133,7 @@ class Shedder:
             rates=rates,
             allowance=inf,
             counts=tuple(tuple(one == rank for one in ranks) for rank in ranks),
-            trickle=0.0,
+            trickles=tuple(0.0 for _ in ranks),
             cuts=sum(now < then for now, then in zip(rates, before, strict=True)),
         )
 

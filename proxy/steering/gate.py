@@ -102,9 +102,9 @@ class Gate:
         self._tell(self._divider.set_stock(pool, tokens, self._loop.time()))
         self._arm()
 
-    def set_trickle(self, rate: float, burst: float) -> None:
-        """Change what the lowest class gets at least; see `Divider.set_trickle`."""
-        self._tell(self._divider.set_trickle(rate, burst, self._loop.time()))
+    def set_trickle(self, rank: int, rate: float, burst: float) -> None:
+        """Change what a class gets at least; see `Divider.set_trickle`."""
+        self._tell(self._divider.set_trickle(rank, rate, burst, self._loop.time()))
         self._arm()
 
     def has_waited(self, rank: int) -> bool:

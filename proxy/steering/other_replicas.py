@@ -14,7 +14,7 @@ from proxy.bridge.event_log import EventLog
 from proxy.congestion.collector import Way
 from proxy.errors import LogError
 from proxy.model import Partition
-from proxy.steering.lowest_part import LowestPart
+from proxy.steering.class_part import ClassPart
 from proxy.steering.rates import Rates
 
 _say = structlog.get_logger("tidegate.others")
@@ -101,7 +101,7 @@ class OthersRate:
 class OtherReplicas:
     """Asks the log for the group's progress at the pace that is worth it.
 
-    `ours` tells how far each own partition has come, `lowest` is told of each answer beside it.
+    `ours` tells how far each own partition has come, `part` is told of each answer beside it.
     """
 
     def __init__(
@@ -109,12 +109,12 @@ class OtherReplicas:
         log: EventLog,
         leads: Callable[[str], Lead | None],
         ours: Callable[[], Mapping[Partition, int]] = dict,
-        lowest: LowestPart | None = None,
+        part: ClassPart | None = None,
     ) -> None:
         self._log = log
         self._rates = OthersRate(leads)
         self._ours = ours
-        self._lowest = lowest
+        self._part = part
         self._is_blind = False
 
     def rate(self, route: str, queue: str | None = None) -> Others | None:
@@ -139,6 +139,6 @@ class OtherReplicas:
                 await asyncio.sleep(0)  # of thousands of partitions each of these takes some milliseconds
                 self._rates.add(now(), counts)
                 await asyncio.sleep(0)
-                if self._lowest is not None:
-                    self._lowest.add(now(), self._ours(), counts)
+                if self._part is not None:
+                    self._part.add(now(), self._ours(), counts)
             await asyncio.sleep(self._rates.pause(now()))

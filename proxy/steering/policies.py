@@ -44,7 +44,7 @@ class Policies:
         loop: ControlLoop,
         lanes: Mapping[str, Lane],
         others: Callable[[str, str | None], Others | None],
-        lowest_part: Callable[[str], float],
+        part: Callable[[str, int], float],
         *,
         observers: Sequence[Observer],
         heard: Sequence[Observer] = (),
@@ -55,7 +55,7 @@ class Policies:
         self._others = others
         self._observers = observers
         self._heard = heard
-        self._lowest_part = lowest_part
+        self._part = part
         self._settings = settings
         self._loop = loop
         self._judging = judging
@@ -94,7 +94,7 @@ class Policies:
         if route.cap is not None:
             self.caps[name] = self._cap_gate(route.cap)
         if route.shadow:
-            self.shadows[name] = RouteShadow(len(self._settings.classes), lambda: self._lowest_part(name))
+            self.shadows[name] = self._route_shadow(name)
         if route.policy == "class_budget":
             self._controlled[name] = self._controlled_route(name)
 
@@ -128,7 +128,7 @@ class Policies:
         if was.shadow != now.shadow:
             self.shadows.pop(name, None)
         if now.shadow and not was.shadow:
-            self.shadows[name] = RouteShadow(len(self._settings.classes), lambda: self._lowest_part(name))
+            self.shadows[name] = self._route_shadow(name)
         if now.policy != "class_budget":
             self._leave(name)
         elif was.policy != "class_budget" or was.shadow != now.shadow:  # what was learned is of another queue
@@ -252,6 +252,10 @@ class Policies:
     def _budget_gate(self) -> Gate:
         return Gate(self._divider(len(self._settings.classes), asyncio.get_running_loop().time()))
 
+    def _route_shadow(self, name: str) -> RouteShadow:
+        classes = len(self._settings.classes)
+        return RouteShadow(classes, lambda: self._part(name, classes - 1))
+
     def _controlled_route(self, name: str) -> ControlledRoute:
         settings, route, dearest = self._settings, self._settings.routes[name], self._dearest(name)
         heard = [] if route.shadow else [*self._heard, RouteNews().on_verdict]
@@ -270,7 +274,7 @@ class Policies:
             statistics=self._loop.statistics[name],
             queues=route.queue_names,
             others=lambda queue: self._others(name, queue),
-            lowest_part=lambda: self._lowest_part(name),
+            part=lambda rank: self._part(name, rank),
             dearest=dearest,
             shadow=self.shadows.get(name),
             observers=[*self._observers, QueueNews().on_verdict, *heard],

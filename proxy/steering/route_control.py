@@ -81,8 +81,8 @@ class ControlledRoute:
     """What other replicas confirm on this route, or into one of its queues; None: not known."""
     dearest: Sequence[float]
     """What the dearest event of each class costs, the most important class first."""
-    lowest_part: Callable[[], float] = lambda: 1.0
-    """What part of the lowest class's share is this replica's."""
+    part: Callable[[int], float] = lambda _: 1.0
+    """What part of what a class is sure of is this replica's."""
     shadow: RouteShadow | None = None
     """Where nothing is held back: what would be seen if it were."""
     observers: Sequence[Observer] = ()
@@ -108,7 +108,8 @@ class ControlledRoute:
         for level, tiers in enumerate(verdict.counts):
             self.gate.set_counts(level, tiers)
         self._set_rates(verdict.rates, verdict.allowance)
-        self.gate.set_trickle(verdict.trickle * self.lowest_part(), max(1.0, self.gate.refill(len(verdict.rates) - 1)))
+        for rank, trickle in enumerate(verdict.trickles):
+            self.gate.set_trickle(rank, trickle * self.part(rank), max(1.0, self.gate.refill(rank)))
         for observer in self.observers:
             observer(verdict)
 

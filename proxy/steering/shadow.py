@@ -103,7 +103,7 @@ class _Type:
 
 
 class RouteShadow:
-    """What is watched of one route. Made inside a running loop; `part` is this replica's, see `LowestPart`."""
+    """What is watched of one route. Made inside a running loop; `part`: this replica's, of the lowest class."""
 
     def __init__(self, classes: int, part: Callable[[], float] = lambda: 1.0) -> None:
         self._classes = classes

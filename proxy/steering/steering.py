@@ -15,13 +15,13 @@ from proxy.congestion.detector import Verdict
 from proxy.congestion.loop import ControlLoop
 from proxy.model import Partition
 from proxy.settings import Settings
+from proxy.steering.class_part import ClassPart, RouteClass
 from proxy.steering.depths import Depths
 from proxy.steering.episodes import Episodes
 from proxy.steering.forms import judge
 from proxy.steering.group_backlog import Backlogs
 from proxy.steering.insights import Insights
 from proxy.steering.letter_queues import letter_queues
-from proxy.steering.lowest_part import LowestPart
 from proxy.steering.other_replicas import Lead, OtherReplicas
 from proxy.steering.policies import Policies
 from proxy.steering.route_control import Judging
@@ -97,14 +97,14 @@ class Steering:
         self._insights = (
             None if insights is None or management is None else Insights(insights, queues, management.interval)
         )
-        lowest = LowestPart(self._route_of_lowest)
-        self._others = OtherReplicas(log, self._lead, done, lowest)
+        part = ClassPart(self._class_of)
+        self._others = OtherReplicas(log, self._lead, done, part)
         self.policies = Policies(
             settings,
             self.control,
             lanes,
             self._others.rate,
-            lowest.of,
+            part.of,
             observers=[verdicts.on_budget_verdict],
             heard=[] if episodes is None else [episodes.on_verdict],
             judging=judging,
@@ -170,13 +170,12 @@ class Steering:
         name, route = next(iter(routes.items()))
         return (name, Way(route.queue_names)) if len(routes) == 1 else None
 
-    def _route_of_lowest(self, topic: str) -> str | None:
-        """Return the route of a topic of the lowest class."""
+    def _class_of(self, topic: str) -> RouteClass | None:
+        """Return the route and the class of a topic's events."""
         event_type = self._in_force.event_type(topic)
-        settings = self._in_force.settings
-        if event_type is None or settings.rank(event_type.priority) < len(settings.classes) - 1:
+        if event_type is None:
             return None
-        return event_type.route
+        return RouteClass(event_type.route, self._in_force.settings.rank(event_type.priority))
 
     async def _turn_control(self) -> None:
         """Turn the control loop every interval, or at the times of the cron expression."""

@@ -14,9 +14,8 @@ from proxy.publish_lane import PublishLane
 from proxy.publish_lane.line import Place
 from tests.histories.plan import Plan
 
-LOWEST_SHARE = 0.025
-BETWEEN_SHARE = 0.004
-"""What is promised: of the slots that classes above take, to the lowest class that waits and to those between."""
+SURE_SHARE = 0.025
+"""What is promised to each class that waits: of the slots that each class above takes."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,7 +41,6 @@ class Fairness:
         }
         """What a type may write in one turn: one request."""
         self._ranks = {topic: settings.rank(kind.priority) for topic, kind in settings.by_topic.items()}
-        self._lowest = len(settings.classes) - 1
         self._owed: dict[Place, float] = {}
         """Slots that a place which waits was to have of what passed it, and has not had."""
         self.waiting: dict[tuple[str, bool], Waiter] = {}
@@ -89,9 +87,8 @@ class Fairness:
         for below in waits:
             if below <= place or (below.is_old and below.rank > place.rank and Place(below.rank) in waits):
                 continue
-            share = LOWEST_SHARE if below.rank in {place.rank, self._lowest} else BETWEEN_SHARE
-            owed = self._owed[below] = self._owed.get(below, 0.0) + share * events
-            most_owed = 1 + self._window * (LOWEST_SHARE if below.is_old else share)
+            owed = self._owed[below] = self._owed.get(below, 0.0) + SURE_SHARE * events
+            most_owed = 1.000001 + self._window * SURE_SHARE  # sums of parts are not exact
             if owed > most_owed:
                 return f"{below} is owed {owed:g} slots of what passed it at the lane, at most {most_owed:g} may be"
         return ""

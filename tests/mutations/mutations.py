@@ -1274,10 +1274,10 @@ MUTATIONS = (
         "wire",
     ),
     Mutation(
-        "the lowest class is owed nothing",
+        "a class below is owed nothing",
         LINE,
-        "LOWEST_SHARE = 0.025\n",
-        "LOWEST_SHARE = 0.0\n",
+        "SURE_SHARE = 0.025\n",
+        "SURE_SHARE = 0.0\n",
         "wire",
     ),
     Mutation(
@@ -1441,10 +1441,10 @@ MUTATIONS = (
         tests=("tests/unit/steering/test_rest.py",),
     ),
     Mutation(
-        "every replica gives the lowest class all of its share",
+        "every replica gives a class all that it is sure of",
         ROUTE_CONTROL,
-        "verdict.trickle * self.lowest_part()",
-        "verdict.trickle",
+        "trickle * self.part(rank)",
+        "trickle",
         tests=("tests/unit/steering/test_route_control.py",),
     ),
     Mutation(

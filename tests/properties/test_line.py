@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from proxy.bridge.broker import Address
 from proxy.model import Partition
-from proxy.publish_lane.line import BETWEEN_SHARE, LOWEST_SHARE, Line, Request, Window
+from proxy.publish_lane.line import SURE_SHARE, Line, Request, Window
 from proxy.settings import RoutingKey
 from tests.support.events import events
 from tests.support.recipient import Recorder
@@ -49,15 +49,13 @@ def test_every_class_gets_its_share_and_no_more_when_all_wait_for_ever(
         for free in frees:
             serve(line, min(free, slots), written)
             total += min(free, slots)
-    top, *between, lowest = sorted(ranks)
-    burst = 1.0 + LOWEST_SHARE * slots
-    assert written[lowest] >= LOWEST_SHARE * written[top] - burst - 1
-    for rank in between:
-        assert written.get(rank, 0) >= BETWEEN_SHARE / len(between) * written[top] - burst - 1
-    below = sum(count for rank, count in written.items() if rank != top)
-    # What classes between take is owed for as well.
-    most = (LOWEST_SHARE + BETWEEN_SHARE) * (1 + LOWEST_SHARE + BETWEEN_SHARE) * written[top]
-    assert below <= most + len(ranks) * (burst + 1)
+    top, *below = sorted(ranks)
+    burst = 1.0 + SURE_SHARE * slots
+    for place, rank in enumerate(below):
+        assert written.get(rank, 0) >= SURE_SHARE * written[top] - burst - 1
+        # What a class above takes is owed for as well, what that was owed among it.
+        most = SURE_SHARE * (1 + SURE_SHARE) ** place * written[top]
+        assert written.get(rank, 0) <= most + (place + 1) * (burst + 1)
 
 
 @given(
@@ -80,7 +78,7 @@ def test_whoever_stays_is_served_whatever_others_do(slots: int, steps: list[tupl
     while written.get(5, 0) == before:
         serve(line, slots, written)
         served += slots
-        assert served <= 1 / LOWEST_SHARE + 2 * slots
+        assert served <= 1 / SURE_SHARE + 2 * slots
 
 
 @given(
@@ -108,8 +106,8 @@ def test_what_is_old_gets_a_share_of_its_class_and_takes_nothing_from_others(
 
     alone, _ = served(with_old=False)
     written, old = served(with_old=True)
-    burst = 2.0 + LOWEST_SHARE * slots
+    burst = 2.0 + SURE_SHARE * slots
     for rank in ranks:
         live, behind = written.get(rank, 0), old.get(rank, 0)
-        assert abs(behind - LOWEST_SHARE * live) <= burst + 1
+        assert abs(behind - SURE_SHARE * live) <= burst + 1
         assert abs(live + behind - alone.get(rank, 0)) <= 0.002 * 20_000 + 3 * burst + max(frees)

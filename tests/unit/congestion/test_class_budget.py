@@ -275,7 +275,12 @@ def test_a_route_without_queues_grows_when_nothing_speaks_against_it() -> None:
 
 def test_the_route_stops_when_its_connection_can_t_send() -> None:
     verdict = at_work().see(0.2, 2, lambda reading: replace(reading, can_publish=False))
-    assert (verdict.congested, verdict.cause, verdict.rates, verdict.trickle) == (True, Sign.BLOCKED, (0, 0, 0), 0)
+    assert (verdict.congested, verdict.cause, verdict.rates, verdict.trickles) == (
+        True,
+        Sign.BLOCKED,
+        (0, 0, 0),
+        (0, 0, 0),
+    )
 
 
 def test_the_route_stops_when_an_event_has_been_unconfirmed_for_long() -> None:
@@ -291,8 +296,9 @@ def test_a_wait_is_no_sign_when_twice_as_long_a_one_ended_well() -> None:
     assert route.see(0.2, 2, lambda reading: replace(reading, oldest=3.0)).cause is Sign.NONE
 
 
-def test_the_trickle_is_a_share_of_what_the_consumers_take_when_they_are_busy() -> None:
-    assert at_work().see(1.0, 20).trickle == pytest.approx(0.025 * CAPACITY, rel=0.1)
+def test_each_class_below_the_first_is_sure_of_a_share_of_what_the_consumers_take_when_they_are_busy() -> None:
+    of_each = 0.025 * CAPACITY
+    assert at_work().see(1.0, 20).trickles == pytest.approx((0, of_each, of_each), rel=0.1)
 
 
 def test_a_slow_broker_is_a_sign_when_even_its_quickest_confirm_is_late() -> None:
@@ -382,7 +388,7 @@ def test_a_class_is_held_by_its_own_queue_only_when_the_route_is_split() -> None
     assert verdict.rates[0] == inf
     assert verdict.rates[2] < 30, "the rate of P3 is that of its own queue"
     assert verdict.counts[2] == (False, False, True), "P1 takes nothing from it"
-    assert verdict.trickle == pytest.approx(0.025 * 30, rel=0.1)
+    assert verdict.trickles == pytest.approx((0, 0.025 * 30, 0.025 * 30), rel=0.1)
 
 
 def test_every_class_counts_into_the_one_queue_when_all_go_there() -> None:

@@ -219,14 +219,45 @@ def test_a_cut_of_the_lowest_pool_takes_nothing_from_a_class_above_when_that_nee
 
 def test_the_lowest_class_gets_its_trickle_when_those_above_take_everything() -> None:
     divider = budget((inf, 300.0, 300.0))
-    divider.set_trickle(6.0, 1.0, 0.0)
+    divider.set_trickle(2, 6.0, 1.0, 0.0)
     got = through(divider, {0: 200, 1: 1000, 2: 1000}, 20)
     assert got[2] == pytest.approx(6 * 20, rel=0.1)
 
 
+def test_each_class_gets_its_own_trickle_when_the_first_takes_everything() -> None:
+    divider = budget((300.0, 300.0, 300.0))
+    for rank, rate in ((1, 6.0), (2, 3.0)):
+        divider.set_trickle(rank, rate, 1.0, 0.0)
+    got = through(divider, {0: 1000, 1: 1000, 2: 1000}, 20)
+    assert got[0] == pytest.approx(300 * 20, rel=0.01)
+    assert got[1] == pytest.approx(6 * 20, rel=0.1)
+    assert got[2] == pytest.approx(3 * 20, rel=0.1)
+
+
+def test_it_is_due_when_any_trickle_grants_next() -> None:
+    divider = budget((300.0, 0.0, 0.0))
+    for rank, rate in ((1, 10.0), (2, 2.0)):
+        divider.set_trickle(rank, rate, 1.0, 0.0)
+    for tier in (1, 2):
+        divider.request(tier, 1.0, 0.0)
+    assert divider.next_due() == pytest.approx(0.1)
+    assert [ticket.tier for ticket in divider.advance(0.1 + PERIOD / 2)] == [1]
+    assert divider.next_due() == pytest.approx(0.5)
+
+
+def test_no_more_than_its_burst_is_left_of_a_trickle_that_has_become_nothing() -> None:
+    divider = budget((300.0, 0.0, 0.0))
+    divider.set_trickle(2, 10.0, 5.0, 0.0)
+    divider.request(2, 100.0, 0.0)
+    divider.advance(0.1)
+    divider.set_trickle(2, 0.0, 1.0, 0.1)
+    assert divider.advance(10.0) == []
+    assert divider.next_due() is None
+
+
 def test_the_trickle_comes_out_of_the_class_budget_when_the_lowest_class_has_one_anyway() -> None:
     divider = budget((inf, 300.0, 300.0))
-    divider.set_trickle(6.0, 1.0, 0.0)
+    divider.set_trickle(2, 6.0, 1.0, 0.0)
     got = through(divider, {2: 1000}, 20)
     assert got[2] == pytest.approx(300 * 20, rel=0.01)
 

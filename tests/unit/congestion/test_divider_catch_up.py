@@ -148,7 +148,7 @@ def test_a_share_that_nobody_waits_for_is_not_saved_up() -> None:
 
 def test_the_trickle_of_the_lowest_class_goes_to_what_is_live_of_it_first() -> None:
     divider = budget((inf, 300.0, 300.0))
-    divider.set_trickle(6.0, 1.0, 0.0)
+    divider.set_trickle(P3, 6.0, 1.0, 0.0)
     got = through(divider, {P2: 1000, P3: 4, divider.catch_up(P3): 1000}, 20)
     assert got[P3] == pytest.approx(4 * 20, abs=2)
     assert got[divider.catch_up(P3)] == pytest.approx(2 * 20, rel=0.1)

@@ -81,7 +81,7 @@ def test_all_pass_and_none_counts_another_when_the_rule_says_so() -> None:
     verdict = judged().tick(3, 3, 9)
     assert verdict.rates == (inf, inf, inf)
     assert verdict.counts == ((True, False, False), (False, True, False), (False, False, True))
-    assert (verdict.congested, verdict.trickle, verdict.allowance) == (False, 0.0, inf)
+    assert (verdict.congested, verdict.trickles, verdict.allowance) == (False, (0, 0, 0), inf)
 
 
 def test_the_verdict_has_the_rates_of_the_rule_when_it_holds_a_class() -> None:

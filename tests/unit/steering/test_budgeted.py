@@ -136,7 +136,7 @@ def test_the_top_class_passes_at_once_when_the_lowest_waits() -> None:
 def test_a_class_that_is_used_up_from_above_gets_nothing_but_its_trickle() -> None:
     async def story() -> None:
         gate = budget_gate(inf, 300.0, 300.0)
-        gate.set_trickle(6.0, 3.0)
+        gate.set_trickle(2, 6.0, 3.0)
         above = takes(BudgetedThrottle(gate, Tiers(P2, 3)), 1_000, 20)
         below = takes(BudgetedThrottle(gate, Tiers(P3, 3)), 1_000, 20)
         got = await asyncio.gather(above, below)

@@ -141,7 +141,7 @@ def test_the_lowest_tier_gets_its_trickle_when_the_rate_is_nothing() -> None:
             gate.set_rate(pool, 0.0, 1.0)
         waiting = passing(gate, 1, 5)
         await asyncio.sleep(1)
-        gate.set_trickle(10.0, 1.0)
+        gate.set_trickle(1, 10.0, 1.0)
         await waiting
         return now()
 

@@ -55,7 +55,7 @@ class Made:
         self.loop = ControlLoop(list(routes), 3, self.settings.detector)
         lanes = {name: ScriptedLane() for name in routes}
         self.policies = Policies(
-            self.settings, self.loop, lanes, lambda *_: Others(0.0), lambda _: 1.0, observers=[self.verdicts.append]
+            self.settings, self.loop, lanes, lambda *_: Others(0.0), lambda *_: 1.0, observers=[self.verdicts.append]
         )
 
     def throttle(self, route: str, priority: str = "P2") -> Throttle:

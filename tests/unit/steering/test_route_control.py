@@ -178,12 +178,14 @@ def test_it_sees_and_grows_again_when_the_monitor_returns() -> None:
 # -- lanes that can't send --------------------------------------------------------------------------------------------
 
 
-def test_the_lowest_class_is_given_a_part_of_its_share_when_other_replicas_have_the_rest_of_it() -> None:
+def test_a_class_is_given_a_part_of_what_it_is_sure_of_when_other_replicas_have_the_rest_of_it() -> None:
     async def story(_: Rig, route: ScriptedRoute) -> None:
-        route.controlled.lowest_part = lambda: 0.1
+        route.controlled.part = lambda rank: 0.1 * rank
         await asyncio.sleep(5)
-        assert route.last.trickle == pytest.approx(0.025 * CAPACITY, rel=0.2)
-        assert route.gate._divider._trickle.rate == pytest.approx(0.1 * route.last.trickle)
+        of_each = 0.025 * CAPACITY
+        assert route.last.trickles == pytest.approx((0, of_each, of_each), rel=0.2)
+        given = [trickle.rate for trickle in route.gate._divider._trickles]
+        assert given == pytest.approx([0, 0.1 * route.last.trickles[1], 0.2 * route.last.trickles[2]])
 
     lived(story)
 
@@ -197,7 +199,7 @@ def test_the_rate_is_nothing_and_soon_full_again_when_the_lane_could_not_send(st
         assert route.last.cause is Sign.BLOCKED
         assert route.last.congested
         assert route.last.rates[1:] == (0.0, 0.0)
-        assert route.last.trickle == 0
+        assert not any(route.last.trickles)
         assert await rate_over(route, 20) < 1
         route.state = LaneState.OPEN
         await asyncio.sleep(4)
