@@ -29,6 +29,7 @@ from proxy.operations.webhook import WebhookDestination
 from proxy.rabbitmq import RabbitBroker
 from proxy.recording import MetricLog
 from proxy.settings import Settings
+from proxy.tasks import Tasks
 from proxy.tracing import made
 
 
@@ -95,18 +96,17 @@ async def serve(
         reload=reload,
         access=admin_login,
     )
-    async with asyncio.TaskGroup() as side_tasks:
-        beside = [
-            side_tasks.create_task(metric_log.run(), name="metric log"),
-            side_tasks.create_task(admin.run(), name="admin"),
-            side_tasks.create_task(stream.run(), name="stream"),
-            side_tasks.create_task(reload.run(), name="reload"),
-            side_tasks.create_task(log_login.run(), name="log access"),
-            side_tasks.create_task(admin_login.run(), name="admin access"),
-            side_tasks.create_task(broker.keep_access(), name="broker access"),
-        ]
+    beside = Tasks()
+    async with asyncio.TaskGroup() as beside.group:
+        beside.spawn(metric_log.run(), "metric log")
+        beside.spawn(admin.run(), "admin")
+        beside.spawn(stream.run(), "stream")
+        beside.spawn(reload.run(), "reload")
+        beside.spawn(log_login.run(), "log access")
+        beside.spawn(admin_login.run(), "admin access")
+        beside.spawn(broker.keep_access(), "broker access")
         if app.notices is not None:
-            beside.append(side_tasks.create_task(app.notices.run(), name="notices"))
+            beside.spawn(app.notices.run(), "notices")
         try:
             await app.run()
         finally:
@@ -115,8 +115,7 @@ async def serve(
             if traces is not None:
                 await traces.close()
             await metric_log.close()
-            for task in beside:
-                task.cancel()
+            beside.cancel()
             for board in boards:
                 await board.close()
 

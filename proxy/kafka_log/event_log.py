@@ -281,6 +281,11 @@ class KafkaLog:
             await self._positions.keep(self._join_anew)
         except Exception as error:  # noqa: BLE001  # the pump gets it from `poll`
             self._on_failure(error)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            self._on_failure(LogError("kafka-keeper: what it waited for was cancelled, by nobody who ends it"))
 
     async def _join_anew(self) -> None:
         """Join the group without the topics that are refused, or again if this consumer has left it, or should."""

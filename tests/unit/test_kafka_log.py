@@ -29,6 +29,7 @@ from proxy.kafka_log.events import events
 from proxy.kafka_log.login import Credentials
 from proxy.kafka_log.reader import Reader
 from proxy.model import Event, Partition
+from proxy.positions import Positions
 from proxy.positions.share import Share
 from proxy.settings import Limits, LogSettings
 from proxy.simulation import virtual_time
@@ -296,6 +297,34 @@ def test_no_task_and_no_connection_is_left_when_the_log_is_stopped_while_joining
         cluster.close()
         await asyncio.sleep(1)
         gc.collect()
+
+    with seeded(Random(1)):
+        virtual_time.run(history(), lambda: WireLoop(Random(1), turn_seconds=0.0002))
+
+
+def test_reading_ends_with_the_reason_when_what_its_keeper_waits_for_is_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def strays(_positions: Positions, _join: object) -> None:
+        other = asyncio.get_running_loop().create_future()
+        other.cancel()
+        await other
+
+    monkeypatch.setattr(Positions, "keep", strays)
+
+    async def history() -> None:
+        loop: Any = asyncio.get_running_loop()
+        cluster = ScriptedCluster(Random(1), [("kafka", 9092)])
+        node = Node(1, cluster)
+        loop.network.serve("kafka:9092", node.serve)
+        log = KafkaLog(LogSettings(hosts=["kafka:9092"], group="g"), Limits())
+        await log.start(Owner())
+        await asyncio.sleep(0.1)
+        with pytest.raises(LogError, match="kafka-keeper: what it waited for was cancelled, by nobody who ends it"):
+            await log.poll(0.05)
+        await log.stop()
+        await node.close()
+        cluster.close()
 
     with seeded(Random(1)):
         virtual_time.run(history(), lambda: WireLoop(Random(1), turn_seconds=0.0002))
