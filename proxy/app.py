@@ -276,6 +276,7 @@ class App:
         marks = [flow.watermark for flow in self.assignment.flows()]
         unresolved = sum(mark.received - mark.resolved for mark in marks)
         uncommitted = sum(mark.resolved - mark.committed for mark in marks)
+        self.assignment.on_last_commit()
         await self.recorder.finish(self._log, self.assignment, self.lanes, self.steering.depths.of)
         self._shadows.finish()
         self.recorder.on_stop(unresolved)

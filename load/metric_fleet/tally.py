@@ -9,7 +9,7 @@ from proxy.records import Buckets
 
 COUNTS = (
     "received", "received_bytes", "confirmed", "confirmed_bytes", "nacked", "unknown", "resent", "resent_unknown",
-    "overtaken", "ahead_of_clock", "old",
+    "uncommitted", "overtaken", "ahead_of_clock", "old",
 )  # fmt: skip
 """What is summed over intervals."""
 
@@ -26,6 +26,7 @@ class Tally:
     unknown: int = 0
     resent: int = 0
     resent_unknown: int = 0
+    uncommitted: int = 0
     overtaken: int = 0
     ahead_of_clock: int = 0
     old: int = 0

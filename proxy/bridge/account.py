@@ -40,6 +40,10 @@ class Counts(Protocol):
         """Count events whose dead letter is confirmed."""
         ...
 
+    def on_uncommitted(self, count: int) -> None:
+        """Count events that the broker has, or may have, of an epoch that ended before they were committed."""
+        ...
+
 
 class Account(Protocol):
     """Where the positions of the log go, and what goes wrong on the way."""

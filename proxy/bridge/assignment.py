@@ -129,6 +129,7 @@ class Assignment:
         if listener is not None:  # also of what was assigned after `close`, and has no flow
             self._account.on_moved(listener.event_type.name, moved)
         if flow is not None:
+            self._count_uncommitted(flow, max(flow.watermark.committed, resolved))
             self._account.on_ended([flow])
 
     def on_renewed(self, partition: Partition, taken: int) -> None:
@@ -136,23 +137,37 @@ class Assignment:
         flow, resolved = self._ending.pop(partition, (None, 0))
         if flow is not None:
             self._account.on_committed(flow, resolved, taken)
+            self._count_uncommitted(flow, max(flow.watermark.committed, resolved))
             self._account.on_ended([flow])
 
     def on_ended(self, taken: Mapping[Partition, int]) -> None:
         """See `PartitionOwner.on_ended`."""
         ending, self._ending = self._ending, {}
         for flow, offered in ending.values():
+            committed = flow.watermark.committed
             if (end := taken.get(flow.partition)) is not None:
                 position = flow.watermark.position
                 resolved = offered
                 if self._place is not None and position is not None and offered == flow.watermark.resolved:
                     resolved = counted(offered, self._place(position) + 1, end)
+                committed = max(committed, resolved)
                 self._account.on_committed(flow, resolved, end)
+            self._count_uncommitted(flow, committed)
         self._account.on_ended([flow for flow, _ in ending.values()])
 
     def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
         """See `PartitionOwner.on_truncated`."""
         self._account.on_truncated(partition, at_most, first)
+
+    def on_last_commit(self) -> None:
+        """Count what is owned still and was not committed: nothing is recorded any more when the log is left."""
+        for flow in self.flows():
+            self._count_uncommitted(flow, flow.watermark.committed)
+
+    def _count_uncommitted(self, flow: PartitionFlow, committed: int) -> None:
+        listener = self.listeners.get(flow.partition.topic)
+        if listener is not None:
+            listener.counts.on_uncommitted(flow.watermark.done_beyond(committed) + flow.out + flow.doubtful)
 
     def close(self) -> None:
         """Begin nothing from partitions that are assigned from now on."""

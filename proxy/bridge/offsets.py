@@ -62,6 +62,10 @@ class Watermark:
             end, position = following
             self.ahead -= end - self.resolved
 
+    def done_beyond(self, committed: int) -> int:
+        """Return how many events are done with that are not among the first `committed`."""
+        return self.resolved - committed + self.ahead
+
     @property
     def uncommitted(self) -> bool:
         """Whether a commit would tell the log anything new."""

@@ -286,6 +286,7 @@ def _counts(tally: Tally) -> dict[str, Any]:
         "dead_lettered": tally.dead_lettered,
         "resent": tally.resent,
         "resent_unknown": tally.resent_unknown,
+        "uncommitted": tally.uncommitted,
         "overtaken": tally.overtaken,
         "ahead_of_clock": tally.ahead_of_clock,
         "old": tally.old,

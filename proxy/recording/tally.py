@@ -22,6 +22,7 @@ class Tally:
     dead_lettered: Counter[str] = field(default_factory=Counter)
     resent: int = 0
     resent_unknown: int = 0
+    uncommitted: int = 0
     overtaken: int = 0
     ahead_of_clock: int = 0
     """Confirmed before their own timestamp: they stand in the lowest bucket of `bridge_us`."""
@@ -106,3 +107,8 @@ class Tallies:
         """Count events whose dead letter is confirmed."""
         for tally in self._all:
             tally.dead_lettered[reason.value] += count
+
+    def on_uncommitted(self, count: int) -> None:
+        """See `Counts.on_uncommitted`."""
+        for tally in self._all:
+            tally.uncommitted += count

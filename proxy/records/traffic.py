@@ -89,6 +89,12 @@ class Traffic(Record):
     dead_lettered: Annotated[dict[str, int], "number for each reason"]
     resent: Annotated[int, "events that have to be sent again"]
     resent_unknown: Annotated[int, "of these, after an unknown outcome; each may be a duplicate"]
+    uncommitted: Annotated[
+        int,
+        "events that the broker has, or may have, whose partition was given away before they were committed; each may "
+        "come again",
+        ADDED,
+    ]
     overtaken: Annotated[int, "confirmed after a later event of their partition"]
     ahead_of_clock: Annotated[
         int, "of `confirmed`, before their own timestamp: a producer's clock is ahead; `bridge_us` has them as 0", ADDED

@@ -47,7 +47,7 @@ def counted(records: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def traffic(records: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return the sums of class or type records for each key; `possible_duplicates` are resends of unknown outcome."""
+    """Return the sums of class or type records for each key; see `_counted` on `possible_duplicates`."""
     kind = "type" if "type" in records.columns else "class"
     return counted({kind: records}).groupBy(*keys).agg(*[fn.sum(name).alias(name) for name in SUMMED])
 
@@ -81,7 +81,8 @@ def _counted(records: DataFrame, kind: str) -> DataFrame:
         fn.when(fn.lit(kind == "class"), fn.col("instance")).alias("instance"),
         *COUNTS,
         *newer,
-        fn.col("resent_unknown").alias("possible_duplicates"),
+        # Sent again by the same replica, or by whoever was given the partition.
+        (fn.col("resent_unknown") + fn.coalesce("uncommitted", fn.lit(0))).alias("possible_duplicates"),
         all_reasons(fn.col("dead_lettered")).alias("dead_lettered"),
     )
 

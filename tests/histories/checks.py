@@ -179,6 +179,7 @@ def judge_end(world: World) -> None:
         if wrong := _wrong_end(world, fact):
             witness.accuse(wrong)
     _judge_duplicates(world)
+    _judge_told_duplicates(world)
     for replica in world.retired:
         for wrong in _wrong_sums(world, replica):
             witness.accuse(f"{replica.name}'s metric log: {wrong}")
@@ -225,12 +226,37 @@ def _judge_duplicates(world: World) -> None:
             witness.accuse(f"{partition} has {count} duplicates, at most {bounds[partition]} may be")
 
 
+def _judge_told_duplicates(world: World) -> None:
+    """Where every replica could write all its records, they tell of every copy that nobody asked for.
+
+    But for those of a topic made anew: an epoch of the old one may have read, and committed, events of the new one.
+    """
+    witness = world.witness
+    epochs = (*witness.ended, *witness.epochs.values())
+    topics_by_name = {(epoch.partition.topic, epoch.topic_id) for epoch in epochs}
+    is_sure = len(topics_by_name) == len({name for name, _ in topics_by_name})
+    if not is_sure or not all(map(_is_whole, world.retired)) or any(epoch.rewound for epoch in epochs):
+        return
+    copies = sum(max(0, fact.stored - 1) for fact in witness.facts.all) - sum(witness.cursors.come_again.values())
+    told = 0
+    for replica in world.retired:
+        sums = _sums([json.loads(line) for line in replica.metrics.disk.lines], "class")
+        told += sums["resent_unknown"] + sums["uncommitted"]
+    if copies > told:
+        twice = [str(fact) for fact in witness.facts.all if fact.stored > 1]
+        witness.accuse(f"{copies} events came twice, the metric logs tell of {told}: {twice}")
+
+
+def _is_whole(replica: Replica) -> bool:
+    return not replica.crashed and not replica.metrics.dropped_records and not replica.metrics.waiting
+
+
 def _wrong_sums(world: World, replica: Replica) -> Iterator[str]:
     """Compare the records with what the replica was told; a crashed one, or a full disk, may have recorded less."""
     told = world.witness.told[replica.name]
     records: list[dict[str, Any]] = [json.loads(line) for line in replica.metrics.disk.lines]
     sums = {kind: _sums(records, kind) for kind in ("route", "class", "type")}
-    is_whole = not replica.crashed and not replica.metrics.dropped_records and not replica.metrics.waiting
+    is_whole = _is_whole(replica)
     outcomes = told.outcomes
     failed = outcomes[Outcome.NACKED] + outcomes[Outcome.UNKNOWN]
     truth = {

@@ -30,6 +30,7 @@ TRAFFIC: dict[str, Any] = {
     "dead_lettered": {},
     "resent": 0,
     "resent_unknown": 0,
+    "uncommitted": 0,
     "overtaken": 0,
     "ahead_of_clock": 0,
     "old": 0,

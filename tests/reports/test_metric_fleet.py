@@ -73,7 +73,7 @@ def test_traffic_is_what_passed(of: Any, truth: dict[str, Any], key: str) -> Non
     wanted = {
         name: {
             **{count: one[count] for count in (*names, "ahead_of_clock", "old")},
-            "possible_duplicates": one["resent_unknown"],
+            "possible_duplicates": one["resent_unknown"] + one["uncommitted"],
             "dead_lettered": sum(one["dead_lettered"].values()),
         }
         for name, one in truth[f"by_{key}"].items()

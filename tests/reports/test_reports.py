@@ -23,13 +23,21 @@ def test_traffic_is_the_sum_over_intervals_and_replicas(record: Make, read: Make
     records = read(
         [
             record("class", received=10, confirmed=8, dead_lettered={"expired": 1, "unroutable": 1}, resent_unknown=2),
-            record("class", received=5, confirmed=7, dead_lettered={"expired": 2}, overtaken=3, instance="two"),
+            record(
+                "class",
+                received=5,
+                confirmed=7,
+                dead_lettered={"expired": 2},
+                overtaken=3,
+                uncommitted=4,
+                instance="two",
+            ),
             record("class", class_="P3", received=1),
         ]
     ).of("class")
     first, third = rows(traffic(records, BY_CLASS))
     names = ("class", "received", "confirmed", "dead_lettered", "possible_duplicates", "overtaken")
-    assert [first[name] for name in names] == ["P1", 15, 15, 4, 2, 3]
+    assert [first[name] for name in names] == ["P1", 15, 15, 4, 6, 3]
     assert [third[name] for name in names] == ["P3", 1, 0, 0, 0, 0]
     assert [(row["reason"], row["dead_lettered"]) for row in rows(dead_letters(letters(records), BY_CLASS))] == [
         ("expired", 3),

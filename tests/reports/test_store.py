@@ -38,7 +38,7 @@ HOURS = 6
 STEP_MS = 30_000
 OLD_HOURS = 3
 """So many hours long one of the processes wrote records of version 1; then it was replaced by a newer one."""
-SINCE_2 = {"slos", "settings", "ahead_of_clock", "old", "catching_up", "ahead"}
+SINCE_2 = {"slos", "settings", "uncommitted", "ahead_of_clock", "old", "catching_up", "ahead"}
 
 
 def hour(record: Make, instance: str, number: int) -> list[dict[str, Any]]:

@@ -158,6 +158,8 @@ def test_what_comes_again_is_said_when_the_last_commit_of_a_stop_fails() -> None
         with capture_logs() as said:
             await process.running
         assert [line["events"] for line in said if line["event"] == "final_commit_failed"] == [3]
+        for kind in ("class", "type"):
+            assert sum(record["uncommitted"] for record in process.of(kind)) == 3
 
     ran(story)
 

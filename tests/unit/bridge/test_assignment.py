@@ -43,6 +43,36 @@ def test_a_partition_of_which_nothing_is_done_is_not_committed_when_it_is_revoke
     lived(story)
 
 
+@pytest.mark.parametrize(("taken", "again"), [({PARTITION: 3}, 0), ({}, 3)])
+def test_what_was_sent_and_not_committed_is_counted_when_its_partition_is_given_away(
+    taken: dict[Partition, int], again: int
+) -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 3))
+        world.log.owns_nothing = True
+        world.lane.finish()
+        await world.assignment.on_revoked([PARTITION])
+        world.assignment.on_ended(taken)
+        assert world.assignment.listeners[PARTITION.topic].counts.own.uncommitted == again
+
+    lived(story)
+
+
+@pytest.mark.parametrize("outcome", [None, Outcome.UNKNOWN])
+def test_what_the_broker_may_have_is_counted_when_its_partition_is_given_away(outcome: Outcome | None) -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 3))
+        revoked = asyncio.create_task(world.assignment.on_revoked([PARTITION]))
+        await asyncio.sleep(0)
+        if outcome is not None:
+            world.lane.finish(outcome)
+        await revoked
+        world.assignment.on_ended({})
+        assert world.assignment.listeners[PARTITION.topic].counts.own.uncommitted == 3
+
+    lived(story)
+
+
 def test_written_dead_letters_are_awaited_when_their_partition_is_revoked() -> None:
     async def story(world: World) -> None:
         await world.feed(*events(0, 2))
