@@ -8,10 +8,15 @@ stays longer. All others pass the quarantine by: that is how one event type's tr
 import re
 from dataclasses import dataclass, field
 
+from proxy.model import Partition, Position
 from proxy.publish_lane.line import Line, Request
 
 PROBATION_EVENTS = 1_000
 """Events in a row that must be resolved without harm after a culprit."""
+STRIKES = 3
+"""So often an event must be the only open one when the broker fails, to be what it fails at."""
+_STRUCK = 1_000
+"""Events whose strikes are remembered at most; the first is forgotten."""
 # The text is all there is. RabbitMQ 3.10 and 4.0 close the channel with class 60 and method 40 (basic.publish) whatever
 # was wrong, and with code 403 over an exchange as over a routing key. Only its begin counts: a key stands further on.
 _EXCHANGE_FAULTS = (
@@ -36,6 +41,7 @@ class Quarantine:
 
     line: Line
     _suspects: dict[str, _Suspect] = field(default_factory=dict)
+    _strikes: dict[tuple[Partition, Position], int] = field(default_factory=dict)
 
     @property
     def waits(self) -> bool:
@@ -63,14 +69,26 @@ class Quarantine:
                 suspect.requests[request] = None
         suspect.left = max(suspect.left, events)
 
-    def convict(self, topic: str) -> None:
-        """Quarantine a topic whose event was the culprit."""
-        self.suspect(topic, PROBATION_EVENTS)
+    def accuse(self, topic: str, events: int, why: str, *, is_culprit: bool) -> None:
+        """Quarantine a topic that had so many events open when the broker refused one of all that were.
 
-    def excuse(self, topic: str) -> None:
-        """Release a topic after its next event without harm: not its events were to blame but where they went."""
-        self.suspect(topic, 1)
-        self._suspects[topic].left = 1
+        One whose event was the culprit stays longer, unless not the event was to blame but where it went.
+        """
+        is_excused = is_culprit and blames_exchange(why)
+        self.suspect(topic, PROBATION_EVENTS if is_culprit and not is_excused else events)
+        if is_excused:
+            self._suspects[topic].left = 1
+
+    def strike(self, partition: Partition, position: Position) -> bool:
+        """Count that the broker failed while nothing but this event was open; return whether it is the culprit."""
+        event = (partition, position)
+        strikes = self._strikes.pop(event, 0) + 1
+        if strikes >= STRIKES:
+            return True
+        self._strikes[event] = strikes
+        if len(self._strikes) > _STRUCK:
+            del self._strikes[next(iter(self._strikes))]
+        return False
 
     def clear(self, topic: str, events: int) -> None:
         """Count events resolved without harm; the last one releases the topic, whose requests return to the line."""

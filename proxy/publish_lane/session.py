@@ -18,7 +18,6 @@ from proxy.publish_lane.outcomes import Outcomes, Resolved
 from proxy.publish_lane.passage import Passage
 from proxy.publish_lane.patience import Patience
 from proxy.publish_lane.pieces import Channel, Outbox, Piece
-from proxy.publish_lane.quarantine import blames_exchange
 from proxy.publish_lane.refusals import Refusals
 from proxy.publish_lane.window_law import WindowLaw
 from proxy.publish_lane.wire import Sent, Wire
@@ -247,15 +246,15 @@ class Session:
         self._stir()
         return rest
 
-    def on_lost(self, why: str, *, refused: bool) -> None:
+    def on_lost(self, why: str, *, refused: bool, failed: bool = False) -> None:
         """End the session: nothing open will be confirmed any more."""
         if self.over:
             return
         channels = list(self._channels)
         self.over = True
         self._outbox.clear()
-        if refused and not self._channels.may_be_blamed:
-            self._accuse(channels, why)
+        if (refused or failed) and not self._channels.may_be_blamed:
+            self._accuse(channels, why, is_sure=refused)
         else:
             for channel in channels:
                 self._outcomes.add(channel.ledger.abandon(Outcome.UNKNOWN))
@@ -280,20 +279,20 @@ class Session:
             return f"nothing could be written for {limits.write_deadline:g} s"
         return None
 
-    def _accuse(self, channels: list[Channel], why: str) -> None:
-        """Resolve what is open: the broker refused one event and forgot the others; only a lone one is the culprit."""
+    def _accuse(self, channels: list[Channel], why: str, *, is_sure: bool = True) -> None:
+        """Resolve what is open: the broker refused one event and forgot the others; only a lone one is the culprit.
+
+        Not `is_sure`: perhaps it refused none; a lone one is the culprit if that comes again and again.
+        """
         is_learnt = self._channels.learn(why)
         alone = not is_learnt and sum(channel.ledger.count for channel in channels) == 1
+        if alone and not is_sure and (lone := self._channels.oldest) is not None:
+            alone = self._quarantine.strike(lone.batch.partition, next(lone.events).position)
         outcome = Outcome.UNDELIVERABLE if alone else Outcome.UNKNOWN
         for channel in channels:
             resolved = channel.ledger.abandon(outcome, Reason.REFUSED, why)
             for one in resolved:
-                if alone and blames_exchange(why):
-                    self._quarantine.excuse(one.batch.partition.topic)
-                elif alone:
-                    self._quarantine.convict(one.batch.partition.topic)
-                else:
-                    self._quarantine.suspect(one.batch.partition.topic, one.end - one.start)
+                self._quarantine.accuse(one.batch.partition.topic, one.end - one.start, why, is_culprit=alone)
             self._outcomes.add(resolved)
 
     def _known(self, number: int) -> Channel | None:

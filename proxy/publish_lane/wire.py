@@ -34,8 +34,11 @@ class WireEvents(Protocol):
         """
         ...
 
-    def on_lost(self, why: str, *, refused: bool) -> None:
-        """Be told that the connection is gone; `refused` if the broker closed it over something written to it."""
+    def on_lost(self, why: str, *, refused: bool, failed: bool = False) -> None:
+        """Be told that the connection is gone; `refused` if the broker closed it over something written to it.
+
+        `failed`: it closed it over an error of its own, perhaps in dealing with something written to it.
+        """
         ...
 
 

@@ -15,6 +15,7 @@ from aiormq.abc import AbstractConnection, ChannelFrame
 from aiormq.exceptions import (
     ConnectionCommandInvalid,
     ConnectionFrameError,
+    ConnectionInternalError,
     ConnectionSyntaxError,
     ConnectionUnexpectedFrame,
 )
@@ -178,7 +179,10 @@ class RabbitWire:
     def _on_closing(self, closing: asyncio.Future[Any]) -> None:
         error = None if closing.cancelled() else closing.exception()
         if not self._is_closed:
-            self._events.on_lost(f"{self.host}: {cause(error)}", refused=isinstance(error, _REFUSALS))
+            # RabbitMQ 4 fails at saying what is wrong with an event if an exchange or a routing key is long and not
+            # ASCII: it cuts its text at 252 characters, which are more bytes than go into it.
+            refused, failed = isinstance(error, _REFUSALS), isinstance(error, ConnectionInternalError)
+            self._events.on_lost(f"{self.host}: {cause(error)}", refused=refused, failed=failed)
 
     def _on_channel_end(self, channel: ConfirmChannel, closing: asyncio.Future[Any]) -> None:
         self._intake.end(channel.number)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from aiormq import Channel
-from aiormq.exceptions import AMQPChannelError
+from aiormq.exceptions import AMQPChannelError, ConnectionInternalError
 
 from proxy.errors import BrokerError, RefusedLoginError
 from proxy.rabbitmq.host_turn import HostTurn
@@ -69,7 +69,9 @@ class Inquiry:
             if len(told) == len(queues):
                 return told, ""
             self._questions, error = None, questions.why
-            if not isinstance(error, AMQPChannelError):
+            # RabbitMQ 4 fails at saying that it has no queue of a long name that is not ASCII, and ends the connection.
+            has_failed = isinstance(error, ConnectionInternalError) and not queues[len(told)].isascii()
+            if not has_failed and not isinstance(error, AMQPChannelError):
                 raise BrokerError(f"{login.host}: the {self._name}'s connection was lost")
             return told, cause(error)
 

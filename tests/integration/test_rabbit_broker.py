@@ -15,7 +15,7 @@ import structlog
 from pydantic import SecretStr
 
 from load.stack import Stack
-from proxy.bridge.broker import Address, LaneState, QueueKind, QueueState
+from proxy.bridge.broker import Address, Found, LaneState, QueueKind, QueueState
 from proxy.errors import BrokerError, RefusedLoginError, SettingsError
 from proxy.model import Event, Outcome, Partition, Reason
 from proxy.publish_lane import PublishLane
@@ -253,6 +253,39 @@ async def test_the_exchange_or_the_event_is_blamed_as_the_broker_words_it_when_a
     assert (end.outcome, end.reason) == (Outcome.UNDELIVERABLE, Reason.REFUSED)
     assert blames_exchange(end.detail) == is_exchange, end.detail
     await world.channel.exchange_delete(exchange)
+
+
+@pytest.mark.parametrize("fault", ["exchange", "key"])
+async def test_an_event_is_refused_and_others_pass_when_the_broker_fails_at_saying_what_is_wrong_with_it(
+    world: RabbitWorld, bench: Bench, stack: Stack, fault: str
+) -> None:
+    """It cuts its text at so many characters, and of long names that are not ASCII that is too many bytes."""
+    exchange, name, long = f"topic.{uuid4().hex[:8]}", f"user-{uuid4().hex[:8]}", "ä" * 120
+    await world.channel.declare_exchange(exchange, "topic", auto_delete=False)
+    queue = await world.queue()
+    await (await world.channel.get_queue(queue)).bind(exchange, "allowed")
+    with user(stack, name, "^$", ".*", "^$"):
+        stack.rabbitmqctl("set_topic_permissions", name, exchange, "^allowed$", "^$")
+        settings = world.settings.model_copy(update={"username": name, "password": pw("secret")})
+        lane = RabbitBroker(settings, {"r": Route(exchange="")}, Limits()).lane("r")
+        bad = bench.recorder(long, exchange=long if fault == "exchange" else exchange)
+        good = bench.recorder("allowed", exchange=exchange)
+        async with running(lane), asyncio.timeout(60):
+            await asyncio.gather(send_all(lane, bad, made(0, 1)), send_all(lane, good, made(0, 20)))
+    assert [end.reason for end in bad.ends if end.outcome is Outcome.UNDELIVERABLE] == [Reason.REFUSED]
+    assert good.count(Outcome.CONFIRMED) == 20
+    await world.channel.exchange_delete(exchange)
+
+
+@pytest.mark.parametrize("name", ["k" * 255, "ä" * 120, "ä" * 127, "€" * 85])
+async def test_a_queue_is_not_there_whatever_its_name(world: RabbitWorld, name: str) -> None:
+    finder = RabbitBroker(world.settings, {"r": Route(exchange="")}, Limits()).finder()
+    there = await world.queue()
+    try:
+        found = await finder.find([there, name, there], world.settings.hosts[0])
+    finally:
+        await finder.close()
+    assert {queue: one.found for queue, one in found.items()} == {there: Found.THERE, name: Found.GONE}
 
 
 async def test_what_is_larger_than_the_broker_takes_is_refused_alone_and_cut_as_a_dead_letter_over_one_connection(

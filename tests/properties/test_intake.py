@@ -45,8 +45,8 @@ class Told:
     def on_return(self, channel: int, message_id: bytes, why: str) -> None:
         self.all.append((channel, message_id, why))
 
-    def on_lost(self, why: str, *, refused: bool) -> None:
-        self.all.append((why, refused))
+    def on_lost(self, why: str, *, refused: bool, failed: bool = False) -> None:
+        self.all.append((why, refused or failed))
 
 
 def returned(number: int, sizes: Sequence[int]) -> list[Any]:
@@ -189,6 +189,19 @@ def test_the_rest_of_a_channel_is_the_client_s_when_it_has_been_closed() -> None
     after = frame.marshal(commands.Basic.Ack(2), TAKEN)
     reader, told, _ = virtual_time.run(fed(frame.marshal(commands.Basic.Ack(1), TAKEN) + close + after))
     assert (reader.fed, told.all) == (close + after, [(TAKEN, 1, False, True)])
+
+
+@given(st.binary(max_size=255), st.lists(st.integers(0, 40), max_size=60))
+def test_the_client_can_read_why_a_channel_is_closed_whatever_bytes_say_so(text: bytes, cuts: list[int]) -> None:
+    close = frame.marshal(commands.Channel.Close(403, "x" * len(text), 60, 40), TAKEN).replace(
+        b"x" * len(text), text, 1
+    )
+    reader, _, _ = virtual_time.run(fed(BEAT + close + BEAT, cuts))
+    assert len(reader.fed) == len(BEAT + close + BEAT)
+    told = frame.unmarshal(reader.fed[len(BEAT) :])[2]
+    assert isinstance(told, commands.Channel.Close)
+    assert (told.reply_code, told.class_id, told.method_id) == (403, 60, 40)
+    assert told.reply_text.rstrip("?") == text.decode(errors="ignore").rstrip("?")
 
 
 def test_the_client_hears_a_heartbeat_now_and_then_when_all_that_comes_is_taken() -> None:

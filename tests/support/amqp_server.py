@@ -32,7 +32,7 @@ class AmqpServer:
         """How a consumer is refused; None: it is let in."""
         self.depths: dict[str, tuple[int, int]] = {}
         """What a passive declare tells: messages and consumers; others do not exist."""
-        self.closes: dict[str, commands.Channel.Close] = {}
+        self.closes: dict[str, commands.Channel.Close | commands.Connection.Close] = {}
         """How a passive declare of these is refused."""
         self.tells_twice: set[str] = set()
         """Queues of which it tells the depth twice."""
@@ -141,7 +141,8 @@ class AmqpServer:
         if queue in self.is_mute_to_queues:
             self._ended.add(channel)
         elif queue in self.closes:
-            self.say(self.closes[queue], channel)
+            close = self.closes[queue]
+            self.say(close, channel if isinstance(close, commands.Channel.Close) else 0)
         elif queue in self.depths:
             for _ in range(1 + (queue in self.tells_twice)):
                 self.say(commands.Queue.DeclareOk(queue, *self.depths[queue]), channel)

@@ -17,6 +17,7 @@ from proxy.publish_lane import PublishLane
 from proxy.publish_lane.frames import PIECE_BYTES
 from proxy.publish_lane.patience import LONGEST_LOOK, Silence
 from proxy.publish_lane.pieces import UNPROVEN_EVENTS
+from proxy.publish_lane.quarantine import STRIKES
 from proxy.publish_lane.wire import Sent, WireEvents
 from proxy.settings import Limits
 from proxy.simulation import virtual_time
@@ -729,6 +730,33 @@ async def test_only_a_lone_event_is_blamed_when_the_broker_closes_the_connection
             "501 FRAME_ERROR",
         )
         assert len(stage.recorder.ends) == 3
+
+
+@in_virtual_time
+async def test_a_lone_event_is_blamed_when_the_broker_itself_fails_at_it_three_times() -> None:
+    stage = Stage()
+    async with stage.running():
+        for _ in range(STRIKES):
+            await stage.lane.publish([stage.recorder.batch([Event(0, 0, None, b"x", (), 1)])])
+            await asyncio.sleep(2)
+            stage.wire.events.on_lost("541 INTERNAL_ERROR", refused=False, failed=True)
+            await asyncio.sleep(2)
+        outcomes = [end.outcome for end in stage.recorder.ends]
+        assert outcomes == [*[Outcome.UNKNOWN] * (STRIKES - 1), Outcome.UNDELIVERABLE]
+        assert stage.recorder.ends[-1].reason is Reason.REFUSED
+
+
+@in_virtual_time
+async def test_nobody_is_blamed_when_the_broker_fails_with_several_events_open() -> None:
+    stage = Stage()
+    async with stage.running():
+        await stage.publish(2)
+        stage.wire.events.on_lost("541 INTERNAL_ERROR", refused=False, failed=True)
+        await asyncio.sleep(4)
+        assert [end.outcome for end in stage.recorder.ends] == [Outcome.UNKNOWN] * 2
+        publishing = stage.publish(2)
+        await asyncio.sleep(1)
+        assert not publishing.done(), "they go one at a time"
 
 
 @in_virtual_time

@@ -5,7 +5,7 @@ import pytest
 from proxy.bridge.broker import Address
 from proxy.model import Partition
 from proxy.publish_lane.line import GRACE, Line, Place, Request, Window
-from proxy.publish_lane.quarantine import PROBATION_EVENTS, Quarantine
+from proxy.publish_lane.quarantine import PROBATION_EVENTS, STRIKES, Quarantine
 from proxy.publish_lane.window_law import WindowLaw
 from proxy.settings import RoutingKey
 from tests.support.events import events
@@ -160,7 +160,7 @@ def test_suspects_are_served_in_turn_and_each_in_its_own_order() -> None:
 def test_a_culprits_topic_stays_for_its_whole_probation() -> None:
     quarantine = Quarantine(Line(Window(200, 1)))
     quarantine.suspect("t", 5)
-    quarantine.convict("t")
+    quarantine.accuse("t", 1, "", is_culprit=True)
     quarantine.suspect("t", 3)
     quarantine.clear("t", PROBATION_EVENTS - 1)
     assert "t" in quarantine
@@ -171,8 +171,23 @@ def test_a_culprits_topic_stays_for_its_whole_probation() -> None:
 def test_a_topic_whose_exchange_was_to_blame_is_released_by_its_first_success() -> None:
     quarantine = Quarantine(Line(Window(200, 1)))
     quarantine.suspect("t", 200)
-    quarantine.excuse("t")
-    quarantine.excuse("other")
+    for topic in ("t", "other"):
+        quarantine.accuse(topic, 1, "NOT_FOUND - no exchange 'x' in vhost '/'", is_culprit=True)
     quarantine.clear("t", 1)
     assert "t" not in quarantine
     assert "other" in quarantine
+
+
+def test_an_event_is_the_culprit_when_the_broker_fails_three_times_with_nothing_but_it_open() -> None:
+    quarantine, at = Quarantine(Line(Window(200, 1))), Partition("t", 0)
+    struck = [quarantine.strike(at, position) for position in (7, 7, 8, 7, 7)]
+    assert struck == [False, False, False, True, False]
+
+
+def test_the_strikes_of_no_more_than_a_thousand_events_are_remembered() -> None:
+    quarantine, at = Quarantine(Line(Window(200, 1))), Partition("t", 0)
+    for _ in range(STRIKES - 1):
+        quarantine.strike(at, 0)
+    for position in range(1, 1_001):
+        quarantine.strike(at, position)
+    assert not quarantine.strike(at, 0)

@@ -48,8 +48,8 @@ class Events:
     def on_channel_closed(self, channel: int, why: str) -> None:
         self._tell("closed", channel, why)
 
-    def on_lost(self, why: str, *, refused: bool) -> None:
-        self._tell("lost", why, refused)
+    def on_lost(self, why: str, *, refused: bool, failed: bool = False) -> None:
+        self._tell("lost", why, refused, failed)
 
     async def next(self, count: int = 1) -> list[tuple[Any, ...]]:
         """Return what was told, at least `count` things."""
@@ -195,7 +195,7 @@ async def test_a_closed_connection_is_a_refusal_when_the_code_blames_what_was_wr
     await wire.open_channel()
     server.say(commands.Connection.Close(code, "SOME_REASON", 0, 0), 0)
     (told,) = await events.next()
-    assert (told[0], told[2]) == ("lost", refused)
+    assert (told[0], told[2:]) == ("lost", (refused, code == 541))
     assert server.host in told[1]
     assert "SOME_REASON" in told[1]
 

@@ -46,6 +46,26 @@ async def test_a_queue_that_is_away_is_told_from_one_that_is_there_or_gone_or_no
     }
 
 
+async def test_all_but_it_are_told_of_when_the_broker_fails_at_saying_that_a_queue_is_not_there(
+    server: AmqpServer, finder: RabbitFinder
+) -> None:
+    server.closes["ä" * 120] = commands.Connection.Close(541, "INTERNAL_ERROR", 0, 0)
+    assert await finder.find(["q", "ä" * 120, "away", "none"], server.host) == {
+        "q": Finding(Found.THERE),
+        "ä" * 120: Finding(Found.GONE),
+        "away": Finding(Found.AWAY, DOWN),
+        "none": Finding(Found.GONE),
+    }
+
+
+async def test_nothing_is_told_when_the_broker_fails_for_a_reason_of_its_own(
+    server: AmqpServer, finder: RabbitFinder
+) -> None:
+    server.closes["mail"] = commands.Connection.Close(541, "INTERNAL_ERROR", 0, 0)
+    with pytest.raises(BrokerError):
+        await finder.find(["mail"], server.host)
+
+
 async def test_all_are_found_when_they_are_more_than_are_asked_for_on_one_channel(
     server: AmqpServer, finder: RabbitFinder
 ) -> None:
