@@ -1041,8 +1041,8 @@ MUTATIONS = (
     Mutation(
         "a connection closed over what was written counts as lost",
         RABBIT_CONNECTION,
-        "refused=isinstance(error, _REFUSALS)",
-        "refused=False",
+        "refused, failed = isinstance(error, _REFUSALS), ",
+        "refused, failed = False, ",
         tests=(IN_CONNECTION,),
     ),
     Mutation(
@@ -2727,8 +2727,8 @@ MUTATIONS = (
     Mutation(
         "a lone event is blamed for what was written to a channel that is closed",
         "proxy/publish_lane/session.py",
-        "if refused and not self._channels.may_be_blamed:",
-        "if refused:",
+        "if (refused or failed) and not self._channels.may_be_blamed:",
+        "if refused or failed:",
         tests=("tests/unit/publish_lane/test_lane.py",),
     ),
     Mutation(
