@@ -11,6 +11,7 @@ pytestmark = pytest.mark.timeout(600)
 LARGEST = 150_000_000
 
 
+@pytest.mark.long
 def test_the_digest_is_the_same_and_small_when_the_image_is_built_twice(tmp_path: Path) -> None:
     buildah = find_buildah()
     told = []

@@ -128,7 +128,7 @@ async def _is_given_back(stack: Stack, ends: Ends, dead: str, target: str, count
     return is_alone and await ends.depth(dead) + await ends.depth(target) >= count
 
 
-@KINDS
+@pytest.mark.parametrize("kind", ["classic", pytest.param("quorum", marks=pytest.mark.long)])
 @pytest.mark.each_rabbitmq
 async def test_the_second_is_refused_when_two_redrive_the_same_queue(stack: Stack, tmp_path: Path, kind: str) -> None:
     async with Ends.open(stack) as ends:

@@ -182,7 +182,9 @@ async def test_rights_are_as_documented_when_users_log_in(stack: Stack, mechanis
         await produce(stack, f"events-{suffix}", b"1", **login("tidegate", "wrong", mechanism))
 
 
-@pytest.mark.parametrize("kill", [False, True], ids=["orderly", "killed"])
+@pytest.mark.parametrize(
+    "kill", [pytest.param(False, id="orderly", marks=pytest.mark.long), pytest.param(True, id="killed")]
+)
 async def test_data_and_port_are_kept_when_nodes_stop_and_start(stack: Stack, kill: bool) -> None:
     topic = f"kept-{kill}".lower()
     before = (stack.kafka, stack.amqp)
@@ -215,6 +217,7 @@ def test_any_script_can_stop_a_node_when_it_knows_the_state_file(stack: Stack, m
     assert other.rabbitmq_pid == stack.rabbitmq_pid is not None
 
 
+@pytest.mark.long
 async def test_stacks_do_not_meet_when_side_by_side(stack: Stack) -> None:
     with Stack.up(heap="512m") as other:
         home, ports = other.state_file.parent, State.load(other.state_file).ports
@@ -229,6 +232,7 @@ async def test_stacks_do_not_meet_when_side_by_side(stack: Stack) -> None:
     assert await get(stack, "same") == b"ours"
 
 
+@pytest.mark.long
 def test_rabbitmq_4_runs_in_a_stack_when_its_scripts_are_given(tmp_path: Path) -> None:
     with Stack.up(data=tmp_path / "data", rabbitmq_sbin=rabbitmq_4.sbin()) as other:
         home, ports = other.state_file.parent, State.load(other.state_file).ports
@@ -242,6 +246,7 @@ def test_rabbitmq_4_runs_in_a_stack_when_its_scripts_are_given(tmp_path: Path) -
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.long
 def test_a_foreign_port_is_left_alone_when_it_was_taken_after_the_choice(
     name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -368,7 +373,7 @@ def test_the_command_gets_its_stack_and_gives_its_exit_code_when_run() -> None:
     assert_nothing_is_left(Path(done.stdout.strip()).parent, {})
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signum", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_nothing_is_left_when_run_is_interrupted(signum: signal.Signals) -> None:
     shell = 'echo "$TIDEGATE_STACK"; exec sleep 60'
     with subprocess.Popen([*COMMAND_LINE, "run", "--", "sh", "-c", shell], cwd=PROJECT, stdout=-1, stderr=-1) as run:
@@ -411,6 +416,7 @@ def test_nothing_is_left_when_run_and_its_command_are_killed() -> None:
     assert_nothing_is_left(state.home, state.ports)
 
 
+@pytest.mark.long
 def test_the_next_up_cleans_when_scripts_and_guardians_were_killed(stack: Stack, name: str) -> None:
     half_started = killed_at("c_return", "posix_spawn", 2, "run", "--", "true", guarded=False)
     assert half_started.returncode == -signal.SIGKILL
@@ -428,6 +434,7 @@ def test_the_next_up_cleans_when_scripts_and_guardians_were_killed(stack: Stack,
         assert one.answers() == stack.answers() == {"kafka": True, "rabbitmq": True}
 
 
+@pytest.mark.long
 def test_the_stack_stays_when_it_is_to_be_kept() -> None:
     done = command("run", "--keep", "--", "true")
     kept = done.stderr.rpartition("--name ")[2].split("`")[0]

@@ -199,6 +199,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*.parquet")}
 
 
+@pytest.mark.long
 def test_tables_are_those_of_a_whole_reading_when_hours_came_late_one_by_one_and_were_merged(
     logs: dict[int, list[Path]], home: Home, whole: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -290,6 +291,7 @@ def test_tables_are_those_of_a_whole_reading_when_a_report_was_killed_anywhere(
     assert home.facts() == whole.facts
 
 
+@pytest.mark.long
 def test_a_file_that_is_still_written_is_in_the_report_and_not_in_the_store(
     logs: dict[int, list[Path]], home: Home, whole: Whole
 ) -> None:
