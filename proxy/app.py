@@ -273,15 +273,10 @@ class App:
         unconfirmed = await self.assignment.drain(flows, self._settings.limits.drain_deadline)
         await asyncio.wait([pump], timeout=LOG_STOP_DEADLINE)
         await self._committer.commit()
-        marks = [flow.watermark for flow in self.assignment.flows()]
-        unresolved = sum(mark.received - mark.resolved for mark in marks)
-        uncommitted = sum(mark.resolved - mark.committed for mark in marks)
-        self.assignment.on_last_commit()
+        unresolved = self.assignment.on_last_commit()
         await self.recorder.finish(self._log, self.assignment, self.lanes, self.steering.depths.of)
         self._shadows.finish()
         self.recorder.on_stop(unresolved)
-        if uncommitted:
-            _say.warning("final_commit_failed", events=uncommitted, effect="they perhaps come again")
         _say.info("stopped", drained=not unconfirmed, unconfirmed=unconfirmed, left_in_log=self.recorder.left_in_log)
 
     async def _leave_log(self) -> None:

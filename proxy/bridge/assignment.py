@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Mapping
 
+import structlog
+
 from proxy.bridge.account import Account
 from proxy.bridge.event_log import Beginning
 from proxy.bridge.flow import PartitionFlow
@@ -12,6 +14,8 @@ from proxy.bridge.listener import Listener
 from proxy.bridge.move import Moved
 from proxy.bridge.offsets import counted
 from proxy.model import Partition, Position
+
+_say = structlog.get_logger("tidegate")
 
 
 class Assignment:
@@ -159,10 +163,20 @@ class Assignment:
         """See `PartitionOwner.on_truncated`."""
         self._account.on_truncated(partition, at_most, first)
 
-    def on_last_commit(self) -> None:
-        """Count what is owned still and was not committed: nothing is recorded any more when the log is left."""
+    def on_last_commit(self) -> int:
+        """Say what of all that is owned comes again, and count it: nothing is recorded once the log is left.
+
+        Return how many events that were received are not done with.
+        """
+        marks = [flow.watermark for flow in self.flows()]
         for flow in self.flows():
             self._count_uncommitted(flow, flow.watermark.committed)
+        if uncommitted := sum(mark.resolved - mark.committed for mark in marks):
+            _say.warning("final_commit_failed", events=uncommitted, effect="they perhaps come again")
+        if ahead := sum(mark.ahead for mark in marks):
+            why = "events before them are not done with: they, or their dead letters, could not go"
+            _say.warning("stopped_ahead", events=ahead, why=why, effect="they come again")
+        return sum(mark.received - mark.resolved for mark in marks)
 
     def _count_uncommitted(self, flow: PartitionFlow, committed: int) -> None:
         listener = self.listeners.get(flow.partition.topic)

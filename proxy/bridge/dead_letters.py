@@ -176,7 +176,7 @@ class DeadLetters:
             self._waiting = deque(one for one in self._waiting if not one[0].closing)
             self._wake()
         if not self._open and not self.outage.lasts:
-            self.outage.end("none waits any more")
+            self.outage.leave()
 
     def _pick(self) -> list[Batch]:
         """Take from the front what the type's share of the lane has room for."""
@@ -230,7 +230,7 @@ class DeadLetters:
         flow.tries_anew = False
         self.outage.on_left(flow)
         if not self._open and not self.outage.lasts:
-            self.outage.end("the events were delivered by their own route")
+            self.outage.end("events of its partitions are delivered again, and these tried by their own route")
 
     def on_outcome(self, batch: Batch, start: int, end: int, outcome: Outcome, detail: str) -> None:
         """Take the outcome of some dead letters."""

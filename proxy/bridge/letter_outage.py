@@ -83,14 +83,19 @@ class LetterOutage:
         self._flows.discard(flow)
 
     def end(self, how: str) -> None:
-        """Note that nothing waits any more, or that letters are taken again."""
+        """Note that letters are taken again, or that there is another way out."""
+        self._end("dead_letters_flow", how=how)
+
+    def leave(self) -> None:
+        """Note that nothing waits here any more."""
+        self._end("dead_letters_left", effect="their events are read again by whoever has their partitions next")
+
+    def _end(self, what: str, **words: str) -> None:
         if self._since is None:
             return
-        lasted = asyncio.get_running_loop().time() - self._since
+        lasted = round(asyncio.get_running_loop().time() - self._since, 1)
         self._since = None
-        _say.info(
-            "dead_letters_flow", type=self._type.name, destination=self.destination, how=how, after_s=round(lasted, 1)
-        )
+        _say.info(what, type=self._type.name, destination=self.destination, after_s=lasted, **words)
 
     @property
     def destination(self) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from proxy.bridge.move import Direction, Move, Moved
 from proxy.model import Outcome, Partition, Reason
@@ -54,6 +55,22 @@ def test_what_was_sent_and_not_committed_is_counted_when_its_partition_is_given_
         await world.assignment.on_revoked([PARTITION])
         world.assignment.on_ended(taken)
         assert world.assignment.listeners[PARTITION.topic].counts.own.uncommitted == again
+
+    lived(story)
+
+
+def test_what_comes_again_is_said_when_an_event_and_its_letter_could_not_go_before_the_stop() -> None:
+    async def story(world: World) -> None:
+        await world.feed(*events(0, 4))
+        [batch] = world.lane.batches
+        batch.recipient.on_outcome(batch, 0, 1, Outcome.CONFIRMED, seconds=0.001)
+        batch.recipient.on_outcome(batch, 1, 2, Outcome.UNDELIVERABLE, reason=Reason.UNROUTABLE)
+        batch.recipient.on_outcome(batch, 2, 4, Outcome.CONFIRMED, seconds=0.001)
+        await asyncio.sleep(0.5)
+        with capture_logs() as said:
+            assert world.assignment.on_last_commit() == 3
+        assert [(one["event"], one["events"]) for one in said] == [("stopped_ahead", 2)]
+        assert world.assignment.listeners[PARTITION.topic].counts.own.uncommitted == 2
 
     lived(story)
 
