@@ -78,6 +78,8 @@ class Redrive:
         """Not told to the queue yet."""
         self._watched: dict[str, None] = {}
         """Queues that are looked at."""
+        self._waited_for: dict[frozenset[str], float] = {}
+        """Since when nothing was let go to queues."""
         self._told_at = 0.0
         self.is_stopping = False
         self._is_over = False
@@ -186,20 +188,20 @@ class Redrive:
             ways = {one.event_type.name: one.event_type for one in going[at : at + _CHUNK]}
             queues = {queue for kind in ways.values() for queue in route.way(kind.name, kind.routing_key)}
             self._watched.update(dict.fromkeys(queues))
-            began = loop.time()
             while not (count := self._pace.admit(len(going) - at, queues, loop.time())):
                 if self.is_stopping:
                     for one in going[at:]:
                         self._stay(one.taken, Stay.UNFINISHED)
                     return
-                blind = loop.time() - max(began, self._pace.blind_since(queues))
-                if blind > BLIND_SECONDS:
+                began = self._waited_for.setdefault(frozenset(queues), loop.time())
+                if loop.time() - max(began, self._pace.blind_since(queues)) > BLIND_SECONDS:
                     said = f"nothing is known of {', '.join(sorted(queues))}"
                     for one in going[at:]:
                         self._stay(one.taken, Stay.BLIND, said)
                     return
                 await asyncio.sleep(max(self._pace.wait(), SETTLE_SECONDS / 10))
                 await self._give_room()
+            self._waited_for.pop(frozenset(queues), None)
             await self._publish(going[at : at + count])
             at += count
 

@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from proxy.redrive.choice import Stay
-from proxy.redrive.run import RETURNS
+from proxy.redrive.run import BLIND_SECONDS, RETURNS
 from proxy.simulation.virtual_time import VirtualTimeLoop
 from tests.support.redrive_world import TIMES, World, letter, lived, name_of
 
@@ -131,6 +131,19 @@ def test_only_what_is_asked_for_goes_when_reason_type_and_time_are_named() -> No
         redrive, ends = await lived(world, **asked)
         assert list(ends.sent) == [("news", 0, 3), ("news", 0, 5), ("news", 0, 7)]
         assert redrive.count.stays(Stay.NOT_CHOSEN) == 17
+
+    live(story())
+
+
+def test_a_queue_that_is_missing_is_waited_for_once_however_many_letters_there_are() -> None:
+    async def story() -> None:
+        world = World(Random(6), faulty=False)
+        for position in range(1_600):
+            world.put(letter("orders", 0, position))
+        world.missing = frozenset({"q"})
+        redrive, _ = await lived(world)
+        assert redrive.count.stays(Stay.BLIND) == 1_600
+        assert asyncio.get_running_loop().time() < 2 * BLIND_SECONDS
 
     live(story())
 
