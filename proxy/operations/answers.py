@@ -51,6 +51,7 @@ READY = _object(
     standing=_by_name(_TEXT),
     stopped_types=_list(_TEXT),
     waiting_types=_by_name(_TEXT),
+    missing_queues=_list(_TEXT),
 )
 
 _LANE = _object(state=_TEXT, in_flight=_WHOLE, window=_WHOLE, oldest_s=_NUMBER)

@@ -59,7 +59,8 @@ class Status:
         Read is a type that has not stopped, and whose topic exists and may be read; that this replica owns none of its
         partitions is no fault. A partition that stands still for a reason of the log's is named with it; only if all
         do, `ready` is false. Types that are not read are named whether or not others are; until the log has answered
-        for the first time (`log_reached`) those are all.
+        for the first time (`log_reached`) those are all. Queues of routes that do not exist, or may not be read, are
+        named, 20 at most: what leads to them alone comes back.
         """
         listeners = self._assignment.listeners.values()
         is_connected = all(lane.state in {LaneState.OPEN, LaneState.BLOCKED} for lane in self._lanes.values())
@@ -83,6 +84,7 @@ class Status:
                 for one in listeners
                 if one.dead_letters.is_stuck
             },
+            "missing_queues": self._depths.missing()[:_NAMED],
         }
 
     def families(self) -> Iterable[Family | None]:

@@ -117,6 +117,10 @@ class Depths:
             return {}
         return {q: state for q, (state, _) in self._seen.items() if state is not None and not _is_stream(state)}
 
+    def missing(self) -> list[str]:
+        """Return the queues of which the last answer was that they do not exist, or may not be read; sorted."""
+        return sorted(queue for queue, (state, _) in self._seen.items() if state is None)
+
     def seen(self, queue: str) -> Seen | None:
         """Return the last answer however old it is, while the monitor is blind too; None if there never was one."""
         if queue not in self._seen:

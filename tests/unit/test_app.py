@@ -58,6 +58,7 @@ def test_every_topic_with_an_event_type_is_read_when_the_process_runs() -> None:
             "unread_types": [],
             "stopped_types": [],
             "waiting_types": {},
+            "missing_queues": [],
         }
         process.lane.finish()
 

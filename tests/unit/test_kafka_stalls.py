@@ -127,7 +127,8 @@ def test_readiness_names_what_stands_still_and_ends_when_all_do(standing: int, i
     stood = {Partition("orders", number): SILENT for number in range(standing)}
     nothing: Any = None
     catalog: Any = SimpleNamespace(topics=frozenset({"orders"}), unread=[], has_looked=True)
-    ready = Status(assignment, lanes, nothing, nothing, lambda: stood, {}, catalog, caps={}).ready()
+    depths: Any = SimpleNamespace(missing=list)
+    ready = Status(assignment, lanes, depths, nothing, lambda: stood, {}, catalog, caps={}).ready()
     assert ready["ready"] is is_ready
     assert ready["standing_partitions"] == standing
     assert ready["standing"] == {f"orders-{number}": SILENT.why for number in range(standing)}

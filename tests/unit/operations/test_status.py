@@ -1,5 +1,6 @@
 """When a process calls itself ready."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +19,7 @@ def listener(name: str, *, is_stopped: bool = False, is_stuck: bool = False) -> 
     )
 
 
-def ready(*listeners: Any, topics: frozenset[str], partitions: int = 0) -> dict[str, Any]:
+def ready(*listeners: Any, topics: frozenset[str], partitions: int = 0, missing: Sequence[str] = ()) -> dict[str, Any]:
     assignment: Any = SimpleNamespace(
         listeners={one.event_type.topic: one for one in listeners}, flows=lambda: [None] * partitions
     )
@@ -26,7 +27,8 @@ def ready(*listeners: Any, topics: frozenset[str], partitions: int = 0) -> dict[
     unread = [one.event_type.name for one in listeners if one.event_type.topic not in topics]
     catalog: Any = SimpleNamespace(topics=topics, unread=unread, has_looked=True)
     nothing: Any = None
-    return Status(assignment, lanes, nothing, nothing, dict, {}, catalog, caps={}).ready()
+    depths: Any = SimpleNamespace(missing=lambda: list(missing))
+    return Status(assignment, lanes, depths, nothing, dict, {}, catalog, caps={}).ready()
 
 
 def test_it_is_ready_when_other_replicas_own_all_partitions() -> None:
@@ -50,3 +52,10 @@ def test_a_type_is_named_with_the_cause_when_its_dead_letters_are_not_taken() ->
     told = ready(listener("a", is_stuck=True), topics=frozenset({"topic.a"}), partitions=2)
     assert told["ready"]
     assert told["waiting_types"] == {"a": "queue 'dead' takes no dead letters: nacked"}
+
+
+def test_queues_that_are_missing_are_named_and_no_more_than_twenty() -> None:
+    queues = [f"q{number}" for number in range(30)]
+    told = ready(listener("a"), topics=frozenset({"topic.a"}), missing=queues)
+    assert told["ready"]
+    assert told["missing_queues"] == queues[:20]

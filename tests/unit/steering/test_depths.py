@@ -42,6 +42,7 @@ def test_the_last_state_of_every_queue_is_known_when_the_monitor_answers() -> No
         await asyncio.sleep(0.2)
         assert depths.of("a") == QueueState(9, 1)
         assert depths.of("b") is None
+        assert depths.missing() == ["b"]
         assert depths.known() == {"a": QueueState(9, 1)}
 
     watched(story)
