@@ -28,6 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if is_run:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _end_before_start)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as `nohup` has it
+            signal.signal(signal.SIGHUP, _wait_for_start)
     elif sys.stdout is None:
         return _refuse_to_answer("it is closed")
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -96,6 +98,10 @@ def _end_before_start(number: int, _frame: FrameType | None) -> None:
         if room.poll(0):  # there is room for a short line: nobody who does not read keeps it from ending
             os.write(2, line)
     os._exit(0)
+
+
+def _wait_for_start(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing: the settings are about to be read, and looked at again before long."""
 
 
 if __name__ == "__main__":

@@ -6,15 +6,19 @@ acknowledgement; a letter whose record could not be written stays in its queue.
 """
 
 import json
+import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from proxy.errors import SettingsError
 from proxy.recording.folder import MetricFolder
 from proxy.records import Redrive, enveloped
 from proxy.redrive.choice import Going
 from proxy.settings import MetricLogSettings
+
+_TRIED_BYTES = 64 * 1024
 
 
 class Asked(NamedTuple):
@@ -105,6 +109,19 @@ class FolderAudit:
     def keeps(self) -> bool:
         """Whether there is a folder to write to."""
         return self._folder is not None
+
+    def try_out(self) -> None:
+        """Write something that is gone at once, before anything is sent. Raises `SettingsError`."""
+        if self._folder is None:
+            return
+        try:
+            self._folder.path.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self._folder.path) as file:
+                file.write(bytes(_TRIED_BYTES))
+        except OSError as error:
+            raise SettingsError(
+                [f"metric_log.folder: no record can be kept there, so nothing was sent: {error}"]
+            ) from error
 
     async def write(self, confirmed: Iterable[Going]) -> None:
         """See `Audit.write`; a few lines a tenth of a second, so the disk is waited for where it is."""

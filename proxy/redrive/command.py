@@ -163,6 +163,8 @@ async def _run(options: argparse.Namespace, settings: Settings, wanted: Wanted, 
     audit = FolderAudit(settings.metric_log, asked, wall=time.time, instance=instance, now=loop.time)
     if not audit.keeps and not options.dry_run:
         _tell("metric_log.folder is not set: no record is kept of what is sent again")
+    if not options.dry_run:
+        audit.try_out()
     missing = await broker.missing_exchanges({route.exchange for route in settings.routes.values()})
     choice, pace = Choice(settings, wanted, missing), Pace(options.rate, loop.time())
     lane, monitor = broker.redrive_lane(), broker.monitor()

@@ -1,5 +1,7 @@
 """Where events come from."""
 
+import hashlib
+import re
 from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, model_validator
@@ -69,6 +71,10 @@ _OF_BOTH = frozenset(
 _SESSION_SHARE = 4
 """How many sessions Nakadi's commit timeout must be: a lease, a drain and a last commit have the last third of it."""
 
+_IN_A_TOPIC = re.compile(r"[A-Za-z0-9._-]{0,240}")
+"""What a group may be for `GROUP.tidegate` to be a topic, of 249 characters at most."""
+_NOT_IN_A_TOPIC = re.compile(r"[^A-Za-z0-9._-]")
+
 
 class LogSettings(Part):
     """The Kafka cluster and the consumer group; or Nakadi, and what both have in common."""
@@ -108,8 +114,14 @@ class LogSettings(Part):
 
     @property
     def board_topic(self) -> str:
-        """Name of the topic in which the group keeps what people have asked for."""
-        return f"{self.group}.tidegate"
+        """Name of the topic in which the group keeps what people have asked for.
+
+        A group's name may hold what a topic's may not: that is replaced, and a digest keeps such groups apart.
+        """
+        if _IN_A_TOPIC.fullmatch(self.group):
+            return f"{self.group}.tidegate"
+        digest = hashlib.sha256(self.group.encode()).hexdigest()[:12]
+        return f"{_NOT_IN_A_TOPIC.sub('_', self.group)[:225]}-{digest}.tidegate"
 
     @property
     def _is_nakadi(self) -> bool:

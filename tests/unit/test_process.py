@@ -196,6 +196,18 @@ def test_it_ends_at_once_with_a_word_when_a_signal_comes_before_the_start(tmp_pa
     assert (entry["event"], entry["number"], entry["effect"]) == ("signal", number, "ends before its start")
 
 
+def test_it_starts_all_the_same_when_the_settings_are_to_be_looked_at_before_its_start(config: Path, port: int) -> None:
+    def answers_when_asked_to_look() -> str:
+        process.send_signal(signal.SIGHUP)
+        return answers(port)
+
+    with running(config, stderr=subprocess.DEVNULL) as process:
+        until(lambda: handlers(process.pid) & 1 << (signal.SIGHUP - 1))
+        until(answers_when_asked_to_look)
+        process.terminate()
+        assert process.wait(DEADLINE) == 0
+
+
 def handlers(pid: int) -> int:
     """Return the signals that a process has handlers for."""
     status = Path(f"/proc/{pid}/status").read_text()

@@ -81,6 +81,16 @@ def test_it_is_told_and_ends_with_1_when_no_broker_answers(file: Path, capfd: py
     assert not told.out or json.loads(told.out) == []
 
 
+def test_nothing_is_sent_and_it_ends_with_2_when_no_record_can_be_kept(
+    file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "taken").touch()
+    settings = yaml.safe_load(file.read_text()) | {"metric_log": {"folder": str(tmp_path / "taken")}}
+    file.write_text(yaml.safe_dump(settings))
+    assert command(["redrive", "-c", str(file), "--yes"]) == 2
+    assert "metric_log.folder: no record can be kept there, so nothing was sent" in capfd.readouterr().err
+
+
 def test_times_are_utc_or_so_long_ago() -> None:
     assert instant("2026-11-23T14:00:00") == datetime(2026, 11, 23, 14, tzinfo=UTC).timestamp() * 1000
     assert instant("2026-11-23T15:00:00+01:00") == instant("2026-11-23T14:00:00Z")
