@@ -18,6 +18,9 @@ _BLOCKED = {
     "remedy": "`rabbitmqctl status` tells which, and on which node",
 }
 
+LONG_REFUSED = 5.0
+"""Seconds for which the broker refuses what is sent before that is a warning."""
+
 
 class Watch:
     """Looks, whenever it is told to, at the connection of one lane."""
@@ -49,7 +52,9 @@ class Watch:
         if self._condition.state is not LaneState.OPEN or is_late:
             return  # what came while this process stood still is read by the next look
         if (refused := session.renew_channels(now)) is not None:
-            _say.info("lane_channels_renewed", route=self._name, host=wire.host, refused_for=round(refused, 1))
+            say = _say.warning if refused >= LONG_REFUSED else _say.info
+            effect = "what is sent is refused again and again, as by a full queue, and sent anew until taken"
+            say("lane_channels_renewed", route=self._name, host=wire.host, refused_for=round(refused, 1), effect=effect)
         overdue = session.overdue(now, self._unblocked)
         if overdue is not None:
             self._patience.lose(now)

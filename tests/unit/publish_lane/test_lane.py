@@ -1063,8 +1063,23 @@ async def test_a_channel_is_opened_anew_when_the_broker_refuses_all_on_it() -> N
                 "route": "orders",
                 "host": "h:1",
                 "refused_for": 1.0,
+                "effect": "what is sent is refused again and again, as by a full queue, and sent anew until taken",
             }
         ]
+
+
+@in_virtual_time
+async def test_a_warning_is_said_when_the_broker_refuses_all_for_long() -> None:
+    stage = Refusing()
+    stage.refused = set(range(1, 100))
+    async with stage.running():
+        with structlog.testing.capture_logs() as said:
+            await stage.send(40)
+        levels = [
+            (one["log_level"], one["refused_for"] >= 5) for one in said if one["event"] == "lane_channels_renewed"
+        ]
+        assert ("warning", True) in levels
+        assert ("info", True) not in levels
 
 
 @in_virtual_time
