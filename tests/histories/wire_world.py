@@ -64,6 +64,7 @@ class WireWorld(KafkaWorld):
         broker.confirm_seconds = plan.wire.confirm_seconds
         broker.closes_on_refusal = plan.wire.closes_on_refusal
         broker.refuses = lambda message: message.exchange in self.exchanges and POISON in message.headers
+        broker.reason = Random(f"{plan.seed} reason").choice(("", "", "ä" * 240))
         broker.on_published = self._on_published
         broker.on_forgotten = lambda message: self.witness.on_forgotten(
             self.witness.facts.all[_number(message)], is_letter=wire_messages.is_letter(message)

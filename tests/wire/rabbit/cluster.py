@@ -131,7 +131,9 @@ class RabbitCluster:
         self.held = ""
         """What connections call themselves that are not read from."""
         self.refuses: Callable[[Message], bool] = lambda _: False
-        """Whether a message costs the channel."""
+        """Whether a message costs the channel ..."""
+        self.reason = ""
+        """... and the last words of why."""
         self.on_published: Callable[[Message, Verdict | None], None] = lambda *_: None
         """Called with every message that arrives; None if it costs the channel."""
         self.on_forgotten: Callable[[Message], None] = lambda _: None
@@ -278,7 +280,7 @@ class RabbitCluster:
         if name in self.forbidden:
             raise SoftError(403, f"ACCESS_REFUSED - write access to exchange '{name}' in vhost '/' refused for user")
         if self.refuses(message):
-            raise SoftError(406, "PRECONDITION_FAILED - not this one")
+            raise SoftError(406, f"PRECONDITION_FAILED - not this one: {self.reason}")
         if len(message.body) > self.message_bytes:
             raise SoftError(
                 406,

@@ -26,7 +26,9 @@ from tests.wire.transport import WireTransport
 if TYPE_CHECKING:
     from tests.wire.rabbit.cluster import RabbitCluster
 
-FRAME_ERROR, NOT_ALLOWED = 501, 530
+FRAME_ERROR, NOT_ALLOWED, INTERNAL_ERROR = 501, 530, 541
+_TEXT_CHARACTERS, _TEXT_BYTES = 252, 255
+"""RabbitMQ cuts why it closes a channel at so many characters, though not more than so many bytes go into a frame."""
 CLOSE_SECONDS = 5.0
 """How long a client may take to say that a connection is closed."""
 _CAPABILITIES = (
@@ -289,4 +291,9 @@ class RabbitConnection(asyncio.Protocol):
             # Whatever is wrong with a message, it is said of `basic.publish`.
             class_and_method = (60, 40) if kind in {HEADER, BODY} else divmod(value.index, 1 << 16)
             channel.is_closing = True
-            self.say(commands.Channel.Close(error.code, error.text[:255], *class_and_method), channel.number)
+            text = error.text[:_TEXT_CHARACTERS]
+            if len(text.encode()) > _TEXT_BYTES:
+                # As RabbitMQ 4 does: its writer fails at what its channel wants to say.
+                self.close(INTERNAL_ERROR, "INTERNAL_ERROR")
+                return
+            self.say(commands.Channel.Close(error.code, text, *class_and_method), channel.number)
