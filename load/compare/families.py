@@ -21,6 +21,7 @@ FAMILIES = (
         (
             "unloaded", "no-congestion", "steady-*", "capacity-[0-9]*", "confirms-*", "window-*", "exponential-*",
             "prefetch-*", "quorum-*", "priority-*", "bound-*", "nacks-*", "top-class-start",
+            "top-class-overload",
         ),
     ),
     Family(
