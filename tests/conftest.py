@@ -90,33 +90,45 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort by what a test needs and by folder, keeping the chance order within; what shares a stack is as one folder.
 
-    Where tests run side by side, those that share a stack, a Spark, a browser or a container engine go to one worker.
+    Where tests run side by side, those that share a stack, a Spark, a browser or a container engine go to one worker;
+    of those with a stack each half, with one of its own.
     """
 
-    def folder(item: pytest.Item) -> str:
-        return item.path.relative_to(CHECKOUT / "tests").parts[0]
-
-    def rabbitmq(item: pytest.Item) -> str:
-        call = getattr(item, "callspec", None)
-        return str(call.params.get("stack", "")) if call else ""
-
-    def on_spark(item: pytest.Item) -> bool:
-        return not {"spark", "cluster"}.isdisjoint(item.fixturenames)
-
     def place(item: pytest.Item) -> tuple[bool, int, str, int]:
-        within = ORDER.get(folder(item), len(ORDER))
-        return not on_spark(item), ORDER["contract"] if rabbitmq(item) else within, rabbitmq(item), within
+        within = ORDER.get(_folder(item), len(ORDER))
+        return not _on_spark(item), ORDER["contract"] if _rabbitmq(item) else within, _rabbitmq(item), within
 
     items.sort(key=place)
     for item in items:
-        if folder(item) not in COVERED:
+        if _folder(item) not in COVERED:
             item.add_marker("no_cover")
-        if rabbitmq(item):
-            item.add_marker(pytest.mark.xdist_group(f"stack-{rabbitmq(item)}"))
-        elif on_spark(item):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-        elif folder(item) in {"page", "container", "integration"}:
-            item.add_marker(pytest.mark.xdist_group(folder(item)))
+        if group := _group(item):
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _folder(item: pytest.Item) -> str:
+    return item.path.relative_to(CHECKOUT / "tests").parts[0]
+
+
+def _rabbitmq(item: pytest.Item) -> str:
+    call = getattr(item, "callspec", None)
+    return str(call.params.get("stack", "")) if call else ""
+
+
+def _on_spark(item: pytest.Item) -> bool:
+    return not {"spark", "cluster"}.isdisjoint(item.fixturenames)
+
+
+def _group(item: pytest.Item) -> str:
+    """Return what a test shares with others; "" if nothing."""
+    folder = _folder(item)
+    if rabbitmq := _rabbitmq(item):
+        # They take the longest and come last: one worker alone would be busy with them for minutes.
+        is_first = "TIDEGATE_STACK" in os.environ or (folder == "integration" and item.path.name < "test_l")
+        return f"stack-{rabbitmq}-{'first' if is_first else 'second'}"
+    if _on_spark(item):
+        return "spark"
+    return folder if folder in {"page", "container", "integration"} else ""
 
 
 def pytest_runtest_makereport(call: pytest.CallInfo[Any]) -> None:

@@ -284,11 +284,13 @@ async def test_a_refused_login_is_told_as_such_to_a_command_and_ends_no_replica(
             await ask()
 
 
-async def test_a_group_whose_name_makes_no_topic_has_no_board_and_the_command_is_told_why(board: Make) -> None:
-    one = board(group="orders of today")
+@pytest.mark.parametrize("group", ["orders of today", "g" * 249])
+async def test_a_group_whose_name_makes_no_topic_has_a_board_all_the_same(board: Make, group: str) -> None:
+    one = board(group=group)
     assert await one.news() == []
-    with pytest.raises(LogError, match=r"can't be created: .*(illegal|invalid)"):
-        await one.create()
+    await one.create()
+    await pin(one, notes(1))
+    assert await read(one, 1) == notes(1)
 
 
 @pytest.mark.parametrize("is_silent", [True, False])
