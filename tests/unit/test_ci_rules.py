@@ -86,6 +86,7 @@ def test_one_worker_has_all_on_spark_beside_histories_when_two_run(tmp_path: Pat
         contract__records=needing("spark", 3),
         histories__history=needing(tests=9),
         integration__bridge=needing("stack", 9),
+        integration__redrive=needing("stack", 9),
         page__page=needing(tests=9),
         reports__report=needing("spark", 3),
         unit__flow=needing(tests=9),
@@ -95,6 +96,10 @@ def test_one_worker_has_all_on_spark_beside_histories_when_two_run(tmp_path: Pat
     for worker, file in passed(done):
         workers.setdefault(file, set()).add(worker)
         files.setdefault(worker, []).append(file)
-    for shared in (("reports/report", "contract/records"), ("contract/lane", "integration/bridge"), ("page/page",)):
-        assert len(set().union(*(workers[file] for file in shared))) == 1, shared
+    shared = (
+        ("reports/report", "contract/records"), ("contract/lane", "integration/redrive"), ("integration/bridge",),
+        ("page/page",),
+    )  # fmt: skip
+    for several in shared:
+        assert len(set().union(*(workers[file] for file in several))) == 1, several
     assert {some[0] for some in files.values()} == {"reports/report", "histories/history"}
