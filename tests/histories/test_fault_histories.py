@@ -73,6 +73,7 @@ def test_every_order_policy_and_cap_occurs_when_plans_are_drawn() -> None:
     }
 
 
+@pytest.mark.series
 def test_history_is_the_same_to_the_byte_when_only_the_hash_seed_differs() -> None:
     for seed in ("3", "11", "148"):
         told = {command("--replay", seed, PYTHONHASHSEED=chance).stdout for chance in ("1", "2")}
@@ -91,6 +92,7 @@ runpy.run_module("tests.histories", run_name="__main__", alter_sys=True)
 """Makes holes in the memory first: what asks an object for its address then gets another answer in every process."""
 
 
+@pytest.mark.series
 def test_history_is_the_same_to_the_byte_when_objects_lie_elsewhere() -> None:
     for seed in ("3", "11"):
         told = {
@@ -136,6 +138,7 @@ sys.exit(command.main(sys.argv[1:]))
 """The command, but it tells each seed: before its history if it lives that itself, else when it has ended."""
 
 
+@pytest.mark.series
 @pytest.mark.parametrize(
     "how",
     [["--jobs", "3"], *(pytest.param(how, marks=pytest.mark.long) for how in (["--first"], ["--jobs", "1"]))],

@@ -171,6 +171,7 @@ def _event(nakadi: NakadiPeer, name: str, number: int) -> bytes:
     return json.dumps({"metadata": metadata, "type": name}, separators=(",", ":")).encode()
 
 
+@pytest.mark.series
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("policy", ["static", "per_type", "class_budget"])
 def test_a_backlog_goes_on_and_its_lag_is_told_when_consumers_are_slow(policy: str) -> None:

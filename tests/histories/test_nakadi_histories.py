@@ -50,6 +50,7 @@ def test_every_kind_of_fault_and_every_policy_is_drawn_when_plans_are_drawn() ->
     assert 100 < sum(plan.has_calm_broker for plan in plans) < 200
 
 
+@pytest.mark.series
 @pytest.mark.timeout(300)
 def test_a_history_with_nakadi_is_the_same_to_the_byte_when_only_the_hash_seed_differs() -> None:
     for seed in ("3", "7"):

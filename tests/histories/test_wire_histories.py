@@ -44,6 +44,7 @@ def test_no_wire_history_shows_what_it_must_not_when_a_thousand_seeds_are_lived(
     assert f"{len(seeds):,} histories" in ran.stdout
 
 
+@pytest.mark.series
 @pytest.mark.timeout(300)
 def test_no_wire_history_shows_what_it_must_not_when_the_kept_seeds_are_lived() -> None:
     ran = command("--wire", "--kept")
@@ -85,6 +86,7 @@ def test_routes_share_lanes_queues_and_classes_or_have_their_own_when_plans_are_
         assert 10 < count < 190
 
 
+@pytest.mark.series
 @pytest.mark.timeout(300)
 def test_wire_history_is_the_same_to_the_byte_when_only_the_hash_seed_differs() -> None:
     for seed in ("3", "7", "21"):

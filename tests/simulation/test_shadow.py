@@ -41,6 +41,7 @@ def test_nothing_is_held_back_when_it_is_only_watched() -> None:
     assert (shadow.value("P1.consumed_p99") or 0) > 30, "the campaign stands in the queue before it"
 
 
+@pytest.mark.series
 def test_it_says_what_becomes_true_when_it_is_obeyed() -> None:
     (_, watched), (_, obeyed) = run("shadow"), run("class_budget")
     shadows = of(watched, "shadow")
@@ -58,6 +59,7 @@ def test_it_says_what_becomes_true_when_it_is_obeyed() -> None:
     assert shadows[-1]["waiting"] == 0, "what would have waited is done with when it would have been"
 
 
+@pytest.mark.series
 def test_decisions_are_those_of_a_loop_that_is_obeyed() -> None:
     (_, watched), (_, obeyed) = run("shadow"), run("class_budget")
 

@@ -105,6 +105,7 @@ class Counting(WireLoop):
         return await super().create_connection(*wanted, **more)
 
 
+@pytest.mark.series
 @pytest.mark.parametrize("connections", [1_000, pytest.param(100_000, marks=HOURS)])
 def test_nothing_grows_when_connections_are_made_anew(connections: int) -> None:
     async def story() -> None:

@@ -35,6 +35,7 @@ async def damaged(bridge: Bridge, chance: Random, at: str) -> None:
     garbage.is_on = False
 
 
+@pytest.mark.series
 @pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.timeout(3_000)
 def test_the_process_lives_and_events_flow_again_when_what_rabbitmq_says_was_damaged(seeds: range) -> None:
@@ -57,6 +58,7 @@ def test_the_process_lives_and_events_flow_again_when_what_rabbitmq_says_was_dam
         lived(lambda seed=seed: story(seed))  # type: ignore[misc]
 
 
+@pytest.mark.series
 @pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.timeout(3_000)
 def test_the_process_lives_and_stops_in_order_when_what_kafka_says_was_damaged(seeds: range) -> None:

@@ -153,6 +153,7 @@ def test_a_short_scenario_is_simulated_and_written_when_it_is_asked_for(tmp_path
     )
 
 
+@pytest.mark.series
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_the_book_is_whole_and_no_process_left_when_it_is_interrupted(signum: int, code: int, tmp_path: Path) -> None:
     several = ("unloaded", "hour-of-types", "--policy", "aimd", "--policy", "static", "--processes", "2")

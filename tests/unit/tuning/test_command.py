@@ -76,6 +76,7 @@ def test_what_was_recorded_under_other_settings_is_replayed_under_them() -> None
     assert not any("settings" in words for words in found.rebuilt.assumed)
 
 
+@pytest.mark.series
 def test_ranks_say_what_is_better_and_what_to_put_into_the_file(capsys: pytest.CaptureFixture[str]) -> None:
     found = tuned(recorded(lowest_queue_delay=0.4), "--try", "lowest_queue_delay=80ms")
     assert [found.candidates[one.place].words for one in found.ranks] == ["lowest_queue_delay=80ms", "as recorded"]
@@ -90,6 +91,7 @@ def test_ranks_say_what_is_better_and_what_to_put_into_the_file(capsys: pytest.C
     assert [one["goal_met"] for one in document["ranks"]] == [True, False]
 
 
+@pytest.mark.series
 def test_no_policy_at_all_is_worse_than_what_was_recorded(capsys: pytest.CaptureFixture[str]) -> None:
     found = tuned(recorded(), "--policy", "static")
     assert [found.candidates[one.place].words for one in found.ranks] == ["as recorded", "static"]
