@@ -51,7 +51,7 @@ setup: $(WHEEL) ## the environment in .venv, with the wheel of this checkout
 	@:
 
 .PHONY: check
-check: lint ## format, lint, types, imports, quick tests and 190 simulated histories: before every commit (3 minutes on two cores)
+check: lint ## format, lint, types, imports, quick tests and 160 simulated histories: before every commit (3 to 5 minutes on two cores)
 	@mkdir -p .build/logs
 	@timeout --foreground --kill-after=30 600 $(BIN)/python -m pytest -q --numprocesses logical -m "not long and not series" $(QUICK) 2>&1 \
 		| tee --ignore-interrupts .build/logs/quick-tests.log
