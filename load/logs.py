@@ -73,6 +73,9 @@ class Owner:
     def on_ended(self, taken: Mapping[Partition, int]) -> None:
         """Note nothing."""
 
+    def on_passed(self, partition: Partition) -> None:
+        """Note nothing."""
+
     def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
         """Note nothing."""
 

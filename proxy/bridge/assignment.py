@@ -159,6 +159,13 @@ class Assignment:
             self._count_uncommitted(flow, committed)
         self._account.on_ended([flow for flow, _ in ending.values()])
 
+    def on_passed(self, partition: Partition) -> None:
+        """See `PartitionOwner.on_passed`."""
+        listener = self.listeners.get(partition.topic)
+        flow = listener.inbox.flows.get(partition) if listener is not None else None
+        if listener is not None and flow is not None:
+            listener.on_resolved(flow, 0)
+
     def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
         """See `PartitionOwner.on_truncated`."""
         self._account.on_truncated(partition, at_most, first)

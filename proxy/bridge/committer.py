@@ -13,6 +13,7 @@ from proxy.bridge.lease import Lease
 from proxy.bridge.offsets import counted
 from proxy.bridge.stake import Stake
 from proxy.errors import AssignmentLostError, LogError
+from proxy.model import Position
 
 LOOKS_PER_LEASE = 4
 """A commit interval too long for the lease is cut to this share of it, so that one failure does not end it."""
@@ -75,11 +76,7 @@ class Committer:
             return is_taken
 
     async def _commit(self, flows: list[PartitionFlow]) -> bool:
-        due = {
-            flow: (flow.watermark.resolved, self._log.place(flow.watermark.position) + 1)
-            for flow in flows
-            if flow.watermark.uncommitted and flow.watermark.position is not None
-        }
+        due = {flow: (flow.watermark.resolved, self._reached(flow.watermark.position)) for flow in flows}
         started = asyncio.get_running_loop().time()
         if due:
             self._begun_at = started
@@ -103,6 +100,9 @@ class Committer:
                 if flow.waiting:  # perhaps for this, at `limits.uncommitted_events`
                     self._assignment.listeners[flow.partition.topic].wake()
         return True
+
+    def _reached(self, position: Position | None) -> int:
+        return 0 if position is None else self._log.place(position) + 1
 
     def _fail(self, why: str) -> None:
         if not self._is_failing:

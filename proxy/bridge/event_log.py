@@ -97,6 +97,13 @@ class PartitionOwner(Protocol):
         """Be told what the log took of what `on_revoked` returned, as `EventLog.commit` returns it; perhaps nothing."""
         ...
 
+    def on_passed(self, partition: Partition) -> None:
+        """Be told that everything read is done with, and that behind it positions without an event were passed.
+
+        Those of markers and of aborted transactions, for instance. A commit tells the log.
+        """
+        ...
+
     def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
         """Be told that the log dropped records before they could be read: so many at most, all before `first`.
 
@@ -143,8 +150,10 @@ class EventLog(Protocol):
         """Fetch again from the partitions; those not owned are passed over."""
         ...
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
-        """Commit: up to and including these positions everything is done with.
+    async def commit(self, positions: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
+        """Commit: up to and including these positions everything is done with; None: no event of this epoch is.
+
+        What the log has passed behind them (`PartitionOwner.on_passed`) goes with them.
 
         Returns of which partitions the log has said that it took them, and the position before which, as the log
         counts, everything is done with now; with any of them it has also confirmed that this replica owns what it

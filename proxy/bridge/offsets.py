@@ -65,8 +65,3 @@ class Watermark:
     def done_beyond(self, committed: int) -> int:
         """Return how many events are done with that are not among the first `committed`."""
         return self.resolved - committed + self.ahead
-
-    @property
-    def uncommitted(self) -> bool:
-        """Whether a commit would tell the log anything new."""
-        return self.resolved > self.committed

@@ -102,9 +102,10 @@ class KafkaLog:
             lambda partition: slices.hindrance(TopicPartition(*partition)), clock, lambda: slices.suspects
         )
         self._reader = Reader(
+            slices,
             self._consumer,
-            slices.unreadable,
             self._reach,
+            on_passed=self._positions.pass_over,
             on_unavailable=self._positions.go_astray,
             on_refused=self._on_refused,
             on_left=self._on_left,
@@ -153,7 +154,7 @@ class KafkaLog:
         """Fetch again from the partitions; those not owned are passed over."""
         self._positions.resume(partitions)
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
+    async def commit(self, positions: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """Commit what is owned of the positions, in one request, once none is under way; `limits.commit_deadline`."""
         return await self._positions.commit(positions)
 

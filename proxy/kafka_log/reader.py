@@ -6,7 +6,7 @@ while all others go on (`unreadable`).
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
@@ -16,6 +16,7 @@ from proxy.errors import LogError
 from proxy.kafka_log.client import Reach
 from proxy.kafka_log.events import events
 from proxy.kafka_log.leader_epochs import NewLeaderError
+from proxy.kafka_log.slices import Slices
 from proxy.kafka_log.unreadable import Unreadable
 from proxy.kafka_log.words import misfit
 from proxy.model import Event, Partition
@@ -39,19 +40,21 @@ class Reader:
 
     def __init__(
         self,
+        slices: Slices,
         consumer: Any,
-        unreadable: MutableMapping[TopicPartition, Exception],
         reach: Reach,
         *,
+        on_passed: Callable[[Share, int], None],
         on_unavailable: Callable[[Share, int], None],
         on_refused: Callable[[str], None],
         on_left: Callable[[], None],
     ) -> None:
         self._consumer = consumer
-        self._news = unreadable
-        """What could not be read just now: filled by the consumer's fetcher."""
+        self._slices = slices
+        """The consumer's fetcher."""
         self._unreadable = Unreadable(consumer)
         self._reach = reach
+        self._on_passed = on_passed
         self._on_unavailable = on_unavailable
         self._on_refused = on_refused
         self._on_left = on_left
@@ -75,8 +78,11 @@ class Reader:
             if share is not None and share.is_placed:
                 share.next = records[-1].offset + 1
                 taken[share.partition] = events(records)
-        while self._news:
-            at, why = self._news.popitem()
+        for at, end in self._slices.take_passed().items():
+            if at in held:
+                self._on_passed(held[at], end)
+        while self._slices.unreadable:
+            at, why = self._slices.unreadable.popitem()
             share = held.get(at)
             if share is None or not share.is_placed:
                 continue

@@ -44,6 +44,8 @@ class Slices(Fetching):
         self._opener = Opener(self._lying_open, self._wake)
         self.unreadable: dict[TopicPartition, Exception] = {}
         """What could not be read, until the reader has seen it."""
+        self._passed: dict[TopicPartition, int] = {}
+        """Up to where some were read behind their last record: markers, aborted transactions, what is compacted."""
         self._without_leader: tuple[Any, set[TopicPartition]] | None = None
         """Of an assignment; None: to be looked for, leaders may be others."""
         client.on_metadata.append(self._forget_leaders)
@@ -84,6 +86,13 @@ class Slices(Fetching):
                 return {}
             news = self._subscriptions.wait_for_assignment() if is_joining else self._create_fetch_waiter()
             await self._until(deadline, news)
+
+    def take_passed(self) -> dict[TopicPartition, int]:
+        """Return where reading stands that passed offsets without a record since this was asked last."""
+        if not self._passed:
+            return {}
+        passed, self._passed = self._passed, {}
+        return {at: end for at, end in passed.items() if (state := self._state(at)) is not None and _is_at(state, end)}
 
     def interrupt(self) -> None:
         """Let a wait for records end, with nothing."""
@@ -157,12 +166,14 @@ class Slices(Fetching):
 
     def _take_of(self, tp: TopicPartition, held: Answer, room: Room, taken: dict[TopicPartition, list[Any]]) -> None:
         most = min(room.bytes, self._most_of_one)
-        own = Room(room.events, most)
+        own, begin = Room(room.events, most), held.batches.next_fetch_offset
         try:
             records, is_more = held.take(own, self._opener)
         except UNREADABLE as error:
             self.unreadable[tp] = error
             records, is_more = [], False
+        if held.batches.next_fetch_offset > (records[-1].offset + 1 if records else begin):
+            self._passed[tp] = held.batches.next_fetch_offset
         room.events, room.bytes = own.events, room.bytes - (most - own.bytes)
         if not is_more:
             self._drop(tp)
@@ -206,6 +217,11 @@ class Slices(Fetching):
         subscription = self._subscriptions.subscription
         assignment = subscription.assignment if subscription is not None else None
         return assignment.state_value(tp) if assignment is not None else None
+
+
+def _is_at(state: Any, offset: int) -> bool:
+    """Whether reading goes on at the offset."""
+    return bool(state.has_valid_position and state.position == offset)
 
 
 def _is_held_back(state: Any) -> bool:

@@ -160,14 +160,16 @@ class NakadiLog:
                     self._around.stirred.set()
                 self._readers.wake((at.topic,))
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
+    async def commit(self, positions: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """Commit, one request for each event type, the batches that are done with as a whole.
 
         Left out is also what is done of a batch that is not done with yet, and what has to wait for its turn.
         """
         if self._readers.are_beyond_hope():
             return {}
-        wanted = {at: (*self._owned[at], done) for at, done in positions.items() if at in self._owned}
+        wanted = {
+            at: (*self._owned[at], done) for at, done in positions.items() if at in self._owned and done is not None
+        }
         sessions = {session for session, _ in self._owned.values()}
         taken = await self._commits.commit(wanted)
         if sessions and all(session.is_lost for session in sessions):

@@ -116,7 +116,7 @@ class Epoch:
             _say.warning("final_commit_failed", partitions=len(final), why=str(error), effect="duplicates")
         self._owner.on_ended({at: offset for at, offset in taken.items() if not shares[at].is_away})
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
+    async def commit(self, positions: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """Commit what is owned of the positions; see `EventLog.commit`."""
         self.note(self._owned(positions), positions)
         return await self._commit(lambda: self._owned(positions))
@@ -165,10 +165,11 @@ class Epoch:
     def _owned(self, partitions: Iterable[Partition]) -> list[Share]:
         return [share for partition in partitions if (share := self.shares.get(partition)) is not None]
 
-    def note(self, shares: Iterable[Share], positions: Mapping[Partition, Position]) -> None:
-        """Note up to where the shares are done with; all of them have a position."""
+    def note(self, shares: Iterable[Share], positions: Mapping[Partition, Position | None]) -> None:
+        """Note up to where the shares are done with."""
         for share in shares:
-            if (offset := self._fetches.offset_of(positions[share.partition])) is not None:
+            position = positions[share.partition]
+            if position is not None and (offset := self._fetches.offset_of(position)) is not None:
                 share.finish(offset)
 
     async def _commit(self, choose: Callable[[], Collection[Share]]) -> dict[Partition, int]:

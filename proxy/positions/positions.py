@@ -41,6 +41,7 @@ class Positions:
         self._fetches = fetches
         self._offsets = offsets
         self._group = group
+        self._owner = owner
         self._placing = Placing(settings, fetches, offsets, group, owner)
         self._epoch = Epoch(fetches, group, self._placing, owner, on_refused=on_refused)
         self._moves = Moves(self._placing, self._epoch, owner)
@@ -108,11 +109,19 @@ class Positions:
         self.hold(share)
         self.attend_soon()
 
+    def pass_over(self, share: Share, end: int) -> None:
+        """Note that no event stands between where the share is read and `end`: it was read up to there in this step."""
+        if share.is_placed and share.next < end:
+            is_done = share.skip(end)
+            share.next = end
+            if is_done:
+                self._owner.on_passed(share.partition)
+
     def hold(self, share: Share) -> None:
         """Read nothing from the share until it is placed again."""
         self._placing.hold(share)
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
+    async def commit(self, positions: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """Commit what is owned of the positions, in one request, once none is under way; see `EventLog.commit`."""
         return await self._epoch.commit(positions)
 

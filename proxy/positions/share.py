@@ -40,7 +40,7 @@ class Share:
     next: int = 0
     """The next offset to be handed out."""
     gap: range = range(0)
-    """Offsets that the log dropped unread and that were told of: done with as soon as everything before them is."""
+    """Offsets at which there is no event, or none any more: done with as soon as everything before them is."""
     unavailable: int | None = None
     """An offset that was asked for and that the log does not have."""
     topic_id: str = ""
@@ -71,13 +71,14 @@ class Share:
     def skip(self, first: int) -> bool:
         """Note that nothing is left before `first`; return whether that is to be committed, as nothing else will do it.
 
-        Uncommitted, it would be told of once more by whoever takes the partition over.
+        Uncommitted, what was dropped would be told of once more by whoever takes the partition over, and what never was
+        an event would count as waiting, and as lost once the log drops it.
         """
         self.gap = range(self.gap.start if self.gap and self.gap.stop == self.next else self.next, first)
         return self._pass_gap()
 
     def _pass_gap(self) -> bool:
-        if not self.gap or self.done != self.gap.start:
+        if not self.gap.start <= self.done < self.gap.stop:
             return False
         self.done = self.gap.stop
         return True

@@ -142,6 +142,7 @@ class MemoryCluster:
     def leave_gap(self, topic: str, number: int, offsets: int) -> None:
         """Skip so many offsets, as compaction and transactions do."""
         self.tracks[Partition(topic, number)].end += offsets
+        self._stir(Partition(topic, number))
 
     def truncate(self, topic: str, number: int, before: int) -> None:
         """Drop what stands before an offset, as retention does."""

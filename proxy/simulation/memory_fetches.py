@@ -1,11 +1,12 @@
 """What one member of a group takes off the log in memory, as the client of a log does: `positions.port.Fetches`."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from proxy.model import Event, Partition, Position
-from proxy.positions.share import Share, Shares
+from proxy.positions import Positions
+from proxy.positions.share import Share
 from proxy.simulation.memory_cluster import MemoryCluster, offset_of
 
 
@@ -61,16 +62,16 @@ class MemoryFetches:
         """See `Fetches`."""
         return offset_of(position)
 
-    def fetch(self, shares: Shares, on_astray: Callable[[Share, int], None]) -> dict[Partition, list[Event]]:
-        """Take what there is of the shares off the log, some of it at a time.
+    def fetch(self, positions: Positions) -> dict[Partition, list[Event]]:
+        """Take what there is of what is owned off the log, some of it at a time.
 
-        `on_astray` is told of a share whose next offset the log does not have, and of that offset.
+        `positions` are told of a share whose next offset the log does not have, and of gaps.
         """
         taken: dict[Partition, list[Event]] = {}
         if not self._cluster.answers(self._name):
             return taken
         for partition in list(self.fresh):
-            share, place = shares.get(partition), self._places.get(partition)
+            share, place = positions.shares.get(partition), self._places.get(partition)
             track = self._cluster.tracks.get(partition)
             if share is None or place is None or place.is_paused:
                 del self.fresh[partition]  # to place or to resume it makes it fresh again
@@ -78,7 +79,7 @@ class MemoryFetches:
             if track is None or partition.topic in self._cluster.refused:
                 continue
             if not track.first <= place.offset <= track.end:
-                on_astray(share, place.offset)
+                positions.go_astray(share, place.offset)
                 continue
             events, place.offset = track.since(
                 place.offset, self._cluster.chance.randint(1, self._cluster.fetch_events)
@@ -89,6 +90,7 @@ class MemoryFetches:
             if events:
                 taken[partition] = list(events)
                 share.next = offset_of(events[-1].position) + 1
+            positions.pass_over(share, place.offset)
             if place.offset == track.end:
                 del self.fresh[partition]
         return taken

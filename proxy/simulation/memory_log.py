@@ -79,7 +79,7 @@ class MemoryLog:
         try:
             async with asyncio.timeout(wait):
                 while not self._stopped:
-                    if taken := self._fetches.fetch(self.positions.shares, self.positions.go_astray):
+                    if taken := self._fetches.fetch(self.positions):
                         return taken
                     self._fetches.stirred.clear()
                     await self._fetches.stirred.wait()
@@ -95,7 +95,7 @@ class MemoryLog:
         """Fetch again from the partitions."""
         self.positions.resume(partitions)
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
+    async def commit(self, positions: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """Commit what is owned of the positions."""
         return await self.positions.commit(positions)
 

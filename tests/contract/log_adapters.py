@@ -38,6 +38,7 @@ class Owner:
         self.final: dict[Partition, Position] = {}
         self.lost: list[tuple[Partition, int]] = []
         self.first_left: list[int] = []
+        self.passed: list[Partition] = []
         self.beginnings: list[tuple[Partition, Beginning]] = []
         self.ended: list[Mapping[Partition, int]] = []
         self.moving: list[set[Partition]] = []
@@ -69,6 +70,9 @@ class Owner:
 
     def on_ended(self, taken: Mapping[Partition, int]) -> None:
         self.ended.append(taken)
+
+    def on_passed(self, partition: Partition) -> None:
+        self.passed.append(partition)
 
     def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
         self.lost.append((partition, at_most))

@@ -537,6 +537,58 @@ class EventLogContract:
         await receive(log, owner, 1)
         assert owner.values(partition) == numbered(1, first=5)
 
+    async def test_offsets_without_events_at_the_end_are_done_with_and_dropped_untold_when_all_before_them_is(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(3))
+        log, owner = await join()
+        await receive(log, owner, 3)
+        await log.commit(owner.finish())
+        gap = await world.leave_gap(topic)
+        await poll_until(log, owner, lambda: bool(owner.passed))
+        assert await log.commit(owner.final) == {partition: 3 + gap}
+        assert await log.lags(owner.final) == {partition: 0}
+        await log.stop()
+        await world.truncate(topic, 0, 3 + gap)
+        log, successor = await join()
+        await world.produce(topic, numbered(1, first=3))
+        await receive(log, successor, 1)
+        assert (owner.passed, owner.lost, successor.lost) == ([partition], [], [])
+
+    async def test_offsets_without_events_at_the_end_wait_for_those_before_them_when_these_are_not_done_with(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(3))
+        gap = await world.leave_gap(topic)
+        log, owner = await join()
+        await receive(log, owner, 3)
+        events = owner.received[partition]
+        assert await log.commit({partition: events[1].position}) == {partition: 2}
+        for _ in range(4):
+            assert await log.poll(0.1) == {}
+        assert not owner.passed
+        assert await log.commit({partition: events[1].position}) == {partition: 2}
+        assert await log.commit({partition: events[2].position}) == {partition: 3 + gap}
+
+    async def test_offsets_without_events_are_done_with_when_nothing_else_was_left_for_the_next_member(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        await world.create(topic)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(3))
+        log, owner = await join()
+        await receive(log, owner, 3)
+        await log.commit(owner.finish())
+        await log.stop()
+        gap = await world.leave_gap(topic)
+        log, successor = await join()
+        await poll_until(log, successor, lambda: bool(successor.passed))
+        assert await log.commit({partition: None}) == {partition: 3 + gap}
+
     async def test_a_new_partition_is_read_from_its_beginning_when_reading_was_to_begin_at_the_end(
         self, world: World, topic: str, join: Join
     ) -> None:

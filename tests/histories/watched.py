@@ -41,7 +41,7 @@ class WatchedLog(MemoryLog):
         show_fetched(fetched, self._listeners, self.name, self._witness)
         return fetched
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
+    async def commit(self, positions: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """See `EventLog`."""
         return await show_commit(super().commit, positions, self.name, self._witness)
 
@@ -66,8 +66,8 @@ def show_fetched(
 
 
 async def show_commit(
-    commit: Callable[[Mapping[Partition, Position]], Awaitable[Mapping[Partition, int]]],
-    positions: Mapping[Partition, Position],
+    commit: Callable[[Mapping[Partition, Position | None]], Awaitable[Mapping[Partition, int]]],
+    positions: Mapping[Partition, Position | None],
     name: str,
     witness: Witness,
 ) -> Mapping[Partition, int]:
@@ -152,6 +152,10 @@ class WatchedOwner:
         epoch = self._witness.ranges.current(self._name, partition)
         if epoch is not None:
             self._witness.on_taken(partition, epoch, end)
+
+    def on_passed(self, partition: Partition) -> None:
+        """See `PartitionOwner`."""
+        self._owner.on_passed(partition)
 
     def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
         """See `PartitionOwner`."""

@@ -42,7 +42,7 @@ class WatchedKafkaLog(KafkaLog):
         show_fetched(fetched, self._listeners, self.name, self._witness)
         return fetched
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
+    async def commit(self, positions: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """See `EventLog`."""
         self.is_committing = True
         try:

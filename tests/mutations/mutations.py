@@ -646,8 +646,28 @@ MUTATIONS = (
     Mutation(
         "what the log dropped is passed over while events before it are out",
         SHARE,
-        "        if not self.gap or self.done != self.gap.start:\n",
-        "        if not self.gap:\n",
+        "        if not self.gap.start <= self.done < self.gap.stop:\n",
+        "        if not self.done < self.gap.stop:\n",
+    ),
+    Mutation(
+        "what is no event waits at the end of a partition until one comes",
+        POSITIONS,
+        "                self._owner.on_passed(share.partition)\n",
+        "                pass\n",
+    ),
+    Mutation(
+        "what is no event is committed unrecorded",
+        COMMITTER,
+        "                self._account.on_committed(flow, resolved, taken[flow.partition])\n",
+        "                if flow.watermark.position is not None:\n"
+        "                    self._account.on_committed(flow, resolved, taken[flow.partition])\n",
+    ),
+    Mutation(
+        "what was passed before reading was taken elsewhere counts where it goes on",
+        SLICES,
+        " if (state := self._state(at)) is not None and _is_at(state, end)}",
+        "}",
+        tests=(IN_SLICES,),
     ),
     Mutation(
         "what the log dropped is passed over without a word",

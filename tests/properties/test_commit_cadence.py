@@ -43,7 +43,7 @@ class _Log(ScriptedLog):
         super().__init__()
         self.most_at_once = self.at_once = 0
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
+    async def commit(self, positions: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:

@@ -35,7 +35,6 @@ def test_the_watermark_is_the_contiguous_run_of_resolved_when_outcomes_come_in_a
         lowest_open = next(n for n in range(len(positions) + 1) if n not in resolved)
         assert watermark.resolved == lowest_open
         assert watermark.position == (positions[lowest_open - 1] if lowest_open else None)
-        assert watermark.uncommitted == (lowest_open > 0)
         assert watermark.ahead == len(resolved) - lowest_open
 
 

@@ -164,11 +164,11 @@ class ScriptedLog:
     def resume(self, partitions: Collection[Partition]) -> None:
         self.paused -= set(partitions)
 
-    async def commit(self, positions: Mapping[Partition, Position]) -> Mapping[Partition, int]:
+    async def commit(self, positions: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         self.commits.append(asyncio.get_running_loop().time())
         self._fail()
         await asyncio.sleep(self.commit_delay / 2)
-        taken = {} if self.owns_nothing else positions
+        taken = {} if self.owns_nothing else {at: one for at, one in positions.items() if one is not None}
         self.committed |= taken
         await asyncio.sleep(self.commit_delay / 2)
         return {partition: self.place(position) + 1 for partition, position in taken.items()}

@@ -225,10 +225,12 @@ class _Full(_Consumer):
 
 
 def _reader(consumer: _Consumer, left: list[str], unreadable: dict[TopicPartition, Exception] | None = None) -> Reader:
+    slices: Any = SimpleNamespace(unreadable={} if unreadable is None else unreadable, take_passed=dict)
     return Reader(
+        slices,
         consumer,
-        {} if unreadable is None else unreadable,
         Reach(["broker:9092"]),
+        on_passed=lambda *_: None,
         on_unavailable=lambda share, offset: left.append(f"{share.partition} {offset}"),
         on_refused=left.append,
         on_left=lambda: left.append("left"),

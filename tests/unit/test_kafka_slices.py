@@ -394,6 +394,21 @@ async def test_what_is_left_is_dropped_when_reading_goes_on_elsewhere() -> None:
             assert again[ONE][0].offset == 0
 
 
+@pytest.mark.parametrize(("sought", "told"), [(None, {ONE: 5}), (0, {})])
+async def test_what_is_no_event_is_told_once_unless_reading_goes_on_elsewhere_when_it_stands_at_the_end(
+    sought: int | None, told: dict[TopicPartition, int]
+) -> None:
+    markers = [records.marker(at, 7, commits=at > 3).data for at in (3, 4)]
+    async with scripted_kafka(1) as kafka:
+        log(kafka, {0: batch(0, 3) + b"".join(markers)})
+        async with consumer(kafka, ONE) as made:
+            await read(made, 3)
+            await made.getmany(timeout_ms=0)
+            if sought is not None:
+                made.seek(ONE, sought)
+            assert [made._fetcher.take_passed() for _ in range(2)] == [told, {}]
+
+
 @pytest.mark.parametrize(
     ("error", "name"), [(56, "KAFKA_STORAGE_ERROR"), (-1, "UNKNOWN_SERVER_ERROR"), (6, "NotLeader")]
 )

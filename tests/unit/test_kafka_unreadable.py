@@ -60,10 +60,12 @@ class _Damaged:
 
 
 def _reader(consumer: Any) -> Reader:
+    slices: Any = SimpleNamespace(unreadable=consumer.unreadable, take_passed=dict)
     return Reader(
+        slices,
         consumer,
-        consumer.unreadable,
         Reach(["broker:9092"]),
+        on_passed=lambda *_: None,
         on_unavailable=lambda *_: None,
         on_refused=lambda _: None,
         on_left=lambda: None,

@@ -108,6 +108,8 @@ class _Owner:
     def on_ended(self, taken: Mapping[Partition, int]) -> None:
         self.ended.append(taken)
 
+    def on_passed(self, partition: Partition) -> None: ...
+
     def on_truncated(self, partition: Partition, at_most: int, first: int) -> None: ...
 
 

@@ -94,6 +94,8 @@ class Log:
 
     def on_ended(self, taken: Mapping[Partition, int]) -> None: ...
 
+    def on_passed(self, partition: Partition) -> None: ...
+
     def on_truncated(self, _: Partition, at_most: int, first: int) -> None:
         self.lost += at_most
         self.first_left = first
@@ -106,8 +108,8 @@ async def attend(log: Log, share: Share, **settings: str) -> bool:
     return await placing.attend(lambda: shares)
 
 
-async def attended(log: Log, wanted: int) -> Share:
-    share = Share(AT, is_paused=True, began=0, done=wanted, unavailable=wanted)
+async def attended(log: Log, wanted: int, *, unfinished: int = 0) -> Share:
+    share = Share(AT, is_paused=True, began=0, done=wanted - unfinished, next=wanted, unavailable=wanted)
     assert await attend(log, share)
     return share
 
@@ -121,9 +123,11 @@ async def test_a_new_epoch_begins_when_the_topic_was_deleted_and_made_anew_unnot
 
 async def test_the_epoch_goes_on_and_the_loss_is_counted_when_the_log_was_truncated() -> None:
     log = Log(first=70, end=100)
-    share = await attended(log, wanted=50)
+    share = await attended(log, wanted=50, unfinished=10)
     assert (log.epochs, log.lost, log.sought) == ([], 20, [70])
-    assert share.done == 50
+    assert share.done == 40
+    share.finish(49)
+    assert share.done == 70
 
 
 @pytest.mark.parametrize(("end", "kept", "begins"), [(100, 30, 30), (40, 30, 30), (100, 3, 10), (100, 49, 49)])

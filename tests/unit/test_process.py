@@ -63,7 +63,11 @@ def running(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run it behind a shell's redirection."""
     shell = ["sh", "-c", f'ulimit -n 256; exec "$@" {redirection}', "sh"]
-    process = subprocess.Popen([*shell, *COMMAND, "run", "-c", str(config)], **streams)  # type: ignore[call-overload]
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under `nohup` it is ignored, and a child inherits that
+    try:
+        process = subprocess.Popen([*shell, *COMMAND, "run", "-c", str(config)], **streams)  # type: ignore[call-overload]
+    finally:
+        signal.signal(signal.SIGHUP, before)
     try:
         yield process
     finally:
