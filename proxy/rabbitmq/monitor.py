@@ -24,11 +24,13 @@ MISSING_INTERVAL = 1.0
 MISSING_PER_POLL = 4
 """... and so many channels may be spent in one poll; queues known to exist are asked for first."""
 KINDS_PER_POLL = 4
-"""Queues that are asked for their kind in one poll, each once; this as well costs a channel and a line in its log."""
+"""Queues that are asked for their kind in one poll; this as well costs a channel and a line in its log."""
 KIND_DEADLINE = 0.3
 """Seconds for such an answer; the depths are not lost for it."""
 KIND_INTERVAL = 60.0
-"""Seconds before a queue is asked again whose kind was not told."""
+"""Seconds before a queue is asked again whose kind was not told ..."""
+KIND_DOUBT_INTERVAL = 10.0
+"""... and before one is asked that may be of another kind than it was."""
 
 
 class RabbitMonitor:
@@ -41,7 +43,11 @@ class RabbitMonitor:
         """Of those missing that are not just absent."""
         self._kinds: dict[str, QueueKind] = {}
         self._kind_due: dict[str, float] = {}
-        """When a queue of unknown kind may be asked for it again."""
+        """When a queue may be asked for its kind again."""
+        self._stand: dict[str, bool] = {}
+        """Whether messages lay in a queue that nobody consumed, when it was last asked."""
+        self._doubtful: set[str] = set()
+        """Queues that may have been made anew, as another kind, between two polls."""
 
     async def poll(self, queues: Collection[str]) -> Mapping[str, QueueState | None]:
         """Ask for every queue; see `DepthMonitor.poll`."""
@@ -68,18 +74,32 @@ class RabbitMonitor:
         return {queue: states[queue] for queue in queues if queue in states}
 
     async def _learn_kinds(self, states: dict[str, QueueState | None], now: float) -> None:
-        """Ask the next few of those that exist and were not asked yet."""
+        """Ask the next few of those that exist and were not asked yet, or have begun to look like another kind."""
         due = [
             (queue, state)
             for queue, state in states.items()
-            if state is not None and state.kind is None and self._kind_due.get(queue, now) <= now
+            if state is not None and self._is_in_question(queue, state) and self._kind_due.get(queue, now) <= now
         ]
         for queue, state in due[:KINDS_PER_POLL]:
             self._kind_due[queue] = now + KIND_INTERVAL
             kind = await self._kind(await self._inquiry.connected(), queue)
+            self._doubtful.discard(queue)
             if kind is not None:
+                self._kind_due[queue] = now + KIND_DOUBT_INTERVAL
                 self._kinds[queue] = kind
                 states[queue] = replace(state, kind=kind)
+
+    def _is_in_question(self, queue: str, state: QueueState) -> bool:
+        """Return whether a queue is of unknown kind, or perhaps no longer of the one it was.
+
+        A stream keeps what was read and shows no consumers: whatever else begins to look so is asked once, and a stream
+        that no longer does.
+        """
+        stands = bool(state.ready) and not state.consumers
+        if stands is not self._stand.get(queue, stands) and stands is not (state.kind is QueueKind.STREAM):
+            self._doubtful.add(queue)
+        self._stand[queue] = stands
+        return state.kind is None or queue in self._doubtful
 
     async def _kind(self, login: Login, queue: str) -> QueueKind | None:
         """Ask for one; a connection that gives anything but a refusal is ended, and with it what came of it."""

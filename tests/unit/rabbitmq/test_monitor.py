@@ -149,6 +149,38 @@ async def test_a_queue_made_anew_is_asked_for_its_kind_again(
     assert await monitor.poll(["q"]) == {"q": QueueState(9, 0, QueueKind.STREAM)}
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "looks_like"),
+    [(QueueKind.CLASSIC, QueueKind.STREAM, (9, 0)), (QueueKind.STREAM, QueueKind.QUORUM, (0, 1))],
+)
+async def test_a_queue_is_asked_for_its_kind_again_when_it_was_made_anew_between_two_polls(
+    server: AmqpServer,
+    monitor: RabbitMonitor,
+    monkeypatch: pytest.MonkeyPatch,
+    before: QueueKind,
+    after: QueueKind,
+    looks_like: tuple[int, int],
+) -> None:
+    monkeypatch.setattr("proxy.rabbitmq.monitor.KIND_DOUBT_INTERVAL", 0.0)
+    server.depths = {"q": (9, 0) if before is QueueKind.STREAM else (3, 1)}
+    server.refuse_consumer = f"PRECONDITION_FAILED - of queue type rabbit_{before}_queue"
+    await monitor.poll(["q"])
+    server.depths = {"q": looks_like}
+    server.refuse_consumer = f"PRECONDITION_FAILED - of queue type rabbit_{after}_queue"
+    for _ in range(3):
+        assert await monitor.poll(["q"]) == {"q": QueueState(*looks_like, after)}
+    assert asked_for_kind(server) == ["q", "q"]
+
+
+async def test_a_queue_is_asked_once_in_ten_seconds_when_its_consumers_come_and_go(
+    server: AmqpServer, monitor: RabbitMonitor
+) -> None:
+    for number in range(20):
+        server.depths = {"q": (3, number % 2)}
+        await monitor.poll(["q"])
+    assert asked_for_kind(server) == ["q"]
+
+
 async def test_few_queues_are_asked_for_their_kind_in_one_poll(server: AmqpServer, monitor: RabbitMonitor) -> None:
     names = [f"q{number}" for number in range(3 * KINDS_PER_POLL)]
     server.depths = dict.fromkeys(names, (1, 1))
