@@ -15,6 +15,8 @@ from proxy.errors import SecretError
 FILE_BYTES = 1024**2
 """No certificate, key, password or token is longer."""
 
+_PART = 64 * 1024
+
 _NO_PLAIN = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -36,8 +38,12 @@ def read_plain(path: str, most: int) -> bytes:
     kind = stat.S_IFMT(Path(path).stat().st_mode)
     if kind != stat.S_IFREG:
         raise OSError(errno.EINVAL, f"it is {_NO_PLAIN.get(kind, 'no file')}; give a plain file", path)
+    parts, left = list[bytes](), most + 1
     with Path(path).open("rb") as stream:
-        return stream.read(most + 1)
+        while part := stream.read(min(left, _PART)):  # whatever is asked for at once takes so much memory for a moment
+            parts.append(part)
+            left -= len(part)
+    return b"".join(parts)
 
 
 def read_file(path: str) -> bytes:
