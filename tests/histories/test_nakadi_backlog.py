@@ -183,6 +183,7 @@ def test_a_backlog_goes_on_and_its_lag_is_told_when_consumers_are_slow(policy: s
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("policy", ["static", "per_type", "class_budget"])
+@pytest.mark.series
 def test_all_that_nakadi_has_taken_is_recorded_when_streams_come_and_go(policy: str) -> None:
     seen = lived(policy)
     for name, committed in seen.committed.items():

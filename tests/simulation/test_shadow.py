@@ -32,6 +32,7 @@ def worst(records: list[Record], priority: str, field: str) -> float:
     return max(one[field] or 0 for one in of(records, "class") if one["class"] == priority)
 
 
+@pytest.mark.series
 def test_nothing_is_held_back_when_it_is_only_watched() -> None:
     (off, _), (shadow, told) = run("static"), run("shadow")
     for figure in ("P1.consumed_p99", "P3.consumed_p99", "queue_delay_p99", "use", "P3.goodput"):

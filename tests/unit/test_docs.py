@@ -46,6 +46,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.series
 def test_no_page_loads_anything_from_elsewhere_when_built(site: Path) -> None:
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 60
@@ -55,6 +56,7 @@ def test_no_page_loads_anything_from_elsewhere_when_built(site: Path) -> None:
         assert [one for one in assets.found if re.match(r"(https?:)?//", one)] == [], page
 
 
+@pytest.mark.series
 def test_every_design_page_is_reached_when_the_list_is_opened(site: Path) -> None:
     listed = (site / "reference" / "design.html").read_text("utf-8")
     assert all(f"../design/{path.stem}.html" in listed for path in (DOCS / "design").glob("*.md"))
@@ -93,6 +95,7 @@ def test_every_question_parameter_and_answer_has_a_word_when_the_api_has_it() ->
         assert all(answer.get("description") for answer in operation["responses"].values()), (method, path)
 
 
+@pytest.mark.series
 def test_every_command_says_what_it_does_when_asked() -> None:
     page = commands.page()
     assert {"run", "check", "health", "report", "simulate", "tune", "pause"} <= {

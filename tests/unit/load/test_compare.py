@@ -140,6 +140,7 @@ def test_every_policy_and_law_is_compared_and_the_default_once() -> None:
     assert "class_budget" not in policies
 
 
+@pytest.mark.series
 def test_a_short_scenario_is_simulated_and_written_when_it_is_asked_for(tmp_path: Path) -> None:
     arguments = ["unloaded", "--only", "simulated", "--policy", "aimd", "--processes", "1", "--out", str(tmp_path)]
     assert main(arguments) == 0

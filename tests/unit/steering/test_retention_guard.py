@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
 from structlog.testing import capture_logs
 
@@ -20,15 +20,24 @@ KEPT = Retention(100.0, None, None)
 LIFTED = DEFAULT_CLASSES["P3"].model_copy(update={"lift_before_loss": 40.0})
 
 
-def ran(story: Callable[[Process], Awaitable[None]], *, priority: str = "P3", topics: int = 1) -> None:
-    """Let a process live that reads topics of a class of which nothing is sent, for as long as the test says."""
+def ran(
+    story: Callable[[Process], Awaitable[None]],
+    *,
+    priority: str = "P3",
+    topics: int = 1,
+    policy: Literal["class_budget", "static"] = "class_budget",
+) -> None:
+    """Let a process live that reads topics of a class of which nothing is sent, for as long as the test says.
+
+    Half an hour is short under `static`: it does not judge a route twenty times a second.
+    """
 
     async def live() -> None:
         names = ["orders", *(f"more-{number}" for number in range(1, topics))]
         types = {name: EventType(name=name, topic=name, **(TRAITS | {"priority": priority})) for name in names}
         process = Process(
             wall=lambda: 1_000.0 + asyncio.get_running_loop().time(),
-            routes={"r": Route(exchange="x", queues=("q1",))},
+            routes={"r": Route(exchange="x", queues=("q1",), policy=policy)},
             classes=DEFAULT_CLASSES | {"P3": LIFTED},
             event_types=types,
             patterns=(),
@@ -110,7 +119,7 @@ def test_the_log_is_asked_once_in_ten_minutes_for_all_topics_when_there_are_many
         await asyncio.sleep(4 * LOOK)
         assert [len(asked) for asked in process.log.asked_for_retention] == [200, 200]
 
-    ran(story, topics=200)
+    ran(story, topics=200, policy="static")
 
 
 def test_a_missing_right_is_said_once_and_nothing_is_lifted_when_the_log_refuses_to_tell() -> None:
@@ -125,7 +134,7 @@ def test_a_missing_right_is_said_once_and_nothing_is_lifted_when_the_log_refuses
         families = {one.name: one for one in retention_families(process.app.retention, ())}
         assert families["tidegate_retention_unknown_topics"].samples[0].value == 1
 
-    ran(story)
+    ran(story, policy="static")
 
 
 def test_data_flows_and_it_is_said_once_when_the_log_does_not_answer() -> None:
@@ -139,7 +148,7 @@ def test_data_flows_and_it_is_said_once_when_the_log_does_not_answer() -> None:
         assert len(process.lane.written) == 10
         assert [line["event"] for line in said].count("retention_unknown") == 1
 
-    ran(story)
+    ran(story, policy="static")
 
 
 def test_a_type_goes_as_its_own_class_again_when_its_partitions_are_given_away() -> None:

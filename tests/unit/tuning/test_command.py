@@ -49,6 +49,7 @@ def tuned(records: Sequence[Mapping[str, Any]], *arguments: str) -> Findings:
     return command.tuned(Recording.of(records), options, loop)
 
 
+@pytest.mark.series
 def test_a_model_reproduces_itself(capsys: pytest.CaptureFixture[str]) -> None:
     found = tuned(recorded())
     *typical, highest = found.replay
@@ -68,6 +69,7 @@ def test_a_model_reproduces_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert told == [pytest.approx(rate, rel=0.1) for rate in (120, 50, 120)]
 
 
+@pytest.mark.series
 def test_what_was_recorded_under_other_settings_is_replayed_under_them() -> None:
     found = tuned(recorded(lowest_queue_delay=0.4))
     typical = next(one for one in found.replay if one.name == "queue_delay_p50.shop")

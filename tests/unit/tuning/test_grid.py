@@ -106,6 +106,7 @@ def test_a_setting_that_is_tried_twice_is_told(scenario: Scenario) -> None:
         candidates(scenario, [], ["growth=0.1", "class_budget.growth=0.2"], 1)
 
 
+@pytest.mark.series
 def test_no_more_runs_are_made_than_the_bound(scenario: Scenario) -> None:
     values = ",".join(str(at / 1_000) for at in range(100, 500))
     with pytest.raises(SettingsError, match=f"allowed: {MOST_RUNS}"):
