@@ -25,6 +25,7 @@ from opentelemetry.trace import (
 from proxy import __version__
 from proxy.settings.traces import TraceSettings
 from proxy.tracing.contexts import Context
+from proxy.tracing.statuses import Statuses
 from proxy.tracing.words import OPERATION, SCHEMA
 
 QUEUE = 2_048
@@ -52,7 +53,9 @@ class SdkSpans:
             shutdown_on_exit=False,
             span_limits=SpanLimits(max_links=settings.links),
         )
-        exporter = OTLPSpanExporter(settings.endpoint, timeout=ANSWER_SECONDS, compression=Compression.Gzip)
+        exporter = OTLPSpanExporter(
+            settings.endpoint, timeout=ANSWER_SECONDS, compression=Compression.Gzip, session=Statuses()
+        )
         self._provider.add_span_processor(
             BatchSpanProcessor(
                 _Counted(exporter, on_exported),

@@ -3052,4 +3052,18 @@ MUTATIONS = (
         "if True:",
         tests=("tests/unit/test_kafka_log.py",),
     ),
+    Mutation(
+        "what a collector of traces answers is read whole",
+        "proxy/tracing/statuses.py",
+        "        if length.isdecimal() and int(length) <= BODY_BYTES:",
+        "        if not length or length.isdecimal():",
+        tests=("tests/unit/tracing/test_traces.py",),
+    ),
+    Mutation(
+        "a queue made anew between two looks stays of the kind it was",
+        "proxy/rabbitmq/monitor.py",
+        "            self._doubtful.add(queue)\n",
+        "            pass\n",
+        tests=("tests/unit/rabbitmq/test_monitor.py",),
+    ),
 )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from aiohttp import web
@@ -12,9 +12,13 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 class Collector:
     """A door that takes OTLP over HTTP."""
 
-    def __init__(self, *, status: int = 200, hangs: bool = False) -> None:
+    def __init__(self, *, status: int = 200, hangs: bool = False, is_endless: bool = False) -> None:
         self.status = status
         self.hangs = hangs
+        self.is_endless = is_endless
+        """The body of its answers."""
+        self.told_bytes = 0
+        """Of such bodies, as far as they were taken."""
         self.spans: list[Any] = []
         self.resource: dict[str, str] = {}
         self.schemas: set[str] = set()
@@ -33,7 +37,7 @@ class Collector:
         finally:
             await runner.cleanup()
 
-    async def _take(self, request: web.Request) -> web.Response:
+    async def _take(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         self.asked.set()
         if self.hangs:
@@ -45,4 +49,16 @@ class Collector:
                 for scope in resource.scope_spans:
                     self.schemas.add(scope.schema_url)
                     self.spans += scope.spans
+        if self.is_endless:
+            return await self._talk(request)
         return web.Response(status=self.status)
+
+    async def _talk(self, request: web.Request) -> web.StreamResponse:
+        """Answer for as long as somebody listens."""
+        answer = web.StreamResponse(status=self.status, headers={"Location": "/v1/traces"})
+        await answer.prepare(request)
+        with suppress(ConnectionError):
+            while True:
+                await answer.write(bytes(64 * 1024))
+                self.told_bytes += 64 * 1024
+        return answer

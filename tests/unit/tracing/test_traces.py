@@ -231,6 +231,19 @@ async def test_data_and_stop_go_on_when_the_collector_takes_nothing(how: str) ->
         assert traces.counts["lost"] == 40
 
 
+@pytest.mark.parametrize(("status", "lost"), [(200, 0), (302, 2), (400, 2)])
+async def test_an_answer_is_read_no_further_than_its_status_when_it_has_no_end(status: int, lost: int) -> None:
+    collector = Collector(status=status, is_endless=True)
+    async with collector.open() as endpoint:
+        traces = sdk(endpoint)
+        ends(traces, [event(TRACES[0])])
+        ends(traces, [event(TRACES[1])])
+        async with asyncio.timeout(WITHIN):
+            await traces.close()
+    assert traces.counts["lost"] == lost
+    assert collector.told_bytes < 16 * 1024**2, "what two sockets hold"
+
+
 async def test_a_queue_that_nobody_empties_is_bounded() -> None:
     from proxy.tracing import spans
 
