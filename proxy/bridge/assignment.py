@@ -164,7 +164,7 @@ class Assignment:
         listener = self.listeners.get(partition.topic)
         flow = listener.inbox.flows.get(partition) if listener is not None else None
         if listener is not None and flow is not None:
-            listener.on_resolved(flow, 0)
+            listener.on_resolved(flow, 0)  # no event is at stake, but there is something to commit
 
     def on_truncated(self, partition: Partition, at_most: int, first: int) -> None:
         """See `PartitionOwner.on_truncated`."""
