@@ -202,9 +202,13 @@ class RabbitLetterQueue:
         return int(answer.message_count or 0), int(answer.consumer_count or 0)
 
     async def _consume(self, prefetch: int) -> None:
-        """Have another consumer take over; between the two there is always one."""
+        """Have another consumer take over, once the one before is cancelled.
+
+        A classic queue with a single active consumer gives nothing to one that came while the other was there.
+        """
         channel, _ = self._living()
-        before = list(self._tags)
+        for old in self._tags:
+            await channel.basic_cancel(old, timeout=_ANSWER_SECONDS)
         await channel.basic_qos(prefetch_count=prefetch, timeout=_ANSWER_SECONDS)
         self._consumer += 1
         tag = f"redrive-{self._consumer}"
@@ -213,8 +217,6 @@ class RabbitLetterQueue:
         self._tags = {tag: self._consumer}
         self._prefetch, self._kept = prefetch, 0
         await channel.rpc(frame, timeout=_ANSWER_SECONDS)
-        for old in before:
-            await channel.basic_cancel(old, timeout=_ANSWER_SECONDS)
 
     async def _alone(self, ours: int) -> int:
         """Return how many letters wait once nobody else takes any. Raises `BrokerError` if somebody stays.

@@ -28,9 +28,9 @@ KINDS_PER_POLL = 4
 KIND_DEADLINE = 0.3
 """Seconds for such an answer; the depths are not lost for it."""
 KIND_INTERVAL = 60.0
-"""Seconds before a queue is asked again whose kind was not told ..."""
+"""Seconds before a queue is asked again whose kind was not told, or that is a stream ..."""
 KIND_DOUBT_INTERVAL = 10.0
-"""... and before one is asked that may be of another kind than it was."""
+"""... and before one is asked that looks like another kind than it was."""
 
 
 class RabbitMonitor:
@@ -42,10 +42,10 @@ class RabbitMonitor:
         self._whys: dict[str, str] = {}
         """Of those missing that are not just absent."""
         self._kinds: dict[str, QueueKind] = {}
-        self._kind_due: dict[str, float] = {}
-        """When a queue may be asked for its kind again."""
-        self._stand: dict[str, bool] = {}
-        """Whether messages lay in a queue that nobody consumed, when it was last asked."""
+        self._kind_asked: dict[str, float] = {}
+        """When a queue was asked for its kind last."""
+        self._last: dict[str, QueueState] = {}
+        """What was told of each queue last."""
         self._doubtful: set[str] = set()
         """Queues that may have been made anew, as another kind, between two polls."""
 
@@ -67,7 +67,7 @@ class RabbitMonitor:
                     states[asked[len(found)]] = None
                     self._missing[asked[len(found)]] = now + MISSING_INTERVAL
                     self._kinds.pop(asked[len(found)], None)
-                    self._kind_due.pop(asked[len(found)], None)
+                    self._kind_asked.pop(asked[len(found)], None)
                     missing += 1
                 asked = asked[len(found) + 1 :]
             await self._learn_kinds(states, now)
@@ -78,28 +78,33 @@ class RabbitMonitor:
         due = [
             (queue, state)
             for queue, state in states.items()
-            if state is not None and self._is_in_question(queue, state) and self._kind_due.get(queue, now) <= now
+            if state is not None and self._kind_is_due(queue, state, now)
         ]
         for queue, state in due[:KINDS_PER_POLL]:
-            self._kind_due[queue] = now + KIND_INTERVAL
+            self._kind_asked[queue] = now
             kind = await self._kind(await self._inquiry.connected(), queue)
             self._doubtful.discard(queue)
             if kind is not None:
-                self._kind_due[queue] = now + KIND_DOUBT_INTERVAL
                 self._kinds[queue] = kind
                 states[queue] = replace(state, kind=kind)
 
-    def _is_in_question(self, queue: str, state: QueueState) -> bool:
-        """Return whether a queue is of unknown kind, or perhaps no longer of the one it was.
+    def _kind_is_due(self, queue: str, state: QueueState, now: float) -> bool:
+        """Return whether a queue is of unknown kind, or perhaps no longer of the one it was, and may be asked now.
 
         A stream keeps what was read and shows no consumers: whatever else begins to look so is asked once, and a stream
-        that no longer does.
+        that holds less than before. One that was empty when it was made anew shows nothing, so streams are asked
+        now and then.
         """
-        stands = bool(state.ready) and not state.consumers
-        if stands is not self._stand.get(queue, stands) and stands is not (state.kind is QueueKind.STREAM):
+        before, self._last[queue] = self._last.get(queue, state), state
+        is_stream = state.kind is QueueKind.STREAM
+        if state.ready < before.ready if is_stream else _stands(state) and not _stands(before):
             self._doubtful.add(queue)
-        self._stand[queue] = stands
-        return state.kind is None or queue in self._doubtful
+        asked = self._kind_asked.get(queue)
+        if asked is None:
+            return True
+        if queue in self._doubtful:
+            return now - asked >= KIND_DOUBT_INTERVAL
+        return (state.kind is None or is_stream) and now - asked >= KIND_INTERVAL
 
     async def _kind(self, login: Login, queue: str) -> QueueKind | None:
         """Ask for one; a connection that gives anything but a refusal is ended, and with it what came of it."""
@@ -128,6 +133,10 @@ class RabbitMonitor:
             self._whys[queues[len(told)]] = "" if is_absent(said) else said
         kinds = self._kinds
         return {queue: QueueState(*each, kinds.get(queue)) for queue, each in zip(queues, told, strict=False)}
+
+
+def _stands(state: QueueState) -> bool:
+    return bool(state.ready) and not state.consumers
 
 
 async def _first(

@@ -20,6 +20,7 @@ from proxy.redrive.count import Count
 from proxy.redrive.outlook import Outlook
 from proxy.redrive.pace import LOOK_SECONDS, Pace
 from proxy.redrive.sending import Sending, place
+from proxy.redrive.words import stalled
 from proxy.settings import Route
 
 TAKE_SECONDS = 1.0
@@ -31,9 +32,11 @@ BLIND_SECONDS = 30.0
 OUTCOME_SECONDS = 60.0
 """So long the end of a pass waits for the last outcomes; the lane gives each within its confirm deadline."""
 TELL_SECONDS = 10.0
-RETURNS = 10
-"""A letter that was given back so often is laid anew at the queue's end when it stays: RabbitMQ 4 throws a message of a
-quorum queue away when it comes back for the 21st time, and each pass, dry or not, gives back what stays."""
+RETURNS = 1
+"""A letter that was given back so often is laid anew at the queue's end when it stays: a quorum queue throws away what
+comes back oftener than its delivery limit, which nobody tells, and each pass, dry or not, gives back what stays."""
+STALL_SECONDS = 30.0
+"""So long a queue may say that letters wait and give none, while none of those that it gave is out."""
 _CHUNK = 500
 """Letters that are put in order together at most."""
 
@@ -60,7 +63,7 @@ class Redrive:
         self._choice = choice
         self._pace = pace
         self._is_dry = is_dry
-        self._outlook = Outlook(monitor)
+        self._outlook = Outlook(monitor, choice.settings)
         self._tell = tell
         self.count = Count()
         self.halted: set[Partition] = set()
@@ -132,16 +135,20 @@ class Redrive:
                 self._stay(taken, why, said)
 
     async def _pass(self) -> None:
-        is_last = False
+        is_last, clock = False, asyncio.get_running_loop().time
+        given_at = clock()
         while self.count.taken < self.count.waiting and not self.is_stopping:
             await self._give_room()
             letters = await self._queue.take(TAKE_SECONDS)
             if not letters:
                 if is_last:
                     break  # fewer than there were: they expired, or somebody has purged the queue
-                is_last = await self._queue.waiting() == 0
+                is_last = (left := await self._queue.waiting()) == 0
+                given_at = clock() if self._out or self._confirmed else given_at
+                if clock() - given_at > STALL_SECONDS:
+                    raise BrokerError(stalled(left))
                 continue
-            is_last = False
+            is_last, given_at = False, clock()
             room = self.count.waiting - self.count.taken
             self.count.taken += min(room, len(letters))
             for taken in letters[room:]:
@@ -161,24 +168,17 @@ class Redrive:
             judged = self._choice.judge(taken)
             if isinstance(judged, Stay):
                 self._stay(taken, judged)
+            elif self._is_dry and (why := await self._outlook.lacks(judged)):
+                self._stay(taken, Stay.BLIND, why)
             elif self._is_dry:
-                await self._foretell(judged)
+                self.count.on_redriven(judged)
+                self._stayed.append(taken)
             else:
                 going.append(judged)
         going.sort(key=place)
         for route, several in groupby(going, key=lambda one: one.event_type.route):
             await self._send(self._choice.settings.routes[route], list(several))
         await self._give_room()
-
-    async def _foretell(self, going: Going) -> None:
-        """Count what would become of a letter: without one of its queues it would stay."""
-        kind = going.event_type
-        queues = self._choice.settings.routes[kind.route].way(kind.name, kind.routing_key)
-        if unknown := await self._outlook.unknown(queues):
-            self._stay(going.taken, Stay.BLIND, f"nothing is known of {', '.join(unknown)}")
-        else:
-            self.count.on_redriven(going)
-            self._stayed.append(going.taken)
 
     async def _send(self, route: Route, going: Sequence[Going]) -> None:
         """Send letters of one route as the pace allows."""

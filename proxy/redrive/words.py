@@ -54,6 +54,14 @@ _STAYS = {
 }
 
 
+def stalled(left: int) -> str:
+    """Return why a pass ends over a queue that gives no letter."""
+    return (
+        f"it says that {left:,} letters wait, and gives none: a stream never does, nor does a queue with "
+        "x-single-active-consumer while another consumer is the active one"
+    )
+
+
 def progress(queue: str, count: Count, *, is_dry: bool) -> str:
     """Return one line for people who wait."""
     did = "would go" if is_dry else "redriven"

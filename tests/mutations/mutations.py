@@ -1134,10 +1134,10 @@ MUTATIONS = (
     ),
     Mutation(
         "a queue is asked for its kind in every poll",
-        MONITOR,
-        "            self._kind_due[queue] = now + KIND_INTERVAL\n",
-        "",
-        tests=(IN_MONITOR,),
+        "proxy/rabbitmq/monitor.py",
+        "(state.kind is None or is_stream) and now - asked >= KIND_INTERVAL",
+        "True",
+        tests=("tests/unit/rabbitmq/test_monitor.py",),
     ),
     Mutation(
         "a stream passes for a queue",
@@ -3065,5 +3065,12 @@ MUTATIONS = (
         "            self._doubtful.add(queue)\n",
         "            pass\n",
         tests=("tests/unit/rabbitmq/test_monitor.py",),
+    ),
+    Mutation(
+        "a redrive waits for ever for a queue that gives no letter",
+        REDRIVE,
+        "                if clock() - given_at > STALL_SECONDS:\n",
+        "                if clock() < given_at:\n",
+        tests=(IN_REDRIVE,),
     ),
 )

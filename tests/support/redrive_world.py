@@ -73,6 +73,8 @@ class World:
     numbers: int = 0
     missing: frozenset[str] = frozenset()
     """Queues that do not exist."""
+    gives_none: bool = False
+    """The queue says that letters wait, and gives none."""
     dies_again: float = 0.0
     """Share of what is delivered that is a letter again at once."""
 
@@ -89,6 +91,8 @@ class Pass:
         self.chance = world.chance
         self.steps = 0
         self.killed = asyncio.Event()
+        self.error: BaseException | None = None
+        """What the pass ended with."""
         self.severed = False
         self.out: dict[int, Stored] = {}
         self.counted = world.numbers
@@ -133,7 +137,7 @@ class Pass:
         held = {id(one) for one in self.out.values()}
         free = 30 - (len(self.out) - len(self._kept))
         ready = [one for one in self.world.stored if id(one) not in held][: self.chance.randint(1, max(1, free))]
-        if free <= 0 or not ready:
+        if free <= 0 or not ready or self.world.gives_none:
             await asyncio.sleep(seconds)
             return []
         return [self._taken(one) for one in ready]
@@ -290,6 +294,7 @@ async def lived(
     running.cancel()
     killed.cancel()
     [result, _] = await asyncio.gather(running, killed, return_exceptions=True)
+    ends.error = result
     await ends.close()
     if not is_killed and isinstance(result, BaseException) and not isinstance(result, BrokerError | OSError):
         raise result

@@ -151,7 +151,7 @@ async def test_a_queue_made_anew_is_asked_for_its_kind_again(
 
 @pytest.mark.parametrize(
     ("before", "after", "looks_like"),
-    [(QueueKind.CLASSIC, QueueKind.STREAM, (9, 0)), (QueueKind.STREAM, QueueKind.QUORUM, (0, 1))],
+    [(QueueKind.CLASSIC, QueueKind.STREAM, (9, 0)), (QueueKind.STREAM, QueueKind.QUORUM, (8, 0))],
 )
 async def test_a_queue_is_asked_for_its_kind_again_when_it_was_made_anew_between_two_polls(
     server: AmqpServer,
@@ -169,6 +169,18 @@ async def test_a_queue_is_asked_for_its_kind_again_when_it_was_made_anew_between
     server.refuse_consumer = f"PRECONDITION_FAILED - of queue type rabbit_{after}_queue"
     for _ in range(3):
         assert await monitor.poll(["q"]) == {"q": QueueState(*looks_like, after)}
+    assert asked_for_kind(server) == ["q", "q"]
+
+
+async def test_a_stream_is_asked_for_its_kind_again_and_again_when_nothing_tells_that_it_was_made_anew(
+    server: AmqpServer, monitor: RabbitMonitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.rabbitmq.monitor.KIND_INTERVAL", 0.0)
+    server.refuse_consumer = "PRECONDITION_FAILED - of queue type rabbit_stream_queue"
+    await monitor.poll(["q"])
+    server.refuse_consumer = "PRECONDITION_FAILED - of queue type rabbit_classic_queue"
+    for _ in range(3):
+        assert await monitor.poll(["q"]) == {"q": QueueState(3, 1, QueueKind.CLASSIC)}
     assert asked_for_kind(server) == ["q", "q"]
 
 

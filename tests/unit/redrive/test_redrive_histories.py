@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from proxy.errors import BrokerError
 from proxy.redrive.choice import Stay
-from proxy.redrive.run import BLIND_SECONDS, RETURNS
+from proxy.redrive.run import BLIND_SECONDS, RETURNS, STALL_SECONDS
 from proxy.simulation.virtual_time import VirtualTimeLoop
 from tests.support.redrive_world import TIMES, World, letter, lived, name_of
 
@@ -121,6 +122,20 @@ def test_a_letter_that_came_back_often_is_laid_anew_when_it_stays() -> None:
         redrive, _ = await lived(world)
         assert [(one.letter and name_of(one.letter)[2], one.returned) for one in world.stored] == [(1, 1), (0, 0)]
         assert redrive.count.anew == 1
+
+    live(story())
+
+
+def test_the_pass_ends_with_the_reason_when_the_queue_says_that_letters_wait_and_gives_none() -> None:
+    async def story() -> None:
+        world = World(Random(3), faulty=False)
+        world.put(letter("orders", 0, 0))
+        world.gives_none = True
+        began = asyncio.get_running_loop().time()
+        _, ends = await lived(world)
+        assert isinstance(ends.error, BrokerError)
+        assert "1 letters wait, and gives none: a stream never does" in str(ends.error)
+        assert STALL_SECONDS < asyncio.get_running_loop().time() - began < 2 * STALL_SECONDS
 
     live(story())
 
