@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from proxy import __version__, config
-from proxy.config.items import quoted
+from proxy.config.items import printable, quoted
 from proxy.cursor import command as cursor
 from proxy.errors import RefusedLoginError, SettingsError, TidegateError
 from proxy.operations import top
@@ -37,6 +37,7 @@ EXIT_UNEXPECTED = 1
 EXIT_MISTAKE = 2
 _SIGNALLED = 128
 _MOST_TOLD = 1_000_000
+_ANSWER_SECONDS = 5.0
 """Bytes that are read of an answer; a thousand stuck event types take a tenth of it."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -167,6 +168,8 @@ def _health(options: argparse.Namespace) -> int:
     import urllib.error
     import urllib.request
 
+    from proxy.operations.deadline import within
+
     admin = config.load(options.config, os.environ).admin
     if admin.listen is None:
         _tell("admin.listen is null: there is nothing to ask")
@@ -180,14 +183,16 @@ def _health(options: argparse.Namespace) -> int:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     address, code = f"{scheme}://{host}:{port}/health", 0
     try:
-        try:
-            with urllib.request.urlopen(address, timeout=2, context=context) as answer:  # noqa: S310 - one of the two
-                told = answer.read(_MOST_TOLD)
-        except urllib.error.HTTPError as error:
-            told, code = error.read(_MOST_TOLD), EXIT_UNEXPECTED
+        with within(_ANSWER_SECONDS):
+            try:
+                with urllib.request.urlopen(address, timeout=2, context=context) as answer:  # noqa: S310 - one of the two
+                    told = answer.read(_MOST_TOLD)
+            except urllib.error.HTTPError as error:
+                told, code = error.read(_MOST_TOLD), EXIT_UNEXPECTED
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
-        _tell(f"no answer from {host}:{port}: {getattr(reason, 'strerror', None) or reason}")
+        why = getattr(reason, "strerror", None) or str(reason)
+        _tell(f"no answer from {host}:{port}: {printable(why)}")
         return EXIT_UNEXPECTED
     if not _tells_health(told):
         _tell(f"what answers at {host}:{port} is no Tidegate; see admin.listen")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from proxy.errors import SettingsError
+from proxy.operations.deadline import within
 from proxy.operations.top_links import AwayError, Link, context
 from proxy.operations.top_sum import Sum, summed
 
@@ -59,6 +60,10 @@ def add_command(commands: Any) -> None:
     parser.set_defaults(command=_top)
 
 
+FIRST_SECONDS = 10.0
+"""A first answer may take so long, until it is whole."""
+
+
 def _top(options: argparse.Namespace) -> int:
     from proxy.operations.top_screen import Choice, lines, show
 
@@ -70,7 +75,8 @@ def _top(options: argparse.Namespace) -> int:
     failures: list[SettingsError] = []
     for link in links:
         try:
-            link.first()
+            with within(FIRST_SECONDS):
+                link.first()
         except SettingsError as error:
             failures.append(error)
     if len(failures) == len(links) or any(not isinstance(one, AwayError) for one in failures):

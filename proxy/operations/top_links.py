@@ -10,9 +10,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from proxy.errors import SettingsError
+from proxy.operations.deadline import LateError
 
 SILENT_SECONDS = 6.0
-"""Without a word for so long a connection is given up; also how long a first answer may take."""
+"""Without a word for so long a connection is given up; also how long a first answer may take to begin."""
+_LINE_BYTES = 64 * 1024**2
+"""No event is longer."""
 AGAIN_SECONDS = 1.0
 _PARTS = ("routes", "decisions", "classes", "types")
 
@@ -102,7 +105,7 @@ class Link:
             answer = connection.getresponse()
             if answer.status != http.client.OK:
                 raise ValueError(_refusal(answer))
-            while line := answer.readline():
+            while line := answer.readline(_LINE_BYTES):
                 if line.startswith(b"data: "):
                     yield _event(line[6:])
         finally:
@@ -145,7 +148,7 @@ def _words(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         return f"TLS fails: {error.reason or error}; does it speak TLS, and does it want --cert and --key?"
     if isinstance(error, TimeoutError):
-        return f"no word within {SILENT_SECONDS:g} s"
+        return str(error) if isinstance(error, LateError) else f"no word within {SILENT_SECONDS:g} s"
     if isinstance(error, StopIteration):
         return "it ended the stream before the first event"
     if isinstance(error, http.client.HTTPException):

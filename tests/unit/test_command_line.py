@@ -1,8 +1,10 @@
 """What is wrong with the arguments is said before anything is read."""
 
 import http.server
+import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,45 @@ def test_a_settings_file_is_refused_when_it_is_named_twice_or_not_at_all(
 ) -> None:
     assert main(arguments) == 2
     assert capsys.readouterr().err.endswith(f"argument -c/--config: {told}\n")
+
+
+@pytest.fixture
+def slow_port() -> Iterator[int]:
+    """Somebody who takes his time: a byte of an answer every tenth of a second, without end."""
+
+    def drip() -> None:
+        with suppress(OSError):
+            peer, _ = server.accept()
+            with peer:
+                peer.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+                while not is_over.wait(0.1):
+                    peer.sendall(b"x")
+
+    is_over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        yield server.getsockname()[1]
+        is_over.set()
+        dripping.join()
+
+
+def test_health_gives_up_when_an_answer_never_ends(
+    slow_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("proxy.command_line._ANSWER_SECONDS", 0.5)
+    file = tmp_path / "tidegate.yaml"
+    file.write_text(f'{HEAD}{ONE_TYPE}admin: {{listen: "127.0.0.1:{slow_port}"}}\n')
+    assert main(["health", "-c", str(file)]) == 1
+    assert capsys.readouterr().err == f"no answer from 127.0.0.1:{slow_port}: no whole answer within 0.5 s\n"
+
+
+def test_top_gives_up_when_an_answer_never_ends(
+    slow_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("proxy.operations.top.FIRST_SECONDS", 0.5)
+    assert main(["top", "--once", "--admin", f"127.0.0.1:{slow_port}"]) == 2
+    assert capsys.readouterr().err == f"127.0.0.1:{slow_port}: no whole answer within 0.5 s\n"
 
 
 @pytest.mark.parametrize("body", [b"<html>hello</html>", b'{"status": "ok"}', b"[]", b"", b'{"alive": "yes"}', b"\xff"])
