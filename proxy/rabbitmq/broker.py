@@ -8,7 +8,7 @@ from random import Random
 
 import structlog
 from aio_pika import ExchangeType
-from aiormq.exceptions import AMQPChannelError
+from aiormq.exceptions import AMQPChannelError, ChannelPreconditionFailed
 
 from proxy.access import Access, broker_access, management_access
 from proxy.publish_lane import PublishLane
@@ -20,7 +20,7 @@ from proxy.rabbitmq.login import Login, Logins
 from proxy.rabbitmq.management import RabbitManagement
 from proxy.rabbitmq.monitor import RabbitMonitor
 from proxy.rabbitmq.words import speaking
-from proxy.settings import BrokerSettings, Limits, Route
+from proxy.settings import BrokerSettings, JudgedQueue, Limits, Route
 
 MOST_CONNECTIONS = 16
 """Publishing connections of the routes; more routes share them."""
@@ -175,20 +175,29 @@ class Topology:
         for name, route in list(self._missing.items()):
             with speaking(login.host):
                 try:
-                    await self._declare(login, route)
+                    async with login.connection.channel() as channel:
+                        await channel.declare_exchange(route.exchange, ExchangeType.TOPIC, durable=True)
+                    for queue in route.judged:
+                        await self._declare(login, name, route.exchange, queue)
                 except AMQPChannelError as error:
-                    _say.error(
-                        "declaration_refused",
-                        route=name,
-                        why=str(error.args[-1] if error.args else error),
-                        remedy="declare it by other means and set `declare: false`",
-                    )
+                    _refused(name, error)
             del self._missing[name]
 
-    async def _declare(self, login: Login, route: Route) -> None:
+    @staticmethod
+    async def _declare(login: Login, route: str, exchange: str, queue: JudgedQueue) -> None:
+        """Declare and bind; one that is there in another form is bound as it is."""
+        try:
+            async with login.connection.channel() as channel:
+                await channel.declare_queue(queue.name, durable=True)
+        except ChannelPreconditionFailed as error:
+            _refused(route, error, effect="the queue is bound, and used, as it is")
         async with login.connection.channel() as channel:
-            exchange = await channel.declare_exchange(route.exchange, ExchangeType.TOPIC, durable=True)
-            for queue in route.judged:
-                declared = await channel.declare_queue(queue.name, durable=True)
-                for key in queue.routing_keys or ("#",):
-                    await declared.bind(exchange, routing_key=key)
+            found = await channel.get_queue(queue.name, ensure=False)
+            for key in queue.routing_keys or ("#",):
+                await found.bind(exchange, routing_key=key)
+
+
+def _refused(route: str, error: AMQPChannelError, **more: str) -> None:
+    why = str(error.args[-1] if error.args else error)
+    remedy = "declare it by other means and set `declare: false`"
+    _say.error("declaration_refused", route=route, why=why, remedy=remedy, **more)

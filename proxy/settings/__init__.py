@@ -24,7 +24,7 @@ from proxy.settings.log import LogSecurity, LogSettings
 from proxy.settings.nakadi import NakadiSettings
 from proxy.settings.notices import NoticeSettings, Webhook
 from proxy.settings.parts import Name, Part
-from proxy.settings.queues import RoutingKey
+from proxy.settings.queues import JudgedQueue, RoutingKey
 from proxy.settings.route import POLICIES, Cap, DeadLetter, Policy, Route, Scaling
 from proxy.settings.secrets import Secret, Token
 from proxy.settings.traces import TraceSettings
@@ -116,6 +116,7 @@ __all__ = [
     "DeadLetter",
     "Detector",
     "EventType",
+    "JudgedQueue",
     "Limits",
     "LogSecurity",
     "LogSettings",

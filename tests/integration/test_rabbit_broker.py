@@ -577,7 +577,7 @@ async def test_data_flows_and_the_refusal_is_said_when_a_queue_exists_with_other
     queue = await world.queue(bound=1000)
     route = Route(exchange=f"declared.{uuid4().hex[:8]}", queues=(queue,), declare=True)
     lane = RabbitBroker(world.settings, {"r": route}, Limits()).lane("r")
-    recorder = bench.recorder(queue)
+    recorder = bench.recorder(queue, exchange=route.exchange)
     said: list[str] = []
 
     def has_opened_again() -> bool:  # it may be open again before the command that dropped it has ended
@@ -589,6 +589,7 @@ async def test_data_flows_and_the_refusal_is_said_when_a_queue_exists_with_other
         await world.drop_connections()
         await until(has_opened_again)
     assert recorder.count(Outcome.CONFIRMED) == 10
+    assert len(await world.ids(queue)) == 10, "it is bound as it is"
     assert "".join(said).count("declaration_refused") == 1
 
 
