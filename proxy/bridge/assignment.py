@@ -147,6 +147,7 @@ class Assignment:
     def on_ended(self, taken: Mapping[Partition, int]) -> None:
         """See `PartitionOwner.on_ended`."""
         ending, self._ending = self._ending, {}
+        left = 0
         for flow, offered in ending.values():
             committed = flow.watermark.committed
             if (end := taken.get(flow.partition)) is not None:
@@ -156,7 +157,9 @@ class Assignment:
                     resolved = counted(offered, self._place(position) + 1, end)
                 committed = max(committed, resolved)
                 self._account.on_committed(flow, resolved, end)
-            self._count_uncommitted(flow, committed)
+            left += self._count_uncommitted(flow, committed)
+        if left:
+            _say.warning("left_uncommitted", events=left, effect="they perhaps come again, from whoever gets them next")
         self._account.on_ended([flow for flow, _ in ending.values()])
 
     def on_passed(self, partition: Partition) -> None:
@@ -185,10 +188,14 @@ class Assignment:
             _say.warning("stopped_ahead", events=ahead, why=why, effect="they come again")
         return sum(mark.received - mark.resolved for mark in marks)
 
-    def _count_uncommitted(self, flow: PartitionFlow, committed: int) -> None:
+    def _count_uncommitted(self, flow: PartitionFlow, committed: int) -> int:
+        """Count and return what the broker has, or may have, of a flow that ends."""
         listener = self.listeners.get(flow.partition.topic)
-        if listener is not None:
-            listener.counts.on_uncommitted(flow.watermark.done_beyond(committed) + flow.out + flow.doubtful)
+        if listener is None:
+            return 0
+        count = flow.watermark.done_beyond(committed) + flow.out + flow.doubtful
+        listener.counts.on_uncommitted(count)
+        return count
 
     def close(self) -> None:
         """Begin nothing from partitions that are assigned from now on."""

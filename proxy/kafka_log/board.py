@@ -44,6 +44,11 @@ class KafkaBoard:
         """The topic's name."""
         return self._topic.name
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the topic existed when it was read last."""
+        return self._id is not None
+
     async def open(self) -> None:
         """Connect and log in, as every call does that finds it not done. Raises `RefusedLoginError`, too."""
         await self._topic.answered(_nothing)

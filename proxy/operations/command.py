@@ -25,6 +25,7 @@ from proxy.operations.command_words import (
     CAP,
     DISCARD,
     LIST,
+    NO_BOARD,
     PAUSE,
     POLICY,
     RESUME,
@@ -179,11 +180,11 @@ def _resume(options: argparse.Namespace) -> int:
         await board.open()
         pinned.take(await board.news())
         resuming = pinned.resuming(wanted, now_ms)
+        if resuming is None and not board.is_there and await board.members():
+            resuming = wanted  # the board was perhaps deleted, and replicas go by what they have read of it
+            await board.create()
         if resuming is None:
-            if options.json:
-                _print_json(None)
-            else:
-                _print(f"Nothing holds for {scope_text(wanted)}: nothing was changed.")
+            _print("null" if options.json else f"Nothing holds for {scope_text(wanted)}: nothing was changed.")
             return _DONE
         return await _pin(options, settings, resuming, board, pinned)
 
@@ -198,10 +199,12 @@ def _list(options: argparse.Namespace) -> int:
         pinned.take(await board.news())
         now_ms = time.time_ns() // 1_000_000
         found = [(one, await replicas(board, pinned, one)) for one in pinned.holding(now_ms)]
+        if not board.is_there:
+            _tell(NO_BOARD.format(topic=board.topic))
         for key, why in pinned.not_understood.items():
             _tell(printable(f"warning: note {key[:100]} is not understood: {why}"))
         if options.json:
-            _print_json([as_json(one, given) for one, given in found])
+            _print(json.dumps([as_json(one, given) for one, given in found]))
         elif not found:
             _print("Nothing is paused, discarded or capped, and no route has another policy.")
         else:
@@ -256,7 +259,7 @@ async def _pin(
     _tell(f"kept in topic {board.topic} as {one.id}; waiting for the answer of every replica")
     given = await answered(board, pinned, one)
     if options.json:
-        _print_json(as_json(one, given))
+        _print(json.dumps(as_json(one, given)))
     else:
         _print(intervention_text(one, one.at_ms), *map(replica_text, given))
     concluded = conclusion(settings.log.group, given)
@@ -287,10 +290,6 @@ def _on_board(settings: Settings, work: Work) -> int:
 
 def _print(*lines: str) -> None:
     print(*lines, sep="\n")
-
-
-def _print_json(found: Any) -> None:
-    print(json.dumps(found))
 
 
 def _tell(words: str, end: str = "\n") -> None:

@@ -70,6 +70,10 @@ examples:
   tidegate resume -c tidegate.yaml --class P3
   tidegate resume -c tidegate.yaml --type order-confirmed --why "must go out"
 {_ANSWERS}"""
+NO_BOARD = (
+    "There is no topic {topic}: nobody has asked for anything, or it was deleted. A replica goes by what it has read "
+    "of a deleted one: GET /interventions tells it, `tidegate resume` takes it back."
+)
 LIST = """
 Tells which event types are paused, discarded or capped now, which routes have another policy, who asked and why, until
 when, and which replicas have answered. It changes nothing.

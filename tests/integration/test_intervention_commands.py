@@ -206,6 +206,18 @@ async def test_nothing_is_created_when_there_is_nothing_to_take_back_or_to_tell(
     assert f"{duty.group}.tidegate" not in await duty.world.admin.list_topics()
 
 
+async def test_a_pause_is_taken_back_when_the_topic_that_it_was_kept_in_is_gone(duty: Duty) -> None:
+    await duty.join(answers=True)
+    assert (await duty.run("pause", "--class", "P3", "--for", "10m")).code == 0
+    await duty.world.delete(f"{duty.group}.tidegate")
+    listed = await duty.run("interventions")
+    assert "or it was deleted" in listed.err
+    resumed = await duty.run("resume", "--class", "P3")
+    assert resumed.code == 0, resumed
+    assert resumed.out.startswith("run class P3 until")
+    assert "done, for 2 event types that it serves" in resumed.out
+
+
 async def test_a_note_that_nobody_understands_is_told_and_hides_no_other(duty: Duty) -> None:
     assert (await duty.run("pause", "--type", "brand-alert", "--for", "1h")).code == 0
     board = duty.board()

@@ -3041,7 +3041,7 @@ MUTATIONS = (
     Mutation(
         "what was sent and not committed is not counted when its partition is given away",
         ASSIGNMENT,
-        "            self._count_uncommitted(flow, committed)\n",
+        "            left += self._count_uncommitted(flow, committed)\n",
         "            pass\n",
         tests=("tests/unit/bridge/test_assignment.py",),
     ),

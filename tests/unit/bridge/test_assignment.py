@@ -53,8 +53,10 @@ def test_what_was_sent_and_not_committed_is_counted_when_its_partition_is_given_
         world.log.owns_nothing = True
         world.lane.finish()
         await world.assignment.on_revoked([PARTITION])
-        world.assignment.on_ended(taken)
+        with capture_logs() as said:
+            world.assignment.on_ended(taken)
         assert world.assignment.listeners[PARTITION.topic].counts.own.uncommitted == again
+        assert [(one["event"], one["events"]) for one in said] == ([("left_uncommitted", again)] if again else [])
 
     lived(story)
 
