@@ -33,6 +33,9 @@ OUT_BYTES = 64 * 1024**2
 _FRAMES_WAITING = 256
 _ANSWER_SECONDS = 10.0
 _COMPANY_SECONDS = 2.0
+_REST_SECONDS = 2.0
+_APPLY_SECONDS = 1.0
+"""A quorum queue applies what is acknowledged later, and not at all if the channel has ended by then."""
 _ACK = struct.Struct(">BHIHHQBc")
 _ACK_BYTES = 13
 _BASIC, _BASIC_ACK = 60, 80
@@ -50,6 +53,8 @@ class LetterChannel(aiormq.Channel):
         super().__init__(connection, number, publisher_confirms=False, frame_buffer=_FRAMES_WAITING)
         self.delivered: list[DeliveredMessage] = []
         self.came = asyncio.Event()
+        self.last_tag = 0
+        """Of the last that was delivered."""
         self.is_cancelled = False
         """The broker has ended a consumer: the queue was deleted, or its leader is gone."""
 
@@ -57,6 +62,7 @@ class LetterChannel(aiormq.Channel):
         header = await self._Channel__get_content_header()  # type: ignore[attr-defined]
         message = await self._read_content(frame, header)
         self.delivered.append(message)  # only now: while this waited, `delivered` may have become another list
+        self.last_tag = frame.delivery_tag or self.last_tag
         self.came.set()
 
     async def _on_cancel_frame(self, frame: Any) -> None:
@@ -78,8 +84,15 @@ class RabbitLetterQueue:
         self._consumer = 0
         self._tags: dict[str, int] = {}
         self._prefetch = 0
+        self._first_tag = 1
+        """Of the first letter that the present consumer took."""
+        self._taken_off = 0
+        """Of what it took, letters that were acknowledged."""
         self._kept = 0
-        """Of what the present consumer took, letters that stay."""
+        """... and letters that stay."""
+        self._acknowledged_at = float("-inf")
+        self._at_rest = asyncio.Lock()
+        """Held while a consumer is exchanged: nothing is acknowledged meanwhile."""
         self._seen = 0
         self._longest = 1
 
@@ -109,8 +122,9 @@ class RabbitLetterQueue:
         wanted = max(FIRST_PREFETCH, min(MOST_OUT, OUT_BYTES // self._longest))
         is_known = self._seen >= FIRST_PREFETCH // 2
         if (is_known and self._prefetch < wanted) or self._kept * 2 >= self._prefetch:
-            with speaking(login.host):
-                await self._consume(wanted if is_known else FIRST_PREFETCH)
+            async with self._at_rest:
+                with speaking(login.host):
+                    await self._consume(wanted if is_known else FIRST_PREFETCH)
         if not channel.delivered:
             channel.came.clear()
             with contextlib.suppress(TimeoutError):
@@ -135,9 +149,15 @@ class RabbitLetterQueue:
 
     async def acknowledge(self, tags: Collection[int]) -> None:
         """See `LetterQueue.acknowledge`."""
+        async with self._at_rest:
+            await self._acknowledge(tags)
+
+    async def _acknowledge(self, tags: Collection[int]) -> None:
         channel, login = self._living()
         if not tags:
             return
+        self._taken_off += sum(tag >= self._first_tag for tag in tags)
+        self._acknowledged_at = asyncio.get_running_loop().time()
         number = channel.number
         frames = b"".join(
             _ACK.pack(FRAME_METHOD, number, _ACK_BYTES, _BASIC, _BASIC_ACK, tag, 0, FRAME_END_CHAR) for tag in tags
@@ -162,6 +182,7 @@ class RabbitLetterQueue:
         """See `LetterQueue.close`."""
         login, self._login = self._login, None
         if login is not None:
+            await asyncio.sleep(max(0.0, self._acknowledged_at + _APPLY_SECONDS - asyncio.get_running_loop().time()))
             await login.close(gracefully=True)
 
     async def _copy(self, under: Any, letter: TakenLetter) -> None:
@@ -208,7 +229,9 @@ class RabbitLetterQueue:
         """
         channel, _ = self._living()
         for old in self._tags:
+            await self._come_to_rest(channel)
             await channel.basic_cancel(old, timeout=_ANSWER_SECONDS)
+        self._first_tag, self._taken_off = channel.last_tag + 1, 0
         await channel.basic_qos(prefetch_count=prefetch, timeout=_ANSWER_SECONDS)
         self._consumer += 1
         tag = f"redrive-{self._consumer}"
@@ -217,6 +240,21 @@ class RabbitLetterQueue:
         self._tags = {tag: self._consumer}
         self._prefetch, self._kept = prefetch, 0
         await channel.rpc(frame, timeout=_ANSWER_SECONDS)
+
+    async def _come_to_rest(self, channel: LetterChannel) -> None:
+        """Wait until nothing more is on its way to the present consumer: it has all that it may, or no more is there.
+
+        What is on its way to one that is cancelled goes back, and that counts against a quorum queue's delivery limit.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _REST_SECONDS
+        while channel.last_tag + 1 - self._first_tag - self._taken_off < self._prefetch and loop.time() < deadline:
+            channel.came.clear()
+            if not (await self._declared())[0]:
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_REST_SECONDS / 20):
+                    await channel.came.wait()
 
     async def _alone(self, ours: int) -> int:
         """Return how many letters wait once nobody else takes any. Raises `BrokerError` if somebody stays.

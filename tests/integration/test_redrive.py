@@ -21,6 +21,8 @@ from tests.support.redrive_world import settings
 from tests.support.tidegate import Ends, Tidegate, until
 
 pytestmark = pytest.mark.timeout(180)
+LETTERS = 200
+"""More than the first consumer takes, so that another takes over."""
 KINDS = pytest.mark.parametrize("kind", ["classic", "quorum"])
 
 
@@ -232,8 +234,8 @@ class Idle:
 async def test_every_letter_is_looked_at_when_one_consumer_at_a_time_is_active(stack: Stack) -> None:
     async with Ends.open(stack) as ends:
         dead = await ends.queue(".dead", **{"x-single-active-consumer": True})
-        await written(stack, dead, "unknown", range(200))
-        assert (await looked_at(stack, dead)).taken == 200
+        await written(stack, dead, "unknown", range(LETTERS))
+        assert (await looked_at(stack, dead)).taken == LETTERS
 
 
 async def looked_at(stack: Stack, dead: str) -> Count:
@@ -254,12 +256,12 @@ async def looked_at(stack: Stack, dead: str) -> Count:
 async def test_no_letter_is_dropped_by_its_quorum_queue_when_it_is_looked_at_often(stack: Stack, limit: int) -> None:
     async with Ends.open(stack) as ends:
         dead = await ends.queue(".dead", **{"x-queue-type": "quorum", "x-delivery-limit": limit})
-        await written(stack, dead, "unknown", range(5))
+        await written(stack, dead, "unknown", range(LETTERS))
         anew = 0
         for _ in range(6):
             count = await looked_at(stack, dead)
-            assert count.taken == 5
+            assert count.taken == LETTERS
             anew += count.anew
-        assert anew >= 5 * 3, "every other time; every time where the copies are taken before the end, too"
-        bodies = [message.body for message in await ends.receive(dead, 5)]
-        assert bodies == [b"v"] * 5
+        assert anew >= 3 * LETTERS, "every other time; every time where the copies are taken before the end, too"
+        bodies = [message.body for message in await ends.receive(dead, LETTERS)]
+        assert bodies == [b"v"] * LETTERS
