@@ -27,7 +27,8 @@ export TIDEGATE_TEST_WHEEL := 1
 
 QUICK := $(wildcard tests/unit tests/properties tests/simulation tests/histories tests/wire tests/nakadi)
 # Tests that share a stack, a Spark, a browser or a container engine go to one worker (tests/conftest.py), the others to any.
-PYTEST := $(BIN)/python -m pytest -q --numprocesses logical --dist loadgroup
+# What meets brokers waits for half of its time, so there is one worker more than there are cores.
+PYTEST := $(BIN)/python -m pytest -q --numprocesses $(shell expr $$(nproc) + 1) --dist loadgroup
 
 # What an event's safety and speed depend on; all tests together must run through so much of it, in percent of lines and
 # branches. Only `test-all` looks: under coverage the same tests take four times as long.
