@@ -66,6 +66,26 @@ class TestNakadiLog(EventLogContract):
     ) -> None:
         await self._moved(world, topic, join, to=10)
 
+    async def test_offsets_without_events_at_the_end_are_done_with_and_dropped_untold_when_all_before_them_is(
+        self, world: World, topic: str, join: Join
+    ) -> None:
+        """A stream says nothing of what is no event: it is done with, with the next one that is."""
+        await world.create(topic)
+        partition = Partition(topic, 0)
+        await world.produce(topic, numbered(3))
+        gap = await world.leave_gap(topic)
+        log, owner = await join()
+        await receive(log, owner, 3)
+        assert await log.commit(owner.finish()) == {partition: 3}
+        await world.produce(topic, numbered(1, first=3))
+        await receive(log, owner, 4)
+        assert await log.commit(owner.finish()) == {partition: 4 + gap}
+        assert not owner.passed
+
+    # They wait for the next event anyway.
+    test_offsets_without_events_at_the_end_wait_for_those_before_them_when_these_are_not_done_with = None
+    test_offsets_without_events_are_done_with_when_nothing_else_was_left_for_the_next_member = None
+
     async def _moved(self, world: World, topic: str, join: Join, to: int) -> None:
         """Somebody moves the cursor by Nakadi's own call: the streams end, and reading begins anew where it stands."""
         assert isinstance(world, NakadiWorld)
