@@ -27,7 +27,8 @@ FAMILIES = (
     Family(
         "steps",
         "Steps and waves",
-        ("flash-*", "step-*", "slow-ramp", "idle-*", "capacity-[dht]*", "saw", "sine", "foreign-*", "top-class-search"),
+        ("flash-*", "campaign-*", "step-*", "slow-ramp", "idle-*", "capacity-[dht]*", "saw", "sine", "foreign-*",
+         "top-class-search"),
     ),
     Family("consumers", "Consumers come and go", ("consumers-*", "stalled-*", "autoscale*", "scaled*")),
     Family("types", "Many types", ("types-*", "*-types", "small-high-classes")),
@@ -35,7 +36,7 @@ FAMILIES = (
     Family("queues", "Several queues", ("queues-*", "*-queues", "own-queue", "two-routes", "routes-*")),
     Family("cost", "Events that cost more", ("cost-*", "large-*")),
     Family("faults", "The broker or its signals falter", ("broker-*", "memory-*", "paging-*", "signals-*")),
-    Family("backlog", "Old events beside new", ("automq-*", "tier*", "catch*", "*backlog*", "old-*")),
+    Family("backlog", "Old events beside new", ("automq-*", "tier*", "catch*", "*backlog*", "old-*", "retention-*")),
 )  # fmt: skip
 REST = Family("rest", "What else", ("*",))
 """Takes a new scenario until it is given its family."""

@@ -37,8 +37,11 @@ class Job(NamedTuple):
 
 
 def compared() -> tuple[str, ...]:
-    """Return policies, laws and the simulator's rivals, without the policy that is the same as its default law."""
-    return tuple(policy for policy in scenario_file.simulated_policies() if policy != DEFAULT_POLICY)
+    """Return policies, laws and the simulator's rivals, without what is the same as another one.
+
+    The default policy is its default law; one that is only watched lets all go, as `static` does.
+    """
+    return tuple(one for one in scenario_file.simulated_policies() if one not in {DEFAULT_POLICY, scenario_file.SHADOW})
 
 
 def missing(book: Book, scenarios: Iterable[str], policies: Sequence[str]) -> Iterator[Job]:

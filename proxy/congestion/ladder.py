@@ -82,8 +82,9 @@ class Ladder:
         return any(self.tiers[above].served == refill for above in self.tiers[tier].rivals)
 
     def first_of(self, rank: int) -> int | None:
-        """Return the first tier of a class where anyone waits."""
-        return next((tier for tier in (rank, self.catch_up(rank)) if self.tiers[tier].waiting), None)
+        """Return the first tier of a class where anyone waits, unless what is old stands behind all classes."""
+        tiers = (rank,) if self._last else (rank, self.catch_up(rank))
+        return next((tier for tier in tiers if self.tiers[tier].waiting), None)
 
     def waiting_for(self, rank: int) -> Iterator[Tier]:
         """Yield the tiers that wait for the pool of a class; who stands behind everything waits for its last one."""

@@ -3073,4 +3073,11 @@ MUTATIONS = (
         "                if clock() < given_at:\n",
         tests=(IN_REDRIVE,),
     ),
+    Mutation(
+        "what is old and stands behind everything gets its class's trickle, too",
+        "proxy/congestion/ladder.py",
+        "        tiers = (rank,) if self._last else (rank, self.catch_up(rank))\n",
+        "        tiers = (rank, self.catch_up(rank))\n",
+        tests=("tests/unit/congestion/test_divider_catch_up.py",),
+    ),
 )

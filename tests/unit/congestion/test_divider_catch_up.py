@@ -221,3 +221,11 @@ def test_what_nobody_pays_for_is_counted() -> None:
     divider = cap(10.0)
     sustained(divider, [150, 150, 150, 0, 0])
     assert divider.forgiven == pytest.approx(3 * 50 - 10, abs=2)
+
+
+@pytest.mark.parametrize(("last", "of_old"), [(False, 6 * 20), (True, 0)])
+def test_what_is_old_gets_the_trickle_of_its_class_unless_it_stands_behind_everything(last: bool, of_old: int) -> None:
+    divider = budget((100.0, 100.0, 100.0), last=last)
+    divider.set_trickle(P2, 6.0, 1.0, 0.0)
+    got = through(divider, {P1: 1000, divider.catch_up(P2): 1000}, 20)
+    assert got[divider.catch_up(P2)] == pytest.approx(of_old, rel=0.1, abs=12)
