@@ -35,7 +35,7 @@ ORDER = {
         ("reports", "histories", "wire", "simulation", "records", "properties", "unit", "contract", "integration")
     )
 }
-"""What runs on Spark comes first, on one worker, while the other does what no clock times: what lives by virtual time,
+"""What runs on Spark comes first, on one worker, while the others do what no clock times: what lives by virtual time,
 the longest first. So Spark doesn't compete with what is timed, least of all with real brokers, which come last.
 """
 

@@ -94,7 +94,7 @@ def account(queue: str, count: Count, *, is_dry: bool) -> list[str]:
             f"  {count.absent:,} did not come: not reached, or they expired, were purged, or somebody holds them"
         )
     if count.anew:
-        lines.append(f"  {count.anew:,} that stay had come back often, and lie at the queue's end now")
+        lines.append(f"  {count.anew:,} that stay had come back before, and lie at the queue's end now")
     return [printable(line) for line in lines]
 
 
