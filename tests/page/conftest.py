@@ -1,5 +1,6 @@
 """Findings as a report makes them, without Spark, and a browser that looks at their page."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from math import sin
@@ -22,6 +23,8 @@ LOOP = "session"
 CLASSES = ("P1", "P2", "P3")
 COUNTS = ("received", "confirmed", "dead_lettered", "nacked", "unknown", "resent", "possible_duplicates", "overtaken")
 TIMES = ("p50_ms", "p99_ms", "p999_ms", "max_ms")
+DEADLINE = 30.0
+"""Seconds within which a page must come to look so."""
 
 
 @dataclass
@@ -32,6 +35,12 @@ class Seen:
     path: Path
     errors: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+
+    async def until(self, script: str, arg: Any = None) -> None:
+        """Wait until a script says so. The library's own way is evaluated by the page, which forbids that."""
+        async with asyncio.timeout(DEADLINE):
+            while not await self.page.evaluate(script, arg):  # noqa: ASYNC110 -- a page tells of no change
+                await asyncio.sleep(0.05)
 
 
 def _per_class(run: str, name: str) -> Row:
@@ -199,9 +208,7 @@ async def look(browser: Browser, tmp_path: Path) -> AsyncIterator[Callable[..., 
         seen.page.on("dialog", lambda dialog: seen.errors.append(dialog.message))
         seen.page.on("request", lambda request: seen.requests.append(request.url))
         await seen.page.goto(path.as_uri())
-        await seen.page.wait_for_function(
-            "[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('canvas'))"
-        )
+        await seen.until("[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('canvas'))")
         return seen
 
     yield open_page

@@ -167,14 +167,14 @@ async def test_a_line_is_hidden_when_its_name_is_pressed(look: Look, found: Make
     await seen.page.locator("#pictures .key").first.focus()
     await seen.page.keyboard.press("Enter")
     assert await seen.page.locator("#pictures .key").first.get_attribute("aria-pressed") == "false"
-    await seen.page.wait_for_function(f"(before) => ({PICTURE})() !== before", arg=before)
+    await seen.until(f"(before) => ({PICTURE})() !== before", arg=before)
 
 
 async def test_the_page_turns_dark_with_its_pictures_when_the_system_does(look: Look, found: Make) -> None:
     seen = await look(found())
     light, before = await seen.page.evaluate(BRIGHTNESS), await seen.page.evaluate(PICTURE)
     await seen.page.emulate_media(color_scheme="dark")
-    await seen.page.wait_for_function(f"(before) => ({PICTURE})() !== before", arg=before)
+    await seen.until(f"(before) => ({PICTURE})() !== before", arg=before)
     assert light > 230
     assert await seen.page.evaluate(BRIGHTNESS) < 40
 
@@ -183,9 +183,9 @@ async def test_paper_is_white_and_pictures_light_when_a_dark_page_is_printed(loo
     seen = await look(found(), scheme="dark")
     dark = await seen.page.evaluate(PICTURE)
     await seen.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")  # as the browser does before it prints
-    await seen.page.wait_for_function(f"(before) => ({PICTURE})() !== before", arg=dark)
+    await seen.until(f"(before) => ({PICTURE})() !== before", arg=dark)
     await seen.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
-    await seen.page.wait_for_function(f"(before) => ({PICTURE})() === before", arg=dark)
+    await seen.until(f"(before) => ({PICTURE})() === before", arg=dark)
     await seen.page.emulate_media(media="print", color_scheme="dark")
     assert await seen.page.evaluate(BRIGHTNESS) == 255
     assert not await seen.page.locator("#contents").is_visible()
