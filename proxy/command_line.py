@@ -37,8 +37,9 @@ EXIT_UNEXPECTED = 1
 EXIT_MISTAKE = 2
 _SIGNALLED = 128
 _MOST_TOLD = 1_000_000
-_ANSWER_SECONDS = 5.0
 """Bytes that are read of an answer; a thousand stuck event types take a tenth of it."""
+_ANSWER_SECONDS = 5.0
+"""An answer to `health` may take so long, until it is whole."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 

@@ -82,7 +82,7 @@ class Ladder:
         return any(self.tiers[above].served == refill for above in self.tiers[tier].rivals)
 
     def first_of(self, rank: int) -> int | None:
-        """Return the first tier of a class where anyone waits, unless what is old stands behind all classes."""
+        """Return the first tier of a class where anyone waits; what is old of it counts unless it stands behind all."""
         tiers = (rank,) if self._last else (rank, self.catch_up(rank))
         return next((tier for tier in tiers if self.tiers[tier].waiting), None)
 

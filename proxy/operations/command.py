@@ -177,6 +177,7 @@ def _resume(options: argparse.Namespace) -> int:
     wanted = _intervention(options, settings, Mode.RUN, now_ms, now_ms + LONGEST_MS)
 
     async def work(board: "KafkaBoard", pinned: Pinned) -> int:
+        """Take back what holds, as far as anybody can know."""
         await board.open()
         pinned.take(await board.news())
         resuming = pinned.resuming(wanted, now_ms)
@@ -195,6 +196,7 @@ def _list(options: argparse.Namespace) -> int:
     settings = _settings(options)
 
     async def work(board: "KafkaBoard", pinned: Pinned) -> int:
+        """Tell what holds."""
         await board.open()
         pinned.take(await board.news())
         now_ms = time.time_ns() // 1_000_000

@@ -13,6 +13,8 @@ from proxy.operations.deadline import within
 from proxy.operations.top_links import AwayError, Link, context
 from proxy.operations.top_sum import Sum, summed
 
+FIRST_SECONDS = 10.0
+"""A first answer may take so long, until it is whole."""
 TOKEN = "TIDEGATE_ADMIN_TOKEN"  # noqa: S105 - the name of an environment variable
 _DONE, _PARTLY = 0, 1
 _DESCRIPTION = """
@@ -58,10 +60,6 @@ def add_command(commands: Any) -> None:
     once.add_argument("--once", action="store_true", help="print it once, for scripts")
     once.add_argument("--json", action="store_true", help="print it once as JSON")
     parser.set_defaults(command=_top)
-
-
-FIRST_SECONDS = 10.0
-"""A first answer may take so long, until it is whole."""
 
 
 def _top(options: argparse.Namespace) -> int:

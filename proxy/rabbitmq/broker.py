@@ -8,6 +8,7 @@ from random import Random
 
 import structlog
 from aio_pika import ExchangeType
+from aio_pika.abc import AbstractQueue
 from aiormq.exceptions import AMQPChannelError, ChannelPreconditionFailed
 
 from proxy.access import Access, broker_access, management_access
@@ -188,13 +189,16 @@ class Topology:
         """Declare and bind; one that is there in another form is bound as it is."""
         try:
             async with login.connection.channel() as channel:
-                await channel.declare_queue(queue.name, durable=True)
+                await _bind(await channel.declare_queue(queue.name, durable=True), exchange, queue)
         except ChannelPreconditionFailed as error:
             _refused(route, error, effect="the queue is bound, and used, as it is")
-        async with login.connection.channel() as channel:
-            found = await channel.get_queue(queue.name, ensure=False)
-            for key in queue.routing_keys or ("#",):
-                await found.bind(exchange, routing_key=key)
+            async with login.connection.channel() as channel:
+                await _bind(await channel.get_queue(queue.name, ensure=False), exchange, queue)
+
+
+async def _bind(found: AbstractQueue, exchange: str, queue: JudgedQueue) -> None:
+    for key in queue.routing_keys or ("#",):
+        await found.bind(exchange, routing_key=key)
 
 
 def _refused(route: str, error: AMQPChannelError, **more: str) -> None:

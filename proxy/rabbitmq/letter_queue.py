@@ -33,7 +33,7 @@ OUT_BYTES = 64 * 1024**2
 _FRAMES_WAITING = 256
 _ANSWER_SECONDS = 10.0
 _COMPANY_SECONDS = 2.0
-_REST_SECONDS = 2.0
+_REST_SECONDS = 2.0  # for what is on its way to a consumer
 _APPLY_SECONDS = 1.0
 """A quorum queue applies what is acknowledged later, and not at all if the channel has ended by then."""
 _ACK = struct.Struct(">BHIHHQBc")
@@ -149,23 +149,20 @@ class RabbitLetterQueue:
 
     async def acknowledge(self, tags: Collection[int]) -> None:
         """See `LetterQueue.acknowledge`."""
-        async with self._at_rest:
-            await self._acknowledge(tags)
-
-    async def _acknowledge(self, tags: Collection[int]) -> None:
         channel, login = self._living()
         if not tags:
             return
-        self._taken_off += sum(tag >= self._first_tag for tag in tags)
-        self._acknowledged_at = asyncio.get_running_loop().time()
         number = channel.number
         frames = b"".join(
             _ACK.pack(FRAME_METHOD, number, _ACK_BYTES, _BASIC, _BASIC_ACK, tag, 0, FRAME_END_CHAR) for tag in tags
         )
         written = asyncio.get_running_loop().create_future()
-        with speaking(login.host):
-            await channel.write_queue.put(ChannelFrame(payload=frames, should_close=False, drain_future=written))
-            await asyncio.wait({written}, timeout=_ANSWER_SECONDS)
+        async with self._at_rest:
+            self._taken_off += sum(tag >= self._first_tag for tag in tags)
+            self._acknowledged_at = asyncio.get_running_loop().time()
+            with speaking(login.host):
+                await channel.write_queue.put(ChannelFrame(payload=frames, should_close=False, drain_future=written))
+                await asyncio.wait({written}, timeout=_ANSWER_SECONDS)
         self._living()
 
     async def lay_anew(self, letters: Sequence[TakenLetter]) -> None:
@@ -182,8 +179,10 @@ class RabbitLetterQueue:
         """See `LetterQueue.close`."""
         login, self._login = self._login, None
         if login is not None:
-            await asyncio.sleep(max(0.0, self._acknowledged_at + _APPLY_SECONDS - asyncio.get_running_loop().time()))
-            await login.close(gracefully=True)
+            try:
+                await asyncio.sleep(self._acknowledged_at + _APPLY_SECONDS - asyncio.get_running_loop().time())
+            finally:
+                await login.close(gracefully=True)
 
     async def _copy(self, under: Any, letter: TakenLetter) -> None:
         message = letter.raw

@@ -75,11 +75,12 @@ class RabbitMonitor:
 
     async def _learn_kinds(self, states: dict[str, QueueState | None], now: float) -> None:
         """Ask the next few of those that exist and were not asked yet, or have begun to look like another kind."""
-        due = [
-            (queue, state)
-            for queue, state in states.items()
-            if state is not None and self._kind_is_due(queue, state, now)
-        ]
+        due: list[tuple[str, QueueState]] = []
+        for queue, state in states.items():
+            if state is not None:
+                self._compare(queue, state)
+                if self._kind_is_due(queue, state, now):
+                    due.append((queue, state))
         for queue, state in due[:KINDS_PER_POLL]:
             self._kind_asked[queue] = now
             kind = await self._kind(await self._inquiry.connected(), queue)
@@ -88,17 +89,23 @@ class RabbitMonitor:
                 self._kinds[queue] = kind
                 states[queue] = replace(state, kind=kind)
 
-    def _kind_is_due(self, queue: str, state: QueueState, now: float) -> bool:
-        """Return whether a queue is of unknown kind, or perhaps no longer of the one it was, and may be asked now.
+    def _compare(self, queue: str, state: QueueState) -> None:
+        """Doubt the kind of a queue that begins to look like another one.
 
-        A stream keeps what was read and shows no consumers: whatever else begins to look so is asked once, and a stream
-        that holds less than before. One that was empty when it was made anew shows nothing, so streams are asked
-        now and then.
+        A stream keeps what was read and shows no consumers. So doubtful is whatever else begins to look so, and a
+        stream that holds less than before.
         """
         before, self._last[queue] = self._last.get(queue, state), state
         is_stream = state.kind is QueueKind.STREAM
         if state.ready < before.ready if is_stream else _stands(state) and not _stands(before):
             self._doubtful.add(queue)
+
+    def _kind_is_due(self, queue: str, state: QueueState, now: float) -> bool:
+        """Return whether a queue of unknown or doubtful kind may be asked now.
+
+        A stream that was empty when it was made anew shows nothing, so streams are asked now and then.
+        """
+        is_stream = state.kind is QueueKind.STREAM
         asked = self._kind_asked.get(queue)
         if asked is None:
             return True

@@ -135,8 +135,7 @@ class Redrive:
                 self._stay(taken, why, said)
 
     async def _pass(self) -> None:
-        is_last, clock = False, asyncio.get_running_loop().time
-        given_at = clock()
+        is_last, vain = False, 0
         while self.count.taken < self.count.waiting and not self.is_stopping:
             await self._give_room()
             letters = await self._queue.take(TAKE_SECONDS)
@@ -144,11 +143,11 @@ class Redrive:
                 if is_last:
                     break  # fewer than there were: they expired, or somebody has purged the queue
                 is_last = (left := await self._queue.waiting()) == 0
-                given_at = clock() if self._out or self._confirmed else given_at
-                if clock() - given_at > STALL_SECONDS:
+                vain = 0 if self._out or self._confirmed else vain + 1
+                if vain * TAKE_SECONDS > STALL_SECONDS:
                     raise BrokerError(stalled(left))
                 continue
-            is_last, given_at = False, clock()
+            is_last, vain = False, 0
             room = self.count.waiting - self.count.taken
             self.count.taken += min(room, len(letters))
             for taken in letters[room:]:

@@ -73,6 +73,15 @@ async def ten_read_of_a_hundred(world: World, topic: str, join: Join, *, truncat
     return log, owner
 
 
+async def three_read(world: World, topic: str, join: Join) -> tuple[EventLog, Owner]:
+    """Return a log that has read all three events of a new topic."""
+    await world.create(topic)
+    await world.produce(topic, numbered(3))
+    log, owner = await join()
+    await receive(log, owner, 3)
+    return log, owner
+
+
 async def four_of_ten_committed(world: World, topic: str, join: Join) -> tuple[EventLog, Owner]:
     """Return a member that has received the topic's ten events and committed the fourth."""
     await world.create(topic)
@@ -540,11 +549,8 @@ class EventLogContract:
     async def test_offsets_without_events_at_the_end_are_done_with_and_dropped_untold_when_all_before_them_is(
         self, world: World, topic: str, join: Join
     ) -> None:
-        await world.create(topic)
         partition = Partition(topic, 0)
-        await world.produce(topic, numbered(3))
-        log, owner = await join()
-        await receive(log, owner, 3)
+        log, owner = await three_read(world, topic, join)
         await log.commit(owner.finish())
         gap = await world.leave_gap(topic)
         await poll_until(log, owner, lambda: bool(owner.passed))
@@ -560,12 +566,9 @@ class EventLogContract:
     async def test_offsets_without_events_at_the_end_wait_for_those_before_them_when_these_are_not_done_with(
         self, world: World, topic: str, join: Join
     ) -> None:
-        await world.create(topic)
         partition = Partition(topic, 0)
-        await world.produce(topic, numbered(3))
+        log, owner = await three_read(world, topic, join)
         gap = await world.leave_gap(topic)
-        log, owner = await join()
-        await receive(log, owner, 3)
         events = owner.received[partition]
         assert await log.commit({partition: events[1].position}) == {partition: 2}
         for _ in range(4):
@@ -577,11 +580,8 @@ class EventLogContract:
     async def test_offsets_without_events_are_done_with_when_nothing_else_was_left_for_the_next_member(
         self, world: World, topic: str, join: Join
     ) -> None:
-        await world.create(topic)
         partition = Partition(topic, 0)
-        await world.produce(topic, numbered(3))
-        log, owner = await join()
-        await receive(log, owner, 3)
+        log, owner = await three_read(world, topic, join)
         await log.commit(owner.finish())
         await log.stop()
         gap = await world.leave_gap(topic)

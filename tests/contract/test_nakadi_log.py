@@ -20,11 +20,14 @@ from tests.contract.test_event_log import (
     join,
     numbered,
     ten_read_of_a_hundred,
+    three_read,
     topic,
 )
 
 __all__ = ["join", "topic"]
 
+NEW = [b"new %d" % number for number in range(120)]
+"""What is in a topic that was made anew."""
 START = "test_reading_begins_where_the_settings_say_when_nothing_was_committed"
 
 
@@ -59,23 +62,20 @@ class TestNakadiLog(EventLogContract):
     async def test_reading_goes_on_behind_what_is_skipped_once_when_a_cursor_is_moved_forward(
         self, world: World, topic: str, join: Join
     ) -> None:
-        await self._moved(world, topic, join, to=70)
+        assert await self._moved(world, topic, join, to=70) == numbered(30, first=70)
 
     async def test_reading_goes_back_once_when_a_cursor_is_moved_back(
         self, world: World, topic: str, join: Join
     ) -> None:
-        await self._moved(world, topic, join, to=10)
+        assert await self._moved(world, topic, join, to=10) == numbered(90, first=10)
 
     async def test_offsets_without_events_at_the_end_are_done_with_and_dropped_untold_when_all_before_them_is(
         self, world: World, topic: str, join: Join
     ) -> None:
         """A stream says nothing of what is no event: it is done with, with the next one that is."""
-        await world.create(topic)
         partition = Partition(topic, 0)
-        await world.produce(topic, numbered(3))
+        log, owner = await three_read(world, topic, join)
         gap = await world.leave_gap(topic)
-        log, owner = await join()
-        await receive(log, owner, 3)
         assert await log.commit(owner.finish()) == {partition: 3}
         await world.produce(topic, numbered(1, first=3))
         await receive(log, owner, 4)
@@ -86,8 +86,11 @@ class TestNakadiLog(EventLogContract):
     test_offsets_without_events_at_the_end_wait_for_those_before_them_when_these_are_not_done_with = None
     test_offsets_without_events_are_done_with_when_nothing_else_was_left_for_the_next_member = None
 
-    async def _moved(self, world: World, topic: str, join: Join, to: int) -> None:
-        """Somebody moves the cursor by Nakadi's own call: the streams end, and reading begins anew where it stands."""
+    async def _moved(self, world: World, topic: str, join: Join, to: int) -> list[bytes | None]:
+        """Somebody moves the cursor by Nakadi's own call: the streams end, and reading begins anew where it stands.
+
+        Return what comes after that.
+        """
         assert isinstance(world, NakadiWorld)
         await world.create(topic)
         partition = Partition(topic, 0)
@@ -98,9 +101,9 @@ class TestNakadiLog(EventLogContract):
         [found] = world.bus.subscriptions.values()
         found.move({(topic, "0"): to}, world.now())
         await receive(log, owner, 100 + 100 - to)
-        assert owner.values(partition)[100:] == numbered(100 - to, first=to)
         assert owner.beginnings[-1][1].first == to
         assert not owner.lost
+        return owner.values(partition)[100:]
 
     async def test_nothing_is_moved_when_the_move_is_of_another_topic_or_changes_nothing(
         self, world: World, topic: str, join: Join
@@ -195,20 +198,26 @@ class TestNakadiLog(EventLogContract):
     async def test_every_event_comes_when_a_topic_was_made_anew_and_refilled_under_its_reader(
         self, world: World, topic: str, join: Join
     ) -> None:
-        await self._made_anew(world, topic, join, start="earliest")
+        owner = await self._made_anew(world, topic, join, start="earliest")
+        assert owner.values(Partition(topic, 0))[-120:] == NEW
 
     async def test_every_event_comes_when_a_topic_was_made_anew_with_fewer_partitions_and_read_from_the_latest(
         self, world: World, topic: str, join: Join
     ) -> None:
-        await self._made_anew(world, topic, join, start="latest")
+        owner = await self._made_anew(world, topic, join, start="latest")
+        assert owner.values(Partition(topic, 0))[-120:] == NEW
 
     async def test_every_event_comes_when_a_topic_was_made_anew_and_its_reader_left_after_a_commit(
         self, world: World, topic: str, join: Join
     ) -> None:
-        await self._made_anew(world, topic, join, start="earliest", leaves=True)
+        owner = await self._made_anew(world, topic, join, start="earliest", leaves=True)
+        assert owner.values(Partition(topic, 0))[-120:] == NEW
 
-    async def _made_anew(self, world: World, topic: str, join: Join, *, start: str, leaves: bool = False) -> None:
-        """With its subscription, or it could not be deleted: so nothing is committed in the new one."""
+    async def _made_anew(self, world: World, topic: str, join: Join, *, start: str, leaves: bool = False) -> Owner:
+        """With its subscription, or it could not be deleted: so nothing is committed in the new one.
+
+        Return who reads the new one, once all of it has come.
+        """
         assert isinstance(world, NakadiWorld)
         await world.create(topic)
         log, owner = await join(start=start)
@@ -224,12 +233,12 @@ class TestNakadiLog(EventLogContract):
         if start == "latest":
             await until(lambda: self._is_missing(log, topic))
         await world.create(topic)
-        await world.produce(topic, [b"new %d" % number for number in range(120)])
+        await world.produce(topic, NEW)
         if leaves:
             log, owner = await join(start=start)
-        new = [b"new %d" % number for number in range(120)]
-        await poll_until(log, owner, lambda: owner.values(Partition(topic, 0))[-120:] == new)
+        await poll_until(log, owner, lambda: owner.values(Partition(topic, 0))[-120:] == NEW)
         assert not owner.lost
+        return owner
 
     @staticmethod
     async def _is_missing(log: Any, topic: str) -> bool:
@@ -238,7 +247,8 @@ class TestNakadiLog(EventLogContract):
     async def test_nothing_is_passed_over_when_a_topic_comes_back_and_reading_starts_at_the_latest(
         self, world: World, topic: str, join: Join
     ) -> None:
-        await self._made_anew(world, topic, join, start="latest")
+        owner = await self._made_anew(world, topic, join, start="latest")
+        assert owner.values(Partition(topic, 0))[-120:] == NEW
 
     async def test_progress_tells_what_others_commit_in_whatever_topics_when_they_share_the_group(
         self, world: World, topic: str, join: Join
