@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import contextlib
 import gc
-import json
 import os
 import signal
 import sys
@@ -25,6 +24,7 @@ from proxy import __version__, config
 from proxy.config.items import printable, quoted
 from proxy.cursor import command as cursor
 from proxy.errors import RefusedLoginError, SettingsError, TidegateError
+from proxy.json_text import read_json
 from proxy.operations import top
 from proxy.operations.command import add_commands
 from proxy.redrive.command import add_command
@@ -207,7 +207,7 @@ def _health(options: argparse.Namespace) -> int:
 
 def _tells_health(told: bytes) -> bool:
     try:
-        found = json.loads(told)
+        found = read_json(told)
     except ValueError:
         return False
     return isinstance(found, dict) and isinstance(found.get("alive"), bool)

@@ -1,8 +1,6 @@
 """One Tidegate process: the adapters, the app between them, and what runs beside it."""
 
 import asyncio
-import os
-import socket
 import time
 from collections.abc import Callable, Iterable
 from itertools import chain
@@ -14,6 +12,7 @@ from proxy.app import App
 from proxy.bridge.event_log import EventLog
 from proxy.bridge.observer import UNOBSERVED
 from proxy.bridge.returns import Returns
+from proxy.instance import instance_name
 from proxy.kafka_log import KafkaBoard, KafkaLog, NoticeTopic
 from proxy.nakadi_log import NakadiLog
 from proxy.operations.access import access_families
@@ -43,7 +42,7 @@ async def serve(
 
     Its second one has the settings read from the `files` again; `further` adds to /metrics.
     """
-    instance = f"{socket.gethostname()}-{os.getpid()}-{int(time.time())}"
+    instance = instance_name()
     traces = None if settings.traces.endpoint is None else made(settings.traces, instance, wall=time.time)
     metric_log = MetricLog(settings.metric_log, wall=time.time, instance=instance)
     log, log_login, boards = _log(settings)

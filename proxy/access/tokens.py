@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import binascii
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 from proxy.access.commands import Run
 from proxy.access.files import Read, naming, read_or_say
 from proxy.errors import SecretError
+from proxy.json_text import read_json
 from proxy.settings import Token
 
 LIFE_USED = 2 / 3
@@ -74,8 +74,8 @@ def _expiry(token: str) -> float | None:
 
 def _json(data: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
+        found = read_json(data)
+    except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -11,7 +11,6 @@ import getpass
 import json
 import os
 import secrets
-import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -26,6 +25,7 @@ from proxy.cursor.carrying import Carried, carry_out, is_made, make
 from proxy.cursor.choice import Chosen, Plans, Wanted, choose, planned
 from proxy.cursor.words import REWIND, SKIP, Counted, as_json, dry, outcome
 from proxy.errors import LogError, SettingsError, TidegateError
+from proxy.instance import instance_name
 from proxy.model import Partition
 from proxy.operations.instant import instant
 from proxy.operations.intervening import ANSWER_SECONDS
@@ -232,7 +232,7 @@ class _Moving:
         if not carried.moved:
             return
         settings = self._settings
-        instance = f"move-{socket.gethostname()}-{os.getpid()}-{int(time.time())}"
+        instance = instance_name("move")
         found = records(carried.moved, types, settings.log.group)
         try:
             is_kept = write(found, settings.metric_log, wall=time.time, now=time.monotonic, instance=instance)

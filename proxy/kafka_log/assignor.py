@@ -16,6 +16,7 @@ from aiokafka.cluster import ClusterMetadata
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 
+from proxy.json_text import read_json
 from proxy.kafka_log.client import CLIENT
 from proxy.model import Partition
 from proxy.positions.sharing import Claim, share_out
@@ -84,10 +85,10 @@ def _claim(name: str, metadata: Any) -> Claim | None:
     """
     topics = frozenset(metadata.subscription)
     try:
-        said = json.loads(metadata.user_data)
+        said = read_json(metadata.user_data)
         owned = [Partition(str(topic), int(number)) for topic, numbers in said["owned"].items() for number in numbers]
         return Claim(topics, owned, int(said["generation"]))
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, OverflowError, TypeError, KeyError, AttributeError):
         return Claim(topics) if name.startswith(CLIENT) else None
 
 

@@ -11,6 +11,7 @@ import aiohttp
 
 from proxy.access import Access
 from proxy.errors import LogError, SecretError
+from proxy.json_text import read_json
 from proxy.nakadi_log.words import failure, problem
 
 OK, CREATED, NO_CONTENT = 200, 201, 204
@@ -141,6 +142,6 @@ async def _read(answer: aiohttp.ClientResponse) -> Any:
         if size > ANSWER_BYTES:
             raise LogError("the answer is too long")
     try:
-        return json.loads(b"".join(pieces)) if size else None
-    except (ValueError, RecursionError):
+        return read_json(b"".join(pieces)) if size else None
+    except ValueError:
         return None

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from proxy.json_text import read_json
 from proxy.model import Mode, Note
 from proxy.settings import POLICIES
 
@@ -203,8 +204,8 @@ def read(note: Note) -> Intervention | Answer | None:
 
 def _fields(value: bytes) -> Mapping[str, Any]:
     try:
-        fields = json.loads(value)
-    except (ValueError, RecursionError) as error:
+        fields = read_json(value)
+    except ValueError as error:
         raise ValueError("the note is no JSON") from error
     if not isinstance(fields, dict):
         raise ValueError("the note is no JSON object")  # noqa: TRY004  # one kind of error for whatever is wrong

@@ -15,6 +15,7 @@ from proxy.operations.board import Board
 from proxy.operations.effect import Sorted, hides
 from proxy.operations.intervention import Answer, Intervention, read
 from proxy.operations.moves import Moves
+from proxy.operations.plan import Plan
 from proxy.settings import EventType, Policy
 from proxy.steering.caps import Caps
 
@@ -77,6 +78,8 @@ class Interventions:
         """Of what was sorted, and of which class event types were then."""
         self._is_unread = False
         """The last look failed."""
+        self._has_begun = False
+        """What lay on the board before was read: whatever comes from now on was asked just now."""
 
     @property
     def held(self) -> list[Intervention]:
@@ -131,20 +134,35 @@ class Interventions:
             self._is_unread = False
             _say.info("board_read")
         for note in news:
-            self._take(note)
-            self._moves.take(note)
+            asked = self._take(note) or self._moves.take(note)
+            if self._has_begun and asked is not None:
+                self._tell_if_past(asked)
+        self._has_begun = True
 
     def _failed(self, why: str) -> None:
         if not self._is_unread:
             self._is_unread = True
             _say.warning("board_unread", why=why, effect="what was asked before still holds; tried again every second")
 
-    def _take(self, note: Note) -> None:
+    def _tell_if_past(self, asked: Intervention | Plan) -> None:
+        """Say that what came just now is over by this replica's clock: nothing of it is done here, nor answered."""
+        if asked.is_past(now_ms := self._now_ms()):
+            _say.warning(
+                "asked_too_late",
+                id=asked.id,
+                by=asked.by,
+                over_for_s=round((now_ms - asked.until_ms) / 1000, 1),
+                effect="it is passed over here",
+                remedy="if it was asked just now, this replica's clock is ahead: set the clocks right and ask again",
+            )
+
+    def _take(self, note: Note) -> Intervention | None:
+        """Take what is new on the board; return what is asked for by it, if anything is."""
         try:
             said = read(note)
         except ValueError as error:
             _say.warning("note_not_understood", key=note.key[:100], why=str(error), effect="it is passed over")
-            return
+            return None
         if isinstance(said, Intervention):
             self._is_settled = False
             self._held.pop(said.id, None)
@@ -156,6 +174,7 @@ class Interventions:
         while len(self._held) > MOST_HELD:
             now_ms, oldest = self._now_ms(), next(iter(self._held.values()))
             self._drop(next((one for one in self._held.values() if not one.holds(now_ms)), oldest))
+        return said if isinstance(said, Intervention) and said.ended_by is None else None
 
     def _settle(self) -> None:
         """End what is over; if that, or news, has changed what holds, let every listener go on as it now has to."""

@@ -42,24 +42,25 @@ class Moves:
         self._answered: dict[str, str] = {}
         """As which member, by key."""
 
-    def take(self, note: Note) -> None:
-        """Take what is new on the board."""
+    def take(self, note: Note) -> Plan | None:
+        """Take what is new on the board; return the plan in it, if it is one."""
         self._plans.pop(note.key, None)
         self._answered.pop(note.key, None)
         try:
             plan = read_plan(note)
         except ValueError as error:
             _say.warning("note_not_understood", key=note.key[:100], why=str(error), effect="it is passed over")
-            return
+            return None
         if plan is not None:
             self._plans[plan.key] = plan
             if len(self._plans) > MOST_HELD:
                 del self._plans[next(iter(self._plans))]
+        return plan
 
     async def attend(self) -> None:
         """Let the log make what is wanted, and answer the plans of which nothing is left to do here."""
         now_ms = int(self._wall() * 1000)
-        self._plans = {key: plan for key, plan in self._plans.items() if now_ms < plan.until_ms}
+        self._plans = {key: plan for key, plan in self._plans.items() if not plan.is_past(now_ms)}
         wanted: dict[Partition, Move] = {}
         for plan in sorted(self._plans.values(), key=lambda plan: serial(plan.id)):
             wanted |= plan.moves()

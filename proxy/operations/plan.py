@@ -64,6 +64,10 @@ class Plan:
         """Under which it is pinned."""
         return _PLAN + self.id
 
+    def is_past(self, now_ms: int) -> bool:
+        """Return whether its time is over."""
+        return now_ms >= self.until_ms
+
     def moves(self) -> dict[Partition, Move]:
         """Return what it says of each partition."""
         return {

@@ -1,7 +1,6 @@
 """What `tidegate top` hears: one thread for each admin address listens to its /stream, and comes again when it ends."""
 
 import http.client
-import json
 import ssl
 import threading
 import time
@@ -10,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from proxy.errors import SettingsError
+from proxy.json_text import read_json
 from proxy.operations.deadline import LateError
 
 SILENT_SECONDS = 6.0
@@ -125,7 +125,7 @@ def context(ca_file: str | None, certificate: str | None, key: str | None) -> ss
 
 
 def _event(data: bytes) -> Mapping[str, Any]:
-    event = json.loads(data)
+    event = read_json(data)
     if not isinstance(event, dict):
         raise ValueError("what answers is no Tidegate")  # noqa: TRY004 - one kind of error for whatever is no event
     return event
@@ -134,7 +134,7 @@ def _event(data: bytes) -> Mapping[str, Any]:
 def _refusal(answer: http.client.HTTPResponse) -> str:
     told = answer.read(10_000)
     try:
-        words = str(json.loads(told)["error"])
+        words = str(read_json(told)["error"])
     except (ValueError, KeyError, TypeError):
         return f"what answers is no Tidegate that has /stream (status {answer.status})"
     if answer.status == http.client.UNAUTHORIZED:

@@ -5,7 +5,6 @@ host, which costs the broker the same whether they are watched or not.
 """
 
 import asyncio
-import json
 from base64 import b64encode
 from collections.abc import Collection, Mapping
 from http import HTTPStatus
@@ -18,6 +17,7 @@ from yarl import URL
 from proxy.access import Access
 from proxy.bridge.broker import QueueInsight
 from proxy.errors import BrokerError, SecretError, in_words
+from proxy.json_text import read_json
 from proxy.settings import BrokerSettings, Management
 
 DEADLINE = 2.0
@@ -57,7 +57,7 @@ class RabbitManagement:
             raise BrokerError(f"{self._root.origin()}: no answer within {DEADLINE:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
             raise BrokerError(f"{self._root.origin()}: {in_words(error)}") from error
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, OverflowError, TypeError, KeyError, AttributeError) as error:
             raise BrokerError(f"{self._root.origin()} answers with something else than queues: {error}") from error
         return {queue: known.get(queue) for queue in queues}
 
@@ -75,7 +75,7 @@ class RabbitManagement:
         async with session.get(url, allow_redirects=False, headers=headers) as response:
             match response.status:
                 case HTTPStatus.OK:
-                    return json.loads(await _body(response))
+                    return read_json(await _body(response))
                 case HTTPStatus.NOT_FOUND:
                     return None
                 case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:

@@ -7,7 +7,6 @@ import getpass
 import json
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from proxy import config
 from proxy.bridge.letter_queue import OF_QUEUE
 from proxy.config.items import complaint, listing, printable
 from proxy.errors import BrokerError, SettingsError, TidegateError
+from proxy.instance import instance_name
 from proxy.model import Reason
 from proxy.operations.instant import instant
 from proxy.operations.log_lines import log_to_stderr
@@ -159,7 +159,7 @@ async def _run(options: argparse.Namespace, settings: Settings, wanted: Wanted, 
 
     loop = asyncio.get_running_loop()
     broker = RabbitBroker(settings.broker, {}, settings.limits)
-    instance = f"redrive-{socket.gethostname()}-{os.getpid()}-{int(time.time())}"
+    instance = instance_name("redrive")
     audit = FolderAudit(settings.metric_log, asked, wall=time.time, instance=instance, now=loop.time)
     if not audit.keeps and not options.dry_run:
         _tell("metric_log.folder is not set: no record is kept of what is sent again")

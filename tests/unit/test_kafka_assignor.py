@@ -29,7 +29,13 @@ def test_members_keep_what_they_own_when_another_joins() -> None:
     assert (numbers(given["a"]), numbers(given["b"]), numbers(given["new"])) == ([0, 2], [1, 3], [4, 5])
 
 
-@pytest.mark.parametrize("strange", [b"", b"\xff", b"[]", b'{"owned":{}}', b'{"generation":1,"owned":{"orders":7}}'])
+STRANGE = (
+    b"", b"\xff", b"[]", b'{"owned":{}}', b'{"generation":1,"owned":{"orders":7}}',
+    b"[" * 100_000, b'{"generation":1e400,"owned":{}}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("strange", STRANGE, ids=lambda said: said[:20].decode(errors="replace") or "nothing")
 def test_a_member_owns_nothing_when_what_it_says_is_not_understood(strange: bytes) -> None:
     other = ConsumerProtocolMemberMetadata(0, ["orders"], strange)
     given = Assignor().assign(CLUSTER, {"a": said(0, 1, 2), "tidegate-b": other})

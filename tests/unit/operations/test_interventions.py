@@ -9,12 +9,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from proxy import records
+from proxy.bridge.move import Direction
 from proxy.errors import LogError
 from proxy.model import Cap, Mode, Note, Stance
 from proxy.operations.intervention import Answer, Intervention, read
 from proxy.operations.interventions import Interventions
 from proxy.operations.moves import Moves
 from proxy.operations.pinned import Pinned
+from proxy.operations.plan import Plan, PlannedTopic
 from proxy.steering.caps import Caps
 from tests.support.events import PARTITION, events
 from tests.support.memory_board import MemoryBoard
@@ -305,6 +307,36 @@ def test_a_note_that_can_not_be_meant_is_said_and_passed_over(value: bytes) -> N
         assert one.mode is Mode.PAUSE
 
     replica(story)
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_what_was_asked_just_now_is_told_as_passed_over_when_it_is_past_by_this_replica_s_clock(
+    has_begun: bool,
+) -> None:
+    async def story(world: World) -> None:
+        one = Replica(world, MemoryBoard())
+        if has_begun:
+            await one.made.begin()
+        then = one.now_ms - 60 * MINUTE
+        pause = Intervention("a", Mode.PAUSE, (PARTITION.topic,), (), "ann", None, then, then + MINUTE)
+        ended = replace(pause, id="b", ended_by="bob")
+        plan = Plan(
+            "1-f", Direction.SKIP, "ann", None, then, then + MINUTE, (PlannedTopic("orders", "", ((0, 0, 5),)),)
+        )
+        with capture_logs() as said:
+            for asked in (pause, ended, plan):
+                await one.board_of_people.pin(asked.key, asked.as_json())
+            if not has_begun:
+                await one.made.begin()
+            running = asyncio.create_task(one.made.run())
+            await asyncio.sleep(3)
+            running.cancel()
+        told = [(entry["id"], entry["over_for_s"]) for entry in said if entry["event"] == "asked_too_late"]
+        assert [name for name, _ in told] == (["a", "1-f"] if has_begun else [])
+        assert all(3540 <= seconds <= 3543 for _, seconds in told)
+        assert one.answers == []
+
+    lived(story)
 
 
 def test_what_holds_is_known_before_anything_is_read_when_a_replica_starts() -> None:

@@ -117,6 +117,16 @@ async def test_the_answer_is_refused_with_its_reason_when_it_is_no_list_of_queue
     assert "guest" not in str(caught.value)
 
 
+@pytest.mark.parametrize("body", ["[" * 200_000, '{"messages_unacknowledged": 1e400}'], ids=["deep", "endless"])
+async def test_the_answer_is_refused_when_it_is_beyond_what_can_be_read(body: str) -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.Response(text=body)
+
+    async with asking(handler) as client:
+        with pytest.raises(BrokerError, match="something else than queues"):
+            await client.ask(["q"])
+
+
 async def test_the_question_ends_in_time_when_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(management, "DEADLINE", 0.2)
     asked = 0
