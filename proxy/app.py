@@ -19,6 +19,7 @@ from proxy.bridge.observer import UNOBSERVED, Observer
 from proxy.bridge.pump import Pump
 from proxy.bridge.returns import Returns
 from proxy.bridge.shared import Shared
+from proxy.bridge.standstill import Standstill
 from proxy.listeners import Listeners
 from proxy.model import Stance
 from proxy.operations.board import Board
@@ -169,7 +170,9 @@ class App:
         self.look_soon = self._catalog.look_soon
         depths, demands = self.steering.depths, self.steering.wanted.last
         caps, catalog = self.steering.policies.caps, self._catalog
-        self.status = Status(self.assignment, lanes, depths, self.recorder, log.standing, demands, catalog, caps=caps)
+        standstill = Standstill(log, self.assignment, self.lease, lambda: self._committer.refusal)
+        standing = standstill.standing
+        self.status = Status(self.assignment, lanes, depths, self.recorder, standing, demands, catalog, caps=caps)
         self.liveness = Liveness(self.assignment, settings.limits.confirm_deadline, self._ended)
         self.state = State(
             in_force,
@@ -188,7 +191,7 @@ class App:
             self.state,
             self.totals,
             lambda: [] if self.interventions is None else self.interventions.effective,
-            Troubles(self._catalog, log.standing, self.retention, in_force),
+            Troubles(self._catalog, standing, self.retention, in_force),
             wall=wall,
             instance=instance,
         )

@@ -97,7 +97,7 @@ class Catalog:
         self._names = {at: self._names[at] for at in self._opened - gone} | dict(self._wanted())
         is_one_absent = not self._opened.isdisjoint(survey.missing | survey.refused)
         self._pause = min(self._interval, ABSENT) if is_one_absent else self._interval
-        self._name(dict.fromkeys(survey.missing, "missing") | dict.fromkeys(survey.refused, "refused"))
+        self._name(dict.fromkeys(survey.missing, "missing") | dict.fromkeys(survey.refused, "refused"), survey.readable)
         topics = frozenset(found)
         for topic in sorted(topics - self._opened):
             self._open_listener(found[topic])
@@ -111,7 +111,7 @@ class Catalog:
             self._opened.discard(topic)
             self._close_listener(topic)
 
-    def _name(self, trouble: dict[str, str]) -> None:
+    def _name(self, trouble: dict[str, str], readable: frozenset[str]) -> None:
         for topic, _ in sorted(trouble.items() - self._named.items()):
             _say.warning(
                 f"topic_{trouble[topic]}",
@@ -119,6 +119,6 @@ class Catalog:
                 remedy="create it" if trouble[topic] == "missing" else "grant this login Read and Describe on it",
                 looked_at_again_in_s=self._pause,
             )
-        for topic in sorted(self._named.keys() - trouble.keys()):
+        for topic in sorted(self._named.keys() & readable):  # not what is no longer asked for
             _say.info("topic_available", topic=topic)
         self._named = trouble

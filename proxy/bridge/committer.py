@@ -36,7 +36,8 @@ class Committer:
         self._stake = stake
         self._interval = interval
         self._account = account
-        self._is_failing = False
+        self.refusal: str | None = None
+        """Why the last commit, or affirmation, failed; None: it did not."""
         self._turn = asyncio.Lock()
         self._begun_at = float("-inf")
 
@@ -91,7 +92,7 @@ class Committer:
                 self._fail("the group did not affirm the assignment")
                 return False
         self._lease.renew(started)
-        self._is_failing = False
+        self.refusal = None
         for flow, (offered, reached) in due.items():
             if flow.partition in taken:
                 resolved = counted(offered, reached, taken[flow.partition])
@@ -105,8 +106,8 @@ class Committer:
         return 0 if position is None else self._log.place(position) + 1
 
     def _fail(self, why: str) -> None:
-        if not self._is_failing:
-            self._is_failing = True
+        before, self.refusal = self.refusal, why
+        if before is None:
             _say.warning(
                 "commit_failed", why=why, effect="sending stops when the lease ends; tried again every interval"
             )

@@ -49,7 +49,7 @@ class Standing(NamedTuple):
     """Why a partition stands still that is to be read."""
 
     cause: str
-    """One word: `node`, `leaderless`, `refused`, `transaction` or `unplaced`."""
+    """One word: `node`, `leaderless`, `refused`, `transaction`, `unplaced` or `lease`."""
     why: str
     """A sentence, with the node's name where there is one."""
 

@@ -17,6 +17,7 @@ from aiokafka.protocol.group import HeartbeatRequest
 from proxy.errors import AssignmentLostError, LogError
 from proxy.kafka_log.client import Reach
 from proxy.kafka_log.group_offsets import OffsetCommitRequest, OffsetFetchRequest
+from proxy.kafka_log.words import failure
 from proxy.model import Partition
 from proxy.positions.identity import Committed
 from proxy.positions.port import Membership, Taken
@@ -68,7 +69,7 @@ class GroupCoordinator:
         except TimeoutError as error:
             raise LogError(f"the group's progress is not told within {_PROGRESS_SECONDS:g} s") from error
         except errors.KafkaError as error:
-            raise LogError(f"the group's coordinator does not tell its progress: {error}") from error
+            raise LogError(f"the group's coordinator does not tell its progress: {failure(error)}") from error
         return _offsets(response)
 
     async def commit(self, membership: Membership, offsets: Mapping[Partition, Committed]) -> Taken:
@@ -108,8 +109,9 @@ class GroupCoordinator:
             if type(error) in _FENCED:
                 hint = "; does another one use its log.group_instance_id?" if self._is_static else ""
                 raise AssignmentLostError(f"the group has fenced this replica: {error}{hint}") from error
-            self._reach.lost("group", str(error))
-            raise LogError(f"the group's coordinator refuses: {error}") from error
+            why = failure(error)
+            self._reach.lost("group", why)
+            raise LogError(f"the group's coordinator refuses: {why}") from error
         self._reach.found("group")
         return response
 

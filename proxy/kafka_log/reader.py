@@ -18,7 +18,7 @@ from proxy.kafka_log.events import events
 from proxy.kafka_log.leader_epochs import NewLeaderError
 from proxy.kafka_log.slices import Slices
 from proxy.kafka_log.unreadable import Unreadable
-from proxy.kafka_log.words import misfit
+from proxy.kafka_log.words import NO_GROUP, misfit
 from proxy.model import Event, Partition
 from proxy.positions.share import Share, Shares
 
@@ -103,7 +103,7 @@ class Reader:
             case errors.NoOffsetForPartitionError():
                 pass  # it was looked for between the assignment and `Placing.begin`, which answers it
             case errors.GroupAuthorizationFailedError():
-                await self._rejoin("this login may not use the consumer group", shares)
+                await self._rejoin(NO_GROUP, shares)
             case _ if isinstance(error, _MISCONFIGURED):
                 raise LogError(misfit(error)) from error
             case _:

@@ -10,6 +10,7 @@ from proxy.errors import causes
 from proxy.settings import LogSettings
 
 _PERHAPS = "if it runs, the port may be another service's, or ask for TLS or another login; see log.hosts, log.security"
+NO_GROUP = "this login may not use the consumer group; grant it Read on it"
 _SHOWN = 3
 """Most hosts whose failures are told; of the others only their number."""
 
@@ -26,6 +27,8 @@ def failure(error: BaseException) -> str:
     """Return why a request failed; never empty."""
     if isinstance(error, errors.RequestTimedOutError) or (isinstance(error, TimeoutError) and not str(error)):
         return "no answer in time"
+    if isinstance(error, errors.GroupAuthorizationFailedError):
+        return NO_GROUP
     return str(error) or type(error).__name__
 
 

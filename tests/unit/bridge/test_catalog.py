@@ -169,6 +169,17 @@ def test_a_topic_out_of_reach_is_named_once_and_again_when_the_trouble_changes()
     read(story)
 
 
+def test_a_missing_topic_is_not_told_as_available_when_nobody_asks_for_it_any_more() -> None:
+    async def story(it: Read) -> None:
+        await it.sees(surveyed(missing="orders"))
+        with capture_logs() as said:
+            await it.sees(surveyed())
+            await it.sees(surveyed(missing="orders"))
+        assert [entry["event"] for entry in said] == ["topic_missing"]
+
+    read(story)
+
+
 def test_a_type_is_unread_from_the_start_until_its_topic_is_read_and_when_that_is_gone() -> None:
     async def story(it: Read) -> None:
         assert (it.catalog.unread, it.catalog.has_looked) == (["orders"], False)
