@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
@@ -62,6 +62,20 @@ class KafkaView:
                 if code:
                     raise for_code(code)(f"{topic}: {message}")
 
+    async def await_led(self, topics: Sequence[str], seconds: float) -> None:
+        """Return once every partition of the topics has a leader; thousands take a node longer to make than to promise.
+
+        Raises TimeoutError.
+        """
+        async with asyncio.timeout(seconds):
+            left = list(topics)
+            while left:
+                found = await self._admin.describe_topics(left[:TOPICS_AT_ONCE])
+                led = {one["topic"] for one in found if _is_led(one)}
+                left = [topic for topic in left if topic not in led]
+                if not led:
+                    await asyncio.sleep(POLL_SECONDS)
+
     async def delete(self, topic: str) -> None:
         """Delete a topic."""
         answer = await self._admin.delete_topics([topic])
@@ -112,6 +126,10 @@ class KafkaView:
     async def notes(self, group: str) -> dict[tuple[str, int], str]:
         """Return what was committed beside each offset: Tidegate says there to which topic it belongs."""
         return {at: note for at, (_, note) in (await self.marks(group)).items()}
+
+
+def _is_led(found: Mapping[str, Any]) -> bool:
+    return not found["error_code"] and all(one["leader"] >= 0 for one in found["partitions"])
 
 
 async def contents(

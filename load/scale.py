@@ -129,6 +129,7 @@ async def _prepare(scale: Scale, kafka: KafkaView) -> None:
     types = scale.types
     say(f"{types.count:,} topics of {types.partitions} partitions are made")
     await kafka.create_all(types.topics, types.partitions)
+    await kafka.await_led(types.topics, READY_SECONDS)
     await scale.feed.start(types.places)
     await scale.feed.open(types.places, kafka)
     with Wire(scale.stack.amqp_port) as wire:

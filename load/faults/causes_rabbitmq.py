@@ -12,7 +12,9 @@ from load.wire import Wire, WireError
 HIGH_WATERMARK, NO_MEMORY = 0.4, 0.0001
 """Shares of the machine's memory: RabbitMQ's default, and one that is always exceeded."""
 FREE_BYTES, TOO_MANY_BYTES = 200_000_000, 10**18
-CLOSE_ALL = f'rabbit_networking:close_all_user_connections(<<"{USER}">>, <<"closed on purpose">>)'
+_CLOSE = f'(catch rabbit_networking:close_all_user_connections(<<"{USER}">>, <<"closed on purpose">>))'
+CLOSE_ALL = f"{_CLOSE}, {_CLOSE}"
+"""Twice: one that ends by itself meanwhile ends the call, and leaves those behind it open."""
 EMPTY_SECONDS = 20.0
 """A queue in use is empty at some moment within so long."""
 
