@@ -55,7 +55,11 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # the library 
         """Share all partitions out among our own, as the leader."""
         claims = {name: claim for name, one in members.items() if (claim := _claim(name, one)) is not None}
         strangers = frozenset(members.keys() - claims.keys())
-        self._tell_of(strangers)
+        self._tell_of(
+            strangers,
+            "none of the partitions is theirs while one of ours leads the group; what they commit "
+            "otherwise never reaches the broker",
+        )
         topics = frozenset().union(*(claim.topics for claim in claims.values()))
         partitions = [
             Partition(topic, number) for topic in topics for number in cluster.partitions_for_topic(topic) or ()
@@ -63,13 +67,22 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # the library 
         shared = share_out(claims, partitions) | {name: [] for name in strangers}
         return {name: _assignment(given) for name, given in shared.items()}
 
-    def _tell_of(self, strangers: frozenset[str]) -> None:
+    def led_by(self, leader: str) -> None:
+        """Note who leads the group, and so shares out: another than this one, by its member id.
+
+        The group calls a member by its client's name; by the instance's, where it has one: not for these to be called.
+        """
+        self._tell_of(
+            frozenset() if leader.startswith(CLIENT) else frozenset({leader}),
+            "it leads the group and has partitions given to itself as well: what it commits never reaches the broker",
+        )
+
+    def _tell_of(self, strangers: frozenset[str], effect: str) -> None:
         if strangers - self._strangers:
             _say.error(
                 "group_has_strangers",
                 members=sorted(strangers)[:_NAMED],
-                effect="none of the partitions is theirs while one of ours leads the group; what they commit otherwise "
-                "never reaches the broker",
+                effect=effect,
                 remedy="give every other consumer a group of its own",
             )
         self._strangers = strangers

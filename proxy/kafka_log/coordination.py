@@ -35,6 +35,15 @@ class Coordination(GroupCoordinator):  # type: ignore[misc]  # the library is un
         """Join the group; None if the caller must look again at what it is subscribed to."""
         return await super().ensure_active_group(subscription, prev_assignment) if subscription.active else None
 
+    async def _send_req(self, request: Any) -> Any:
+        """Ask the coordinator; of the answer to a join the assignors learn which other member leads the group."""
+        response = await super()._send_req(request)
+        leader = getattr(response, "leader_id", None)
+        if leader and leader != response.member_id and self._group_instance_id is None:
+            for assignor in self._assignors:
+                assignor.led_by(leader)
+        return response
+
     async def _heartbeat_routine(self) -> None:
         """Send heartbeats until cancelled, or out of the group; refused once the group has dropped us, we join anew."""
         with suppress(asyncio.CancelledError):

@@ -456,6 +456,23 @@ async def test_the_mistake_is_named_when_the_group_is_used_by_another_kind_of_co
             await poll_until(log, Owner(), lambda: False)
 
 
+async def test_it_is_said_that_events_are_taken_when_another_consumer_was_in_the_group_before(
+    world: KafkaWorld, topic: str, stack: Stack, join: Join, said: Said
+) -> None:
+    await world.create(topic, 2)
+    group = f"group-{uuid4().hex[:8]}"
+    stranger = AIOKafkaConsumer(topic, bootstrap_servers=stack.kafka, group_id=group, client_id="billing")
+    await stranger.start()
+    try:
+        log, owner = await join(group=group)
+        await poll_until(log, owner, lambda: len(owner.owned) == 1)
+        (told,) = named(said, "group_has_strangers")
+    finally:
+        await stranger.stop()
+    assert told["members"][0].startswith("billing-")
+    assert "leads the group" in told["effect"]
+
+
 async def test_every_event_is_read_when_there_are_many_partitions_and_few_have_something(
     world: KafkaWorld, topic: str, join: Join
 ) -> None:

@@ -52,6 +52,15 @@ def test_a_stranger_is_given_nothing_and_named_once_when_it_is_in_the_group() ->
     assert [one["members"] for one in logged] == [["billing-7"]]
 
 
+def test_a_stranger_that_leads_the_group_is_named_once_and_one_of_ours_is_not() -> None:
+    follower = Assignor()
+    with capture_logs() as logged:
+        for leader in ("tidegate-1", "billing-7", "billing-7", "tidegate-1", "billing-7"):
+            follower.led_by(leader)
+    assert [one["members"] for one in logged] == [["billing-7"], ["billing-7"]]
+    assert "leads the group" in logged[0]["effect"]
+
+
 def test_old_and_new_replicas_share_a_group_when_one_after_the_other_is_replaced() -> None:
     assert Assignor.name == RoundRobinPartitionAssignor.name
     given = RoundRobinPartitionAssignor.assign(CLUSTER, {"a": said(0, 1, 2), "b": said(3, 4, 5)})
