@@ -171,8 +171,7 @@ class App:
         depths, demands = self.steering.depths, self.steering.wanted.last
         caps, catalog = self.steering.policies.caps, self._catalog
         standstill = Standstill(log, self.assignment, self.lease, lambda: self._committer.refusal)
-        standing = standstill.standing
-        self.status = Status(self.assignment, lanes, depths, self.recorder, standing, demands, catalog, caps=caps)
+        self.status = Status(self.assignment, lanes, depths, self.recorder, standstill, demands, catalog, caps=caps)
         self.liveness = Liveness(self.assignment, settings.limits.confirm_deadline, self._ended)
         self.state = State(
             in_force,
@@ -191,7 +190,7 @@ class App:
             self.state,
             self.totals,
             lambda: [] if self.interventions is None else self.interventions.effective,
-            Troubles(self._catalog, standing, self.retention, in_force),
+            Troubles(self._catalog, standstill, self.retention, in_force),
             wall=wall,
             instance=instance,
         )

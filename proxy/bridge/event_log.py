@@ -208,6 +208,13 @@ class EventLog(Protocol):
         """Return whether something says that a topic read is gone or refused since the last survey. Asks nobody."""
         ...
 
+    def outside(self) -> str | None:
+        """Return why the group does not take this replica for one of its own, or says nothing; None: nothing is known.
+
+        Asks nobody.
+        """
+        ...
+
     def standing(self) -> Mapping[Partition, Standing]:
         """Return the partitions of this replica that are to be read and have stood still for seconds, with the reason.
 

@@ -21,6 +21,10 @@ class Standstill:
         self._lease = lease
         self._refusal = refusal
 
+    def outside(self) -> str | None:
+        """Return why this replica has no partition and gets none; None: others have them all, or it is not known."""
+        return None if self._assignment.owns_any else self._log.outside()
+
     def standing(self) -> Mapping[Partition, Standing]:
         """Return the partitions that have stood still for seconds; the log's reason goes before the group's."""
         told = self._log.standing()

@@ -37,7 +37,8 @@ class Reach:
     def __init__(self, hosts: Sequence[str], say: Any = _say) -> None:
         self._hosts = list(hosts)
         self._say = say
-        self._failing: set[str] = set()
+        self._failing: dict[str, str] = {}
+        """Why, by caller."""
         self._since = 0.0
 
     @property
@@ -45,17 +46,21 @@ class Reach:
         """True while some caller's last request failed."""
         return bool(self._failing)
 
+    def why(self, caller: str) -> str | None:
+        """Return why the caller's last request failed; None: it did not."""
+        return self._failing.get(caller)
+
     def lost(self, caller: str, why: str) -> None:
         """Note that the caller's request failed or stayed unanswered."""
         if not self._failing:
             self._since = asyncio.get_running_loop().time()
             self._say.warning("log_unavailable", hosts=self._hosts, why=why, effect="waiting for it")
-        self._failing.add(caller)
+        self._failing[caller] = why
 
     def found(self, caller: str) -> None:
         """Note that the caller's request was answered."""
         if caller in self._failing:
-            self._failing.remove(caller)
+            del self._failing[caller]
             if not self._failing:
                 self._say.info("log_available", after_s=round(asyncio.get_running_loop().time() - self._since, 1))
 

@@ -81,12 +81,11 @@ class KafkaLog:
             await self.stop()
             raise
         assert self._client is not None
-        deadline = self._limits.commit_deadline
-        coordinator = GroupCoordinator(self._client, self._settings, self._reach, deadline)
+        coordinator = GroupCoordinator(self._client, self._settings, self._reach, self._limits.commit_deadline)
         self._inquiry = Inquiry(self._client, self._settings, self._reach)
-        fetches = ConsumerFetches(self._consumer)
         slices = self._consumer._fetcher  # noqa: SLF001  # ours, by `teach_manners`
         slices.batch_bytes = self._settings.batch_bytes
+        fetches = ConsumerFetches(self._consumer)
         self._positions = Positions(
             self._settings, fetches, self._inquiry, coordinator, owner, on_refused=self._on_refused
         )
@@ -117,8 +116,7 @@ class KafkaLog:
 
         A topic dropped because reading it was refused is told as refused once, even if it has become readable since.
         """
-        if self._stopped:
-            raise LogError("the log has been left")
+        self._raise_stopped()
         survey = await self._inquiry.survey(wanted)
         self._positions.note_missing(survey.missing)
         dropped, self._dropped = frozenset(self._dropped & survey.readable), set()
@@ -127,9 +125,8 @@ class KafkaLog:
     async def subscribe(self, topics: frozenset[str]) -> None:
         """Replace the topics read by this replica."""
         async with self._changes:
-            if topics == self._topics:
-                return
-            await self._join_with(topics)
+            if topics != self._topics:
+                await self._join_with(topics)
 
     async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
         """Return all records fetched so far; at most 0.1 s later than `wait`, rebalance or not.
@@ -182,9 +179,7 @@ class KafkaLog:
 
     async def lags(self, done: Mapping[Partition, Position | None]) -> Mapping[Partition, int]:
         """Ask for the ends of all partitions at once; nothing is returned if the log does not answer within 5 s."""
-        if self._stopped:
-            return {}
-        return await self._positions.lags(done)
+        return {} if self._stopped else await self._positions.lags(done)
 
     def doubts_topics(self) -> bool:
         """Return whether a topic was dropped, or the group left some of the last commit out."""
@@ -194,28 +189,28 @@ class KafkaLog:
         """Return the partitions that have stood still for seconds, as of the last poll."""
         return {} if self._stopped or self._stalls is None else self._stalls.standing
 
+    def outside(self) -> str | None:
+        """Return why the group's coordinator refuses this replica or does not answer it; None: it answers."""
+        return None if self._stopped else self._reach.why("group")
+
     async def progress(self) -> Mapping[Partition, int]:
         """Ask the group's coordinator for the offsets of all partitions in one request."""
-        if self._stopped:
-            raise LogError("the log has been left")
+        self._raise_stopped()
         return await self._positions.progress()
 
     async def extents(self, topics: Collection[str]) -> Mapping[Partition, Extent]:
         """Ask the group's coordinator for all offsets, then the leaders for the ends: one request each."""
-        if self._stopped:
-            raise LogError("the log has been left")
+        self._raise_stopped()
         return await self._positions.extents(topics)
 
     async def retention(self, topics: Collection[str]) -> Mapping[str, Retention | None]:
         """Ask one node for the settings of all topics at once."""
-        if self._stopped:
-            raise LogError("the log has been left")
+        self._raise_stopped()
         return await self._inquiry.retention(topics)
 
     async def firsts(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
         """Ask the leaders, one request each."""
-        if self._stopped:
-            raise LogError("the log has been left")
+        self._raise_stopped()
         return await self._inquiry.offsets(dict.fromkeys(partitions, EARLIEST))
 
     async def stop(self) -> None:
@@ -254,11 +249,15 @@ class KafkaLog:
         self._topics = topics
         if topics:
             listener = Rebalances(
-                self._consumer, self._assignor, self._positions, self._unshared, on_failure=self._on_failure
+                self._consumer, self._assignor, self._positions, self._unshared, self._reach, self._on_failure
             )
             self._consumer.subscribe(topics=tuple(topics), listener=listener)
         else:
             self._consumer.unsubscribe()
+
+    def _raise_stopped(self) -> None:
+        if self._stopped:
+            raise LogError("the log has been left")
 
     def _on_failure(self, error: Exception) -> None:
         self._failure = error

@@ -7,6 +7,7 @@ from aiokafka import TopicPartition
 from aiokafka.abc import ConsumerRebalanceListener
 
 from proxy.kafka_log.assignor import Assignor
+from proxy.kafka_log.client import Reach
 from proxy.kafka_log.unshared import Unshared
 from proxy.model import Partition
 from proxy.positions import Positions
@@ -22,17 +23,19 @@ class Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # the librar
         assignor: Assignor,
         positions: Positions,
         unshared: Unshared,
-        *,
+        reach: Reach,
         on_failure: Callable[[Exception], None],
     ) -> None:
         self._consumer = consumer
         self._assignor = assignor
         self._positions = positions
         self._unshared = unshared
+        self._reach = reach
         self._on_failure = on_failure
 
     def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
-        """Begin an epoch."""
+        """Begin an epoch, perhaps of none: the group has answered."""
+        self._reach.found("group")
         group = self._consumer._coordinator  # noqa: SLF001  # what the group calls us is told nowhere else
         partitions = [Partition(*at) for at in assigned]
         self._assignor.note(partitions, group.generation)

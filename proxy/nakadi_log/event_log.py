@@ -52,6 +52,7 @@ class NakadiLog:
         self._first_window = first_window
         self._limits = limits
         self._nakadi = settings.nakadi
+        self._reach = Reach(settings.nakadi.url)
         self._bus = Bus(settings.nakadi.url, access or nakadi_access(settings.nakadi), connector)
         self._types = EventTypes(self._bus, within=settings.answer_deadline)
         self._owned: dict[Partition, tuple[Session, Share]] = {}
@@ -71,9 +72,8 @@ class NakadiLog:
 
         Raises `RefusedLoginError` if it refuses the token, or asks for one.
         """
-        reach = Reach(self._nakadi.url)
         try:
-            await reach.reached(self._types.all)
+            await self._reach.reached(self._types.all)
         except BaseException:
             await self._bus.close()
             raise
@@ -90,7 +90,7 @@ class NakadiLog:
             owner=owner,
             owned=self._owned,
             endings=self._endings,
-            reach=reach,
+            reach=self._reach,
             fresh={},
             stirred=asyncio.Event(),
             new_topics=self._new_topics,
@@ -239,6 +239,10 @@ class NakadiLog:
     def standing(self) -> Mapping[Partition, Standing]:
         """Return none: what has no stream has no partitions, and why is said as it happens."""
         return {}
+
+    def outside(self) -> str | None:
+        """Return why Nakadi can't be reached; None: it can."""
+        return None if self._stopped else self._reach.why
 
     async def progress(self) -> Mapping[Partition, int]:
         """Tell what others committed, some of it asked for now; of the rest what was said last."""

@@ -24,13 +24,15 @@ class Reach:
     def __init__(self, url: str) -> None:
         self._url = url
         self._since: float | None = None
+        self.why: str | None = None
+        """Why it can't be reached; None: it can."""
         self._heard_at = -inf
 
     def lost(self, why: str) -> None:
         """Note that something was not answered."""
         now = asyncio.get_running_loop().time()
         if self._since is None and now - self._heard_at >= _HEARD_SECONDS:
-            self._since = now
+            self._since, self.why = now, why
             _say.warning("log_unavailable", url=self._url, why=why, effect="waiting for it")
 
     def found(self) -> None:
@@ -38,7 +40,7 @@ class Reach:
         self._heard_at = asyncio.get_running_loop().time()
         if self._since is not None:
             after = round(self._heard_at - self._since, 1)
-            self._since = None
+            self._since = self.why = None
             _say.info("log_available", after_s=after)
 
     async def reached(self, ask: Callable[[], Awaitable[object]]) -> None:

@@ -46,6 +46,7 @@ READY = _object(
     event_types=_WHOLE,
     log_reached=_TRUTH,
     unread_types=_list(_TEXT),
+    outside_group=_or_null(_TEXT),
     partitions=_WHOLE,
     standing_partitions=_WHOLE,
     standing=_by_name(_TEXT),

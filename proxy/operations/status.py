@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -12,10 +12,9 @@ from proxy.bridge.assignment import Assignment
 from proxy.bridge.awaited import awaited
 from proxy.bridge.broker import Lane, LaneState
 from proxy.bridge.catalog import Catalog
-from proxy.bridge.event_log import Standing
 from proxy.bridge.listener import Listener
+from proxy.bridge.standstill import Standstill
 from proxy.congestion.group import Tether
-from proxy.model import Partition
 from proxy.operations.steps import PIECE
 from proxy.recording.recorder import Recorder
 from proxy.steering.demand import Demand
@@ -38,7 +37,7 @@ class Status:
         lanes: Mapping[str, Lane],
         depths: Depths,
         recorder: Recorder,
-        standing: Callable[[], Mapping[Partition, Standing]],
+        standstill: Standstill,
         demands: Mapping[str, Demand],
         catalog: Catalog,
         *,
@@ -48,7 +47,7 @@ class Status:
         self._lanes = lanes
         self._depths = depths
         self._recorder = recorder
-        self._standing = standing
+        self._standstill = standstill
         self._demands = demands
         self._catalog = catalog
         self._caps = caps
@@ -57,23 +56,25 @@ class Status:
         """Return the body of /ready; `ready` is true when every route is connected and some event type is read.
 
         Read is a type that has not stopped, and whose topic exists and may be read; that this replica owns none of its
-        partitions is no fault. A partition that stands still for a reason of the log's is named with it; only if all
-        do, `ready` is false. Types that are not read are named whether or not others are; until the log has answered
-        for the first time (`log_reached`) those are all. Queues of routes that do not exist, or may not be read, are
-        named, 20 at most: what leads to them alone comes back.
+        partitions is no fault, unless the group refuses it or is silent (`outside_group` says why). A partition that
+        stands still for a reason of the log's or the group's is named with it; only if all do, `ready` is false. Types
+        that are not read are named whether or not others are; until the log has answered for the first time
+        (`log_reached`) those are all. Queues of routes that do not exist, or may not be read, are named, 20 at most:
+        what leads to them alone comes back.
         """
         listeners = self._assignment.listeners.values()
         is_connected = all(lane.state in {LaneState.OPEN, LaneState.BLOCKED} for lane in self._lanes.values())
         topics = self._catalog.topics
         is_reading = any(one.event_type.topic in topics and not one.is_stopped for one in listeners)
         partitions = len(self._assignment.flows())
-        standing = self._standing()
+        standing, outside = self._standstill.standing(), self._standstill.outside()
         return {
-            "ready": is_connected and is_reading and not 0 < partitions <= len(standing),
+            "ready": is_connected and is_reading and outside is None and not 0 < partitions <= len(standing),
             "routes": {name: lane.state.value for name, lane in self._lanes.items()},
             "event_types": len(listeners),
             "log_reached": self._catalog.has_looked,
             "unread_types": self._catalog.unread,
+            "outside_group": outside,
             "partitions": partitions,
             "standing_partitions": len(standing),
             "standing": {str(at): standing[at].why for at in sorted(standing)[:_NAMED]},
@@ -193,7 +194,7 @@ class Status:
 
     def _stalls(self) -> Family:
         stalls = GaugeMetricFamily("tidegate_standing_partitions", "Not read though wanted.", labels=["cause"])
-        for cause, count in Counter(standing.cause for standing in self._standing().values()).items():
+        for cause, count in Counter(standing.cause for standing in self._standstill.standing().values()).items():
             stalls.add_metric([cause], count)
         return stalls
 

@@ -1,13 +1,11 @@
 """What keeps events from being read, what the log may soon drop, why files are refused: for whoever looks."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
 
 from proxy.bridge.catalog import Catalog
-from proxy.bridge.event_log import Standing
+from proxy.bridge.standstill import Standstill
 from proxy.config import InForce
 from proxy.config.items import listing
-from proxy.model import Partition
 from proxy.operations.questions import duration
 from proxy.steering.retention_guard import RetentionGuard
 
@@ -20,12 +18,12 @@ class Troubles:
     def __init__(
         self,
         catalog: Catalog,
-        standing: Callable[[], Mapping[Partition, Standing]],
+        standstill: Standstill,
         retention: RetentionGuard,
         in_force: InForce,
     ) -> None:
         self._catalog = catalog
-        self._standing = standing
+        self._standstill = standstill
         self._retention = retention
         self._in_force = in_force
 
@@ -44,7 +42,9 @@ class Troubles:
             told.append(
                 f"{listing(unread, _NAMED)} {verb} missing, or not looked at yet, or this login may not read it"
             )
-        reasons = Counter(one.why for one in self._standing().values())
+        if (outside := self._standstill.outside()) is not None:
+            told.append(f"this replica gets no partitions: {outside}")
+        reasons = Counter(one.why for one in self._standstill.standing().values())
         told += [
             f"{count} {'partition stands' if count == 1 else 'partitions stand'} still: {why}"
             for why, count in reasons.most_common(_NAMED)

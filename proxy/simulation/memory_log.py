@@ -127,6 +127,10 @@ class MemoryLog:
         """Return whether the group left some of the last commit out."""
         return self.positions.is_left_out
 
+    def outside(self) -> str | None:
+        """Return None: it is one replica's."""
+        return None
+
     def standing(self) -> Mapping[Partition, Standing]:
         """Return none: what keeps a partition from being read here keeps all, and polls say it."""
         return {}

@@ -115,6 +115,8 @@ class ScriptedLog:
         """How far the group has come in what this replica does not own."""
         self.told: dict[Partition, Extent] = {}
         """How far it has come in everything, and where that ends."""
+        self.refusal: str | None = None
+        """Why the group has no part for this replica."""
         self.stood: dict[Partition, Standing] = {}
         self.has_doubts = False
         self.retentions: dict[str, Retention | None] = {}
@@ -196,6 +198,9 @@ class ScriptedLog:
 
     def doubts_topics(self) -> bool:
         return self.has_doubts
+
+    def outside(self) -> str | None:
+        return self.refusal
 
     def standing(self) -> Mapping[Partition, Standing]:
         return self.stood

@@ -51,6 +51,7 @@ def test_every_topic_with_an_event_type_is_read_when_the_process_runs() -> None:
             "ready": True,
             "routes": {"r": "open"},
             "event_types": 2,
+            "outside_group": None,
             "partitions": 1,
             "standing_partitions": 0,
             "standing": {},

@@ -193,7 +193,7 @@ async def test_poll_raises_what_went_wrong_in_a_rebalance_or_in_the_keeper() -> 
     consumer: Any = SimpleNamespace(_coordinator=Membership(5, "me"))
     positions: Any = SimpleNamespace(begin=begin)
     unshared: Any = SimpleNamespace(begin=lambda _: None)
-    rebalances = Rebalances(consumer, Assignor(), positions, unshared, on_failure=log._on_failure)
+    rebalances = Rebalances(consumer, Assignor(), positions, unshared, Reach([]), log._on_failure)
     rebalances.on_partitions_assigned({TopicPartition(*ONE)})
     with pytest.raises(ZeroDivisionError, match="in the owner"):
         await log.poll(0.0)

@@ -128,7 +128,8 @@ def test_readiness_names_what_stands_still_and_ends_when_all_do(standing: int, i
     nothing: Any = None
     catalog: Any = SimpleNamespace(topics=frozenset({"orders"}), unread=[], has_looked=True)
     depths: Any = SimpleNamespace(missing=list)
-    ready = Status(assignment, lanes, depths, nothing, lambda: stood, {}, catalog, caps={}).ready()
+    standstill: Any = SimpleNamespace(standing=lambda: stood, outside=lambda: None)
+    ready = Status(assignment, lanes, depths, nothing, standstill, {}, catalog, caps={}).ready()
     assert ready["ready"] is is_ready
     assert ready["standing_partitions"] == standing
     assert ready["standing"] == {f"orders-{number}": SILENT.why for number in range(standing)}

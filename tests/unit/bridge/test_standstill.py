@@ -49,6 +49,17 @@ def test_nothing_is_said_when_a_partition_comes_after_a_long_time_without_any() 
     lived(story)
 
 
+def test_what_keeps_it_out_of_the_group_is_told_only_when_it_has_no_partitions() -> None:
+    async def story(world: World) -> None:
+        asked = standstill(world)
+        world.log.refusal = "this login may not use it"
+        assert asked.outside() is None
+        await world.assignment.on_revoked([PARTITION])
+        assert asked.outside() == "this login may not use it"
+
+    lived(story)
+
+
 def test_the_log_s_reason_goes_before_the_group_s_when_both_are_silent() -> None:
     async def story(world: World) -> None:
         asked, word = standstill(world), Standing("node", "node 1 does not answer")

@@ -19,7 +19,13 @@ def listener(name: str, *, is_stopped: bool = False, is_stuck: bool = False) -> 
     )
 
 
-def ready(*listeners: Any, topics: frozenset[str], partitions: int = 0, missing: Sequence[str] = ()) -> dict[str, Any]:
+def ready(
+    *listeners: Any,
+    topics: frozenset[str],
+    partitions: int = 0,
+    missing: Sequence[str] = (),
+    outside: str | None = None,
+) -> dict[str, Any]:
     assignment: Any = SimpleNamespace(
         listeners={one.event_type.topic: one for one in listeners}, flows=lambda: [None] * partitions
     )
@@ -28,7 +34,8 @@ def ready(*listeners: Any, topics: frozenset[str], partitions: int = 0, missing:
     catalog: Any = SimpleNamespace(topics=topics, unread=unread, has_looked=True)
     nothing: Any = None
     depths: Any = SimpleNamespace(missing=lambda: list(missing))
-    return Status(assignment, lanes, depths, nothing, dict, {}, catalog, caps={}).ready()
+    standstill: Any = SimpleNamespace(standing=dict, outside=lambda: outside)
+    return Status(assignment, lanes, depths, nothing, standstill, {}, catalog, caps={}).ready()
 
 
 def test_it_is_ready_when_other_replicas_own_all_partitions() -> None:
@@ -46,6 +53,11 @@ def test_it_is_not_ready_when_the_only_type_that_could_be_read_has_stopped() -> 
     told = ready(listener("a", is_stopped=True), listener("b"), topics=frozenset({"topic.a"}), partitions=2)
     assert not told["ready"]
     assert (told["stopped_types"], told["unread_types"]) == (["a"], ["b"])
+
+
+def test_it_is_not_ready_and_says_why_when_the_group_lets_it_have_no_part() -> None:
+    told = ready(listener("a"), topics=frozenset({"topic.a"}), outside="this login may not use it")
+    assert (told["ready"], told["outside_group"]) == (False, "this login may not use it")
 
 
 def test_a_type_is_named_with_the_cause_when_its_dead_letters_are_not_taken() -> None:

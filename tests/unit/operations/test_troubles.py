@@ -16,6 +16,7 @@ def troubles(
     has_looked: bool = True,
     unread: tuple[str, ...] = (),
     standing: Any = None,
+    outside: str | None = None,
     near: Any = None,
     refused: tuple[str, ...] = (),
 ) -> Troubles:
@@ -24,12 +25,17 @@ def troubles(
     retention: Any = SimpleNamespace(
         near=dict.fromkeys(left, 1), spans={name: Span(seconds, 3_600) for name, seconds in left.items()}
     )
+    standstill: Any = SimpleNamespace(standing=lambda: standing or {}, outside=lambda: outside)
     in_force: Any = SimpleNamespace(refused=refused)
-    return Troubles(catalog, lambda: standing or {}, retention, in_force)
+    return Troubles(catalog, standstill, retention, in_force)
 
 
 def test_nothing_is_said_when_all_is_read() -> None:
     assert (troubles().unread(), troubles().nearly_lost()) == ([], [])
+
+
+def test_it_is_said_why_the_group_gives_it_nothing() -> None:
+    assert troubles(outside="no right").unread() == ["this replica gets no partitions: no right"]
 
 
 def test_three_reasons_and_how_many_more_are_said_when_files_are_refused() -> None:
