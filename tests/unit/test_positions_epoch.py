@@ -14,6 +14,7 @@ from proxy.bridge.event_log import Beginning
 from proxy.bridge.move import Moved
 from proxy.errors import AssignmentLostError, LogError
 from proxy.kafka_log.assignor import Assignor
+from proxy.kafka_log.client import Reach
 from proxy.kafka_log.rebalances import Rebalances
 from proxy.model import Partition, Position
 from proxy.positions.epoch import REPEAT_AFTER, Epoch
@@ -220,7 +221,7 @@ async def test_the_rebalance_goes_on_when_the_final_commit_is_fenced_or_the_owne
     consumer: Any = SimpleNamespace(_coordinator=ME)
     positions: Any = epoch
     unshared: Any = SimpleNamespace(begin=lambda _: None)
-    rebalances = Rebalances(consumer, Assignor(), positions, unshared, on_failure=failures.append)
+    rebalances = Rebalances(consumer, Assignor(), positions, unshared, Reach([]), failures.append)
     coordinator.failure = AssignmentLostError("fenced")
     await rebalances.on_partitions_revoked(set())
     assert not failures
