@@ -76,7 +76,8 @@ def _measured(options: argparse.Namespace) -> int:
         if options.what == "latency":
             return latency.measure(stack, options.rounds, options.load, options.json)
         if options.what == "scale":
-            return scale.measure(stack, options.types, options.partitions, options.rate, options.json)
+            shape = scale.Shape(options.types, options.partitions, options.rate, options.processes)
+            return scale.measure(stack, shape, options.json)
         if options.what == "memory":
             return memory.measure(stack, options.gigabytes, options.json)
         if options.what == "windows":
@@ -143,6 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     many.add_argument("--types", type=int, default=1_000, metavar="N", help="event types (default: 1,000)")
     many.add_argument("--partitions", type=int, default=1, metavar="P", help="partitions of each (default: 1)")
     many.add_argument("--rate", type=float, default=2_000.0, metavar="R", help="events a second (default: 2,000)")
+    many.add_argument("--processes", type=int, default=1, metavar="N", help="of Tidegate, in one group (default: 1)")
     backlog.add_argument("--gigabytes", type=float, default=1.0, metavar="GB", help="of the backlog (default: 1)")
     throughput.add_argument("--quick", action="store_true", help="one round of 20,000 events of 256 B")
     return parser

@@ -1,4 +1,4 @@
-"""Thousands of event types in one Tidegate: `python -m load.bench scale`. What it takes to start, to idle, to work.
+"""Thousands of event types: `python -m load.bench scale`. What it takes to start, to idle, to work, in all processes.
 
 A response time counts from the instant at which an event was due to its arrival at a consumer, however late it left.
 """
@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import psutil
 
 from load import admin_view, machine
+from load.crew import Crew
 from load.kafka import KafkaView
 from load.many_types import CLASSES, ManyTypes, Place
 from load.scale_traffic import Feed, Seen, Sink
@@ -49,6 +51,19 @@ READY_SECONDS = 180.0
 """All types may take so long to be read, or what waits to arrive."""
 
 
+@dataclass(frozen=True)
+class Shape:
+    """What is measured."""
+
+    types: int
+    partitions: int
+    """Of each."""
+    rate: float
+    """Events a second, over all."""
+    processes: int
+    """Of Tidegate, in one group."""
+
+
 @dataclass
 class Scale:
     """One run: its parts, and what it found."""
@@ -60,7 +75,8 @@ class Scale:
     sinks: dict[str, Sink]
     """By class."""
     seen: Seen
-    admin: int
+    admins: Sequence[int]
+    """Ports, one of each process."""
     start: dict[str, float] = field(default_factory=dict)
     """Seconds from the start of the process to `joined` and `ready`, and `cpu` seconds until then."""
     phases: list[Phase] = field(default_factory=list)
@@ -76,24 +92,25 @@ class Scale:
         return max((float(one["ms"]) for one in self.steps["ready"]), default=0.0)
 
 
-def measure(stack: Stack, types: int, partitions: int, rate: float, file: Path) -> int:
+def measure(stack: Stack, shape: Shape, file: Path) -> int:
     """Run everything, print the tables, write the JSON; return 1 if something was lost or a goal missed, else 0.
 
     Raises WorkerError, WireError or KafkaError when Tidegate or a broker fails.
     """
-    about = machine.describe(stack)
+    about, types = machine.describe(stack), shape.types
     with tempfile.TemporaryDirectory(prefix="tidegate-scale-") as folder:
-        seen, many = Seen(), ManyTypes(types, partitions)
+        seen, many = Seen(), ManyTypes(types, shape.partitions)
         sinks = {one: Sink(many.queue(one), seen) for one in CLASSES}
-        admin = ports.choose(["admin"])["admin"]
-        scale = Scale(stack, Path(folder), many, Feed(stack.kafka, rate), sinks, seen, admin)
+        admins = list(ports.choose([f"admin-{number}" for number in range(shape.processes)]).values())
+        scale = Scale(stack, Path(folder), many, Feed(stack.kafka, shape.rate), sinks, seen, admins)
         run(_run(scale))
     lost = scale.feed.sent - scale.feed.refused - len(seen.events)
     faults = {"lost": lost, "repeated": seen.repeated, "disordered": seen.late, "refused": scale.feed.refused}
     judged = goals(types, scale.start, scale.phases, scale.longest_ms)
     record = about | {
-        "measured": "scale", "types": types, "partitions": partitions, "rate": rate,
-        "command": f"python -m load.bench scale --types {types} --partitions {partitions} --rate {rate:g}",
+        "measured": "scale", **asdict(shape),
+        "command": f"python -m load.bench scale --types {types} --partitions {shape.partitions} "
+        f"--rate {shape.rate:g} --processes {shape.processes}",
         "start": scale.start, "phases": [asdict(one) for one in scale.phases], "churn": scale.churn,
         "steps": scale.steps, "peak_rss_mb": scale.peak_rss_mb, "sent": scale.feed.sent, **faults,
         "judged": [asdict(one) for one in judged],
@@ -114,15 +131,18 @@ async def _run(scale: Scale) -> None:
         consuming = [asyncio.create_task(sink.acknowledge()) for sink in scale.sinks.values()]
         for task in consuming:
             running.callback(task.cancel)
-        settings = scale.types.write(scale.folder / "tidegate.yaml", scale.stack, scale.admin)
-        command = ("run", "-c", str(settings))
-        with Worker("proxy", *command, output=scale.folder / "tidegate.txt") as worker:
-            scale.start = await _started(scale, worker, kafka)
+        files = [
+            scale.types.write(scale.folder / f"tidegate-{number}.yaml", scale.stack, admin)
+            for number, admin in enumerate(scale.admins)
+        ]
+        commands = [("run", "-c", str(file)) for file in files]
+        with Crew([partial(Worker, "proxy", *one, output=scale.folder / "tidegate.txt") for one in commands]) as crew:
+            scale.start = await _started(scale, crew, kafka)
             say(f"{scale.types.count:,} types: {scale.start}")
-            await _phases(scale, worker, kafka)
-            scale.peak_rss_mb = worker.peak_rss() / 1e6
-            await asyncio.to_thread(worker.stop)
-        await _steps(scale, kafka, command)
+            await _phases(scale, crew, kafka)
+            scale.peak_rss_mb = crew.peak_rss() / 1e6
+            await crew.stop()
+        await _steps(scale, kafka, commands[0])
 
 
 async def _prepare(scale: Scale, kafka: KafkaView) -> None:
@@ -139,47 +159,47 @@ async def _prepare(scale: Scale, kafka: KafkaView) -> None:
         await sink.consume(scale.stack.amqp_port)
 
 
-async def _started(scale: Scale, worker: Worker, kafka: KafkaView) -> dict[str, float]:
-    """Wait until it reads everything; return how long it took."""
-    began, wanted = worker.process.create_time(), len(scale.types.places)
-    await worker.until(lambda: kafka.is_stable(scale.types.group), READY_SECONDS)
+async def _started(scale: Scale, crew: Crew, kafka: KafkaView) -> dict[str, float]:
+    """Wait until all is read; return how long it took."""
+    began, wanted = crew.began(), len(scale.types.places)
+    await crew.until(lambda: kafka.is_stable(scale.types.group), READY_SECONDS)
     joined = time.time() - began
-    await worker.until(lambda: _owned(scale, wanted), READY_SECONDS)
-    told = {"joined": joined, "ready": time.time() - began, "cpu": worker.cpu_seconds()}
+    await crew.until(lambda: _owned(scale, wanted), READY_SECONDS)
+    told = {"joined": joined, "ready": time.time() - began, "cpu": crew.cpu_seconds()}
     return {name: round(value, 2) for name, value in told.items()}
 
 
-async def _phases(scale: Scale, worker: Worker, kafka: KafkaView) -> None:
+async def _phases(scale: Scale, crew: Crew, kafka: KafkaView) -> None:
     places, sinks = scale.types.places, scale.sinks
     await asyncio.sleep(CALM_SECONDS)
-    async with _phase(scale, worker, "idle"):
+    async with _phase(scale, crew, "idle"):
         await asyncio.sleep(IDLE_SECONDS)
     async with _feeding(scale):
         await asyncio.sleep(WARM_SECONDS)
-        async with _phase(scale, worker, "steady"):
+        async with _phase(scale, crew, "steady"):
             await asyncio.sleep(STEADY_SECONDS)
         hot = set(scale.types.topics[:: 100 // HOT_PERCENT])
         scale.feed.places = [place for place in places if place.topic in hot]
         await asyncio.sleep(WARM_SECONDS)
-        async with _phase(scale, worker, f"hot {HOT_PERCENT} %"):
+        async with _phase(scale, crew, f"hot {HOT_PERCENT} %"):
             await asyncio.sleep(HOT_SECONDS)
         scale.feed.places = places
         for priority, sink in sinks.items():
             sink.pace = None if priority == MOST_IMPORTANT else HELD * CLASSES[priority] * scale.feed.rate
         await asyncio.sleep(WARM_SECONDS)
-        async with _phase(scale, worker, f"{1 - CLASSES[MOST_IMPORTANT]:.0%} held back", MOST_IMPORTANT):
+        async with _phase(scale, crew, f"{1 - CLASSES[MOST_IMPORTANT]:.0%} held back", MOST_IMPORTANT):
             await asyncio.sleep(SATURATED_SECONDS)
         for sink in sinks.values():
             sink.pace = None
-    await worker.until(lambda: _all_came(scale, scale.feed.sent), READY_SECONDS)
+    await crew.until(lambda: _all_came(scale, scale.feed.sent), READY_SECONDS)
     async with _feeding(scale):
         await asyncio.sleep(WARM_SECONDS)
-        async with _phase(scale, worker, f"{ADDED} come and go"):
-            await _churn(scale, worker, kafka)
-    await worker.until(lambda: _all_came(scale, scale.feed.sent), READY_SECONDS)
+        async with _phase(scale, crew, f"{ADDED} come and go"):
+            await _churn(scale, crew, kafka)
+    await crew.until(lambda: _all_came(scale, scale.feed.sent), READY_SECONDS)
 
 
-async def _churn(scale: Scale, worker: Worker, kafka: KafkaView) -> None:
+async def _churn(scale: Scale, crew: Crew, kafka: KafkaView) -> None:
     """Add types of the least important class, write to them, remove them."""
     types, least = scale.types, list(CLASSES)[-1]
     added = [types.topic(least, types.count + number) for number in range(ADDED)]
@@ -187,16 +207,16 @@ async def _churn(scale: Scale, worker: Worker, kafka: KafkaView) -> None:
     began = time.monotonic()
     await kafka.create_all(added, types.partitions)
     await scale.feed.learn(more)
-    await worker.until(lambda: _owned(scale, len(types.places) + len(more)), READY_SECONDS)
+    await crew.until(lambda: _owned(scale, len(types.places) + len(more)), READY_SECONDS)
     scale.churn["found"] = round(time.monotonic() - began, 2)
     scale.feed.places = [*types.places, *more]
     await asyncio.sleep(LIVE_SECONDS)
     scale.feed.places, sent = types.places, scale.feed.sent
-    await worker.until(lambda: _all_came(scale, sent), READY_SECONDS)
+    await crew.until(lambda: _all_came(scale, sent), READY_SECONDS)
     began = time.monotonic()
     for topic in added:
         await kafka.delete(topic)
-    await worker.until(lambda: _owned(scale, len(types.places)), READY_SECONDS)
+    await crew.until(lambda: _owned(scale, len(types.places)), READY_SECONDS)
     scale.churn["gone"] = round(time.monotonic() - began, 2)
     await asyncio.sleep(LIVE_SECONDS)
 
@@ -204,15 +224,16 @@ async def _churn(scale: Scale, worker: Worker, kafka: KafkaView) -> None:
 async def _steps(scale: Scale, kafka: KafkaView, command: Sequence[str]) -> None:
     """Start it once more, each step of its loop timed, and let it idle and work for a while."""
     file = scale.folder / "steps.json"
-    with Worker("load.timed_steps", str(file), *command, output=scale.folder / "timed.txt") as worker:
-        await _started(scale, worker, kafka)
+    timed = partial(Worker, "load.timed_steps", str(file), *command, output=scale.folder / "timed.txt")
+    with Crew([timed]) as crew:
+        await _started(scale, crew, kafka)
         ready = time.monotonic()
         await asyncio.sleep(TIMED_SECONDS)
         async with _feeding(scale):
             await asyncio.sleep(TIMED_SECONDS)
-        await worker.until(lambda: _all_came(scale, scale.feed.sent), READY_SECONDS)
+        await crew.until(lambda: _all_came(scale, scale.feed.sent), READY_SECONDS)
         ended = time.monotonic()
-        await asyncio.to_thread(worker.stop)
+        await crew.stop()
     told = json.loads(file.read_text(encoding="utf-8"))
     by_length = sorted(told["long"], key=itemgetter(1), reverse=True)
     scale.steps = {
@@ -240,18 +261,18 @@ async def _feeding(scale: Scale) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _phase(scale: Scale, worker: Worker, name: str, only: str | None = None) -> AsyncIterator[None]:
+async def _phase(scale: Scale, crew: Crew, name: str, only: str | None = None) -> AsyncIterator[None]:
     """Measure what happens meanwhile; response times of all queues, or of one class only."""
     brokers = [psutil.Process(pid) for pid in (scale.stack.rabbitmq_pid, scale.stack.kafka_pid) if pid is not None]
-    watched, process = [*brokers, psutil.Process()], worker.process
-    before, woken = [worker.cpu_seconds(), *map(cpu, watched)], process.num_ctx_switches().voluntary
+    watched = [*brokers, psutil.Process()]
+    before, woken = [crew.cpu_seconds(), *map(cpu, watched)], crew.switches()
     began = time.monotonic()
     yield
     ended = time.monotonic()
-    after, woken = [worker.cpu_seconds(), *map(cpu, watched)], process.num_ctx_switches().voluntary - woken
-    memory = process.memory_info().rss / 1e6
+    after, woken = [crew.cpu_seconds(), *map(cpu, watched)], crew.switches() - woken
+    memory = crew.rss() / 1e6
     await asyncio.sleep(STRAGGLING_SECONDS)
-    worker.check()
+    crew.check()
     took = ended - began
     own, rabbitmq, kafka, generator = ((now - then) / took for now, then in zip(after, before, strict=True))
     arrivals = [one for key, sink in scale.sinks.items() if key == (only or key) for one in sink.arrivals]
@@ -268,7 +289,7 @@ async def _phase(scale: Scale, worker: Worker, name: str, only: str | None = Non
 
 
 async def _owned(scale: Scale, partitions: int) -> bool:
-    return await asyncio.to_thread(admin_view.owned, scale.admin) == partitions
+    return await asyncio.to_thread(lambda: sum(map(admin_view.owned, scale.admins))) == partitions
 
 
 async def _all_came(scale: Scale, sent: int) -> bool:
