@@ -54,10 +54,13 @@ class KafkaView:
                 error = for_code(code)
                 raise error(message) if error is not TopicAlreadyExistsError else TopicAlreadyExistsError(topic)
 
-    async def create_all(self, topics: Sequence[str], partitions: int) -> None:
-        """Create topics, a hundred in one request."""
+    async def create_all(self, topics: Sequence[str], partitions: int, settings: Mapping[str, str]) -> None:
+        """Create topics with these settings, a hundred in one request."""
         for first in range(0, len(topics), TOPICS_AT_ONCE):
-            some = [NewTopic(topic, partitions, self._replication) for topic in topics[first : first + TOPICS_AT_ONCE]]
+            some = [
+                NewTopic(topic, partitions, self._replication, topic_configs=dict(settings))
+                for topic in topics[first : first + TOPICS_AT_ONCE]
+            ]
             for topic, code, message in (await self._admin.create_topics(some)).topic_errors:
                 if code:
                     raise for_code(code)(f"{topic}: {message}")
@@ -92,13 +95,6 @@ class KafkaView:
         await self._admin.delete_records(
             {TopicPartition(topic, number): RecordsToDelete(offset) for number, offset in before.items()}
         )
-
-    async def truncate_all(self, before: Mapping[tuple[str, int], int]) -> None:
-        """Drop what lies before these offsets, by topic and partition, a hundred in one request."""
-        every = list(before.items())
-        for first in range(0, len(every), TOPICS_AT_ONCE):
-            some = every[first : first + TOPICS_AT_ONCE]
-            await self._admin.delete_records({TopicPartition(*at): RecordsToDelete(offset) for at, offset in some})
 
     async def leaders(self, topic: str) -> dict[int, tuple[int, list[int], list[int]]]:
         """Return for each partition its leader, the nodes that keep it, and those in sync; nodes by their ids."""
@@ -157,6 +153,17 @@ async def contents(
         await consumer.stop()
 
 
+async def commit(kafka: str, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    """Let a group that nobody is in begin at these offsets. Raises KafkaError."""
+    consumer = AIOKafkaConsumer(bootstrap_servers=kafka, group_id=group, enable_auto_commit=False)
+    consumer.assign([TopicPartition(*at) for at in offsets])
+    await consumer.start()
+    try:
+        await consumer.commit({TopicPartition(*at): offset for at, offset in offsets.items()})
+    finally:
+        await consumer.stop()
+
+
 async def await_committed(kafka: str, group: str, ends: Mapping[tuple[str, int], int], seconds: float) -> None:
     """Wait until the group has committed each partition to its end. Raises KafkaError if not within `seconds`."""
     deadline = time.monotonic() + seconds
@@ -170,4 +177,4 @@ async def await_committed(kafka: str, group: str, ends: Mapping[tuple[str, int],
             await asyncio.sleep(POLL_SECONDS)
 
 
-__all__ = ["KafkaError", "KafkaView", "await_committed", "contents"]
+__all__ = ["KafkaError", "KafkaView", "await_committed", "commit", "contents"]

@@ -102,7 +102,7 @@ async def _run(
     sinks = [Sink(types.queue(one), seen) for one in CLASSES]
     async with AsyncExitStack() as running:
         kafka = await running.enter_async_context(KafkaView(stack.kafka))
-        await kafka.create_all(types.topics, types.partitions)
+        await kafka.create_all(types.topics, types.partitions, {})
         with Wire(stack.amqp_port) as wire:
             for one in CLASSES:
                 wire.declare(types.queue(one))

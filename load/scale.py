@@ -19,7 +19,7 @@ import psutil
 
 from load import admin_view, machine
 from load.crew import Crew
-from load.kafka import KafkaView
+from load.kafka import KafkaView, commit
 from load.many_types import CLASSES, ManyTypes, Place
 from load.scale_traffic import Feed, Seen, Sink
 from load.scale_verdict import Phase, cpu, goals, percentiles, tables
@@ -33,6 +33,8 @@ HELD = 0.1
 """What the consumers of a saturated class take, as a share of what is sent to it."""
 HOT_PERCENT = 1
 """Of the types, that alone are written to."""
+TOPIC_SETTINGS = {"index.interval.bytes": str(1024**2)}
+"""Index entries are rare: on a machine where a page of a mapped file takes 10 ms they hold up a Kafka of thousands."""
 ADDED = 10
 """Types that come and go."""
 CALM_SECONDS = 15.0
@@ -148,10 +150,10 @@ async def _run(scale: Scale) -> None:
 async def _prepare(scale: Scale, kafka: KafkaView) -> None:
     types = scale.types
     say(f"{types.count:,} topics of {types.partitions} partitions are made")
-    await kafka.create_all(types.topics, types.partitions)
+    await kafka.create_all(types.topics, types.partitions, TOPIC_SETTINGS)
     await kafka.await_led(types.topics, READY_SECONDS)
     await scale.feed.start(types.places)
-    await scale.feed.open(types.places, kafka)
+    await commit(scale.stack.kafka, types.group, await scale.feed.open(types.places))
     with Wire(scale.stack.amqp_port) as wire:
         for priority in CLASSES:
             wire.declare(types.queue(priority))
@@ -205,7 +207,7 @@ async def _churn(scale: Scale, crew: Crew, kafka: KafkaView) -> None:
     added = [types.topic(least, types.count + number) for number in range(ADDED)]
     more = [Place(topic, number) for topic in added for number in range(types.partitions)]
     began = time.monotonic()
-    await kafka.create_all(added, types.partitions)
+    await kafka.create_all(added, types.partitions, TOPIC_SETTINGS)
     await scale.feed.learn(more)
     await crew.until(lambda: _owned(scale, len(types.places) + len(more)), READY_SECONDS)
     scale.churn["found"] = round(time.monotonic() - began, 2)

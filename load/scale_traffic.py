@@ -13,7 +13,6 @@ from functools import partial
 from pamqp import commands
 
 from load.deliveries import Delivered, Deliveries
-from load.kafka import KafkaView
 from load.many_types import Place
 from load.sender import Record, Sender
 from load.wire import Wire
@@ -26,10 +25,6 @@ ACK_SECONDS = 0.02
 SAVED_SECONDS = 0.1
 """So much of its pace may a consumer make up for."""
 PREFETCH = 2_000
-OPENING_BYTES = 4 * 1024
-"""Kafka's `index.interval.bytes`: behind so many the next batch is entered into the indexes."""
-OPENING = 2
-"""Events of a partition that open it."""
 AT_ONCE = 100
 """Partitions that are opened in one step."""
 HEAD = struct.Struct(">dIII")
@@ -61,19 +56,18 @@ class Feed:
         """Learn where further ones are."""
         await self._sender.learn(*dict.fromkeys(place.topic for place in places))
 
-    async def open(self, places: Sequence[Place], kafka: KafkaView) -> None:
-        """Let Kafka write what it writes once to a young partition, before the run and not in its midst.
+    async def open(self, places: Sequence[Place]) -> dict[tuple[str, int], int]:
+        """Let Kafka write what it writes once to a young partition, before the run: with the first event, its epoch.
 
-        Behind the first 4 KiB a partition writes to its indexes, which are mapped: a thousand at once stop its answers.
-        The events that bring it about are forgotten at once. Raises `KafkaError`.
+        Return where each of them ends then. They are not truncated: Kafka would begin every one of them anew, in the
+        midst of the run.
         """
-        event = Record(round(time.time() * 1000), None, bytes(OPENING_BYTES))
+        event = Record(round(time.time() * 1000), None, b"")
         for first in range(0, len(places), AT_ONCE):
-            for _ in range(OPENING):
-                for place in places[first : first + AT_ONCE]:
-                    await self._sender.send(*place, [event], lambda *_: None)
-                await self._sender.answered()
-        await kafka.truncate_all(dict.fromkeys(places, OPENING))
+            for place in places[first : first + AT_ONCE]:
+                await self._sender.send(*place, [event], lambda *_: None)
+            await self._sender.answered()
+        return {(place.topic, place.partition): 1 for place in places}
 
     async def run(self, places: Sequence[Place]) -> None:
         """Write at the rate until halted; cancelled, it may have counted what it never handed over."""
