@@ -12,9 +12,10 @@ from aiokafka import errors
 from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.protocol.admin import ApiVersionRequest
 
-from proxy.kafka_log import fetch_wire
+from proxy.kafka_log import fetch_by_id, fetch_wire
 from proxy.kafka_log.answers import Answers
 from proxy.kafka_log.fetch_sessions import Fetch
+from proxy.kafka_log.topic_ids import TopicIds
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
 """A connection on which nothing is under way but a join is known to be dead after 8 s."""
@@ -67,6 +68,8 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
     _timer: asyncio.TimerHandle | None = None
     _speaks = False
     """Whether it knows fetches of our version."""
+    _knows_ids = False
+    """And those that name topics by their ids."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -87,6 +90,7 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
                     opened.setsockopt(socket.IPPROTO_TCP, option, seconds)
         least, most = self._versions.get(Fetch.API_KEY, (0, 0))
         self._speaks = least <= fetch_wire.VERSION <= most
+        self._knows_ids = self._speaks and most >= fetch_by_id.VERSION
         return connected
 
     def send(self, request: Any, expect_response: bool = True) -> Any:  # as the library has it
@@ -129,7 +133,8 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
             raise errors.KafkaConnectionError(f"no connection to {self._host}:{self._port}")
         number = self._next_correlation_id()
         try:
-            self._writer.write(fetch_wire.encode(request, number, self._client_id))
+            encode = fetch_wire.encode if self._ids(request) is None else fetch_by_id.encode
+            self._writer.write(encode(request, number, self._client_id))
         except OSError as error:
             self.close(reason=CloseReason.CONNECTION_BROKEN)
             raise errors.KafkaConnectionError(f"connection to {self._host}:{self._port} broken: {error}") from error
@@ -137,13 +142,18 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # the library is un
         self._requests.append((number, request, answer))
         return answer
 
+    def _ids(self, request: Fetch) -> TopicIds | None:
+        """Return the ids by which the node is told topics; None: by their names."""
+        return request.ids if self._knows_ids else None
+
     def _handle_frame(self, frame: bytes | memoryview) -> None:
         number, request, answer = self._requests[0]
         if isinstance(request, Fetch):
             if frame[:4] != number.to_bytes(4):
                 raise errors.CorrelationIdError(f"{frame[:4].hex()} came where {number:08x} was asked")
             if not answer.done():
-                answer.set_result(fetch_wire.decode(frame))
+                ids = self._ids(request)
+                answer.set_result(fetch_wire.decode(frame) if ids is None else fetch_by_id.decode(frame, ids.names))
             self._last_action = time.monotonic()
             self._requests.popleft()
         else:

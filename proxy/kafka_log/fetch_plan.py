@@ -13,6 +13,7 @@ from aiokafka import TopicPartition
 
 from proxy.kafka_log.fetch_sessions import Fetch, FetchSession, Wish
 from proxy.kafka_log.fetch_wire import FetchAnswer
+from proxy.kafka_log.topic_ids import TopicIds
 
 ROUND = 10
 TURN = 0.1
@@ -73,10 +74,10 @@ class FetchPlan:
                     session = self._sessions[place.node] = FetchSession()
                 session.want(at, place.offset)
 
-    def fetches(self, may_ask: Callable[[Any], bool], wish: Wish, now: float) -> list[tuple[Any, Fetch]]:
+    def fetches(self, may_ask: Callable[[Any], bool], wish: Wish, ids: TopicIds, now: float) -> list[tuple[Any, Fetch]]:
         """Return the next fetch of every node of which something is wanted and which may be asked."""
         return [
-            (node, session.fetch(wish))
+            (node, session.fetch(wish, ids))
             for node, session in self._sessions.items()
             if session.is_wanted and now >= session.rests_until and may_ask(node)
         ]

@@ -12,6 +12,7 @@ from aiokafka import TopicPartition
 from aiokafka.protocol.fetch import FetchRequest
 
 from proxy.kafka_log.fetch_wire import FetchAnswer, Places, by_topic
+from proxy.kafka_log.topic_ids import NO_IDS, TopicIds
 
 PAUSE = 0.1
 """Seconds for which a node is sent no fetch after it refused one that told it everything."""
@@ -48,12 +49,15 @@ class Fetch(FetchRequest):  # type: ignore[misc]  # the library is untyped
         named: Places,
         forgotten: Iterable[TopicPartition],
         told: Places,
+        ids: TopicIds | None = None,
     ) -> None:
         self.wish = wish
         self.session = session
         self.named = named
         self.forgotten = tuple(forgotten)
         self.told = told
+        self.ids = ids
+        """Of all its topics, if a node that knows them may be told these instead of names."""
 
     @property
     def topics(self) -> list[tuple[str, list[tuple[int, int]]]]:
@@ -95,6 +99,9 @@ class FetchSession:
         self._id = _NO_ID
         self._epoch = _FIRST
         self._asked: Fetch | None = None
+        self._ids = NO_IDS
+        """As they were with the last fetch."""
+        self._is_by_id = False
 
     @property
     def is_wanted(self) -> bool:
@@ -118,15 +125,16 @@ class FetchSession:
         self._wanted.clear()
         self._epoch = _FIRST
 
-    def fetch(self, wish: Wish) -> Fetch:
+    def fetch(self, wish: Wish, ids: TopicIds) -> Fetch:
         """Return the next fetch; whoever sends it hands its answer to `on_answer`, if there is one."""
-        if self._asked is not None:
+        if self._asked is not None or not self._is_told_by(ids):
             self._epoch = _FIRST  # without an answer nobody knows what the node has heard
         named: dict[TopicPartition, int] = {}
         forgotten: list[TopicPartition] = []
         if self._epoch == _FIRST:
             named = dict(self._wanted)
             self._told = dict(named)
+            self._is_by_id = all(at.topic in ids.of for at in named)
         else:
             for at in self._changed:
                 offset, told = self._wanted.get(at), self._told.get(at)
@@ -136,8 +144,17 @@ class FetchSession:
                 elif offset is not None and offset != told:
                     self._told[at] = named[at] = offset
         self._changed.clear()
-        self._asked = Fetch(wish, (self._id, self._epoch), named, forgotten, self._told)
+        self._asked = Fetch(
+            wish, (self._id, self._epoch), named, forgotten, self._told, ids if self._is_by_id else None
+        )
         return self._asked
+
+    def _is_told_by(self, ids: TopicIds) -> bool:
+        """Whether the node knows its topics by these ids, and what has changed may be told by them, too."""
+        before, self._ids = self._ids, ids
+        if ids is not before and any(ids.of.get(at.topic) != before.of.get(at.topic) for at in self._told):
+            return False
+        return not self._is_by_id or all(at.topic in ids.of for at in self._changed)
 
     def on_answer(self, fetch: object, answer: FetchAnswer, now: float) -> None:
         """Take the answer to a fetch; one to an earlier one, given up meanwhile, says nothing."""

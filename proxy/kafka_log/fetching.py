@@ -235,7 +235,7 @@ class Fetching(Taking):
             if leader not in {None, -1} and leader not in self._in_flight:
                 sought[leader].append(tp)
         busy = self._in_flight | held | sought.keys()
-        fetches = self._plan.fetches(lambda node: node not in busy, self._wish, now)
+        fetches = self._plan.fetches(lambda node: node not in busy, self._wish, self._client.leaders.ids, now)
         return fetches, sought, self._prefetch_backoff if held else self._fetcher_timeout
 
     def _share(self, partitions: int) -> int:

@@ -12,6 +12,7 @@ from aiokafka.protocol.metadata import MetadataResponse_v5
 
 from proxy.kafka_log.protocol import TopicsRequest, leaders
 from proxy.kafka_log.questions import Came, Question
+from proxy.kafka_log.topic_ids import NO_IDS, TopicIds
 
 
 class _Led(NamedTuple):
@@ -23,6 +24,8 @@ class Leaders:
     """What one client was told last of the topics that it asks for."""
 
     def __init__(self) -> None:
+        self.ids = NO_IDS
+        """The same object as long as they are the same."""
         self._newest: dict[tuple[str, int], _Led] = {}
         """By the topic's id and the partition's number."""
         self._topics: frozenset[str] = frozenset()
@@ -55,9 +58,10 @@ class Leaders:
         An answer without ids, as brokers before 2.8 give it, is believed as it is.
         """
         newest: dict[tuple[str, int], _Led] = {}
-        topics = []
+        topics, ids = [], {}
         for error, name, topic_id, is_internal, partitions in leaders(response):
             settled = []
+            ids[name] = topic_id
             for trouble, number, leader, epoch, *rest in partitions:
                 led = _Led(epoch, leader)
                 if topic_id:
@@ -65,6 +69,9 @@ class Leaders:
                 settled.append((trouble, number, led.leader, *rest))
             topics.append((error, name, is_internal, settled))
         self._newest = newest
+        told = TopicIds.printed(ids)
+        if told != self.ids:
+            self.ids = told
         brokers = [tuple(broker[:4]) for broker in response.brokers]  # node, host, port, rack
         return MetadataResponse_v5(
             response.throttle_time_ms, brokers, response.cluster_id, response.controller_id, topics

@@ -69,7 +69,8 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
         """Called when leaders or partitions may be others than before."""
         self._attempts: dict[tuple[object, ConnectionGroup], asyncio.Task[Any]] = {}
         self._stretch: dict[object, int] = {}
-        self._leaders = Leaders()
+        self.leaders = Leaders()
+        """Of what is subscribed to, with the topics' ids."""
         self._turns = Turns()
         self._metadata_at = 0.0
         self._is_closing = False
@@ -183,7 +184,7 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
 
     async def _metadata_update(self, cluster_metadata: Any, topics: Any) -> bool:
         await asyncio.sleep(max(0.0, self._metadata_at + _METADATA_PAUSE - self._loop.time()))
-        question = (self._leaders if cluster_metadata is self.cluster else Leaders()).question(topics)
+        question = (self.leaders if cluster_metadata is self.cluster else Leaders()).question(topics)
         try:
             came = await self.ask_any(question, "leaders")
         except errors.KafkaError as error:
@@ -193,7 +194,7 @@ class Network(AIOKafkaClient):  # type: ignore[misc]  # the library is untyped
             self._metadata_at = self._loop.time()
         if came.response is not None and not came.response.brokers:
             return False  # it knows of no node yet
-        if self._leaders.take(came, cluster_metadata):
+        if self.leaders.take(came, cluster_metadata):
             for act in self.on_metadata:
                 act()
         for name in (*self._hosts, "bootstrap"):  # the library's own name for one that knew of no node yet

@@ -31,6 +31,7 @@ _NAMES = {
     75: "UNKNOWN_LEADER_EPOCH",
     78: "OFFSET_NOT_AVAILABLE",
     100: "UNKNOWN_TOPIC_ID",
+    103: "INCONSISTENT_TOPIC_ID",
     -1: "UNKNOWN_SERVER_ERROR",
 }
 """Errors that the library has no name of its own for."""

@@ -14,7 +14,14 @@ from proxy.kafka_log.raw_batches import RawBatches
 
 RAISED = {errors.OffsetOutOfRangeError.errno, errors.TopicAuthorizationFailedError.errno}
 """Errors that are raised to the reader."""
-_MOVED = {errors.NotLeaderForPartitionError.errno, errors.UnknownTopicOrPartitionError.errno}
+_UNKNOWN_ID, _OTHER_ID = 100, 103
+"""Errors where a topic is no more what it was when its id was told."""
+_MOVED = {
+    errors.NotLeaderForPartitionError.errno,
+    errors.UnknownTopicOrPartitionError.errno,
+    _UNKNOWN_ID,
+    _OTHER_ID,
+}
 """Errors after which the metadata are asked for at once."""
 
 

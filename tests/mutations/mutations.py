@@ -1470,9 +1470,30 @@ MUTATIONS = (
     Mutation(
         "a fetch session goes on although an answer never came",
         SESSIONS,
-        "        if self._asked is not None:\n            self._epoch = _FIRST",
-        "        if self._asked is None:\n            self._epoch = self._epoch",
+        "        if self._asked is not None or not self._is_told_by(ids):\n            self._epoch = _FIRST",
+        "        if not self._is_told_by(ids):\n            self._epoch = _FIRST",
         tests=(IN_SESSIONS,),
+    ),
+    Mutation(
+        "a fetch session goes on under the id of a topic that was made anew",
+        SESSIONS,
+        "        if ids is not before and any(ids.of.get(at.topic) != before.of.get(at.topic) for at in self._told):",
+        "        if ids is not before and any(at.topic not in before.of for at in self._told):",
+        tests=(IN_SESSIONS,),
+    ),
+    Mutation(
+        "a topic without an id is named by it",
+        SESSIONS,
+        "        return not self._is_by_id or all(at.topic in ids.of for at in self._changed)",
+        "        return True",
+        tests=(IN_SESSIONS,),
+    ),
+    Mutation(
+        "ids of topics are believed as they were told first",
+        LEADERS,
+        "        if told != self.ids:\n            self.ids = told",
+        "        if not self.ids.of:\n            self.ids = told",
+        tests=("tests/unit/test_kafka_leaders.py",),
     ),
     Mutation(
         "what is no longer wanted is not forgotten by the node",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from proxy.kafka_log.fetch_plan import ROUND, TURN, FetchPlan, Place
 from proxy.kafka_log.fetch_sessions import PAUSE, Fetch, FetchSession, Wish
 from proxy.kafka_log.fetch_wire import FetchAnswer, Told
+from proxy.kafka_log.topic_ids import NO_IDS, TopicIds
 from tests.wire.kafka.messages import Error
 from tests.wire.kafka.sessions import Sessions
 
@@ -58,7 +59,7 @@ class Fetched:
 
     def turn(self, now: float = 0.0) -> Fetch:
         """Send the next fetch and take its answer; return it."""
-        fetch = self.session.fetch(WISH)
+        fetch = self.session.fetch(WISH, NO_IDS)
         self.session.on_answer(fetch, self.broker.take(fetch), now)
         return fetch
 
@@ -92,7 +93,7 @@ def test_everything_is_named_again_when_an_answer_never_came() -> None:
     world.session.want(ONE, 0)
     world.turn()
     world.session.want(TWO, 0)
-    world.broker.take(world.session.fetch(WISH))  # the node has heard it, and nobody knows
+    world.broker.take(world.session.fetch(WISH, NO_IDS))  # the node has heard it, and nobody knows
     fetch = world.turn()
     assert fetch.named == {ONE: 0, TWO: 0}
     assert fetch.session[0], "the node is told which session it may forget"
@@ -114,28 +115,28 @@ def test_everything_is_named_every_time_when_the_node_keeps_no_sessions() -> Non
     session.want(ONE, 0)
     session.want(TWO, 0)
     for _ in range(3):
-        fetch = session.fetch(WISH)
+        fetch = session.fetch(WISH, NO_IDS)
         assert set(fetch.named) == {ONE, TWO}
         session.on_answer(fetch, answer(), 0.0)
     session.want(ONE, 4)
-    assert list(session.fetch(WISH).named) == [TWO, ONE], "the others first"
+    assert list(session.fetch(WISH, NO_IDS).named) == [TWO, ONE], "the others first"
 
 
 def test_a_node_rests_when_it_refuses_what_tells_it_everything() -> None:
     session = FetchSession()
     session.want(ONE, 0)
-    session.on_answer(session.fetch(WISH), answer(error=-1), 3.0)
+    session.on_answer(session.fetch(WISH, NO_IDS), answer(error=-1), 3.0)
     assert session.rests_until == 3.0 + PAUSE
 
 
 def test_an_answer_is_passed_over_when_its_fetch_was_given_up() -> None:
     session = FetchSession()
     session.want(ONE, 0)
-    given_up = session.fetch(WISH)
-    second = session.fetch(WISH)
+    given_up = session.fetch(WISH, NO_IDS)
+    second = session.fetch(WISH, NO_IDS)
     session.on_answer(given_up, answer(session=5), 0.0)
     session.on_answer(second, answer(session=6), 0.0)
-    assert session.fetch(WISH).session == (6, 1)
+    assert session.fetch(WISH, NO_IDS).session == (6, 1)
 
 
 STEPS = st.lists(
@@ -163,9 +164,9 @@ def test_the_node_fetches_what_is_wanted_whatever_was_lost_between(steps: list[t
                 world.session.leave_all()
                 wanted.clear()
             case "unheard":
-                world.session.fetch(WISH)
+                world.session.fetch(WISH, NO_IDS)
             case "unanswered":
-                world.broker.take(world.session.fetch(WISH))
+                world.broker.take(world.session.fetch(WISH, NO_IDS))
             case "lose":
                 world.broker.sessions = Sessions()
             case _:
@@ -175,12 +176,56 @@ def test_the_node_fetches_what_is_wanted_whatever_was_lost_between(steps: list[t
     assert world.broker.fetched == wanted
 
 
+def ids(*numbers: int) -> TopicIds:
+    """Return ids of as many topics, in their order; 0 for one that has none."""
+    of = {MANY[at].topic: number.to_bytes(16) for at, number in enumerate(numbers) if number}
+    return TopicIds(of, {told: topic for topic, told in of.items()})
+
+
+def test_everything_is_told_anew_by_ids_when_they_are_known_or_others() -> None:
+    session = FetchSession()
+    session.want(ONE, 3)
+    session.want(TWO, 4)
+    told = []
+    both, made_anew = ids(1, 2), ids(1, 7)
+    for known in (ids(1, 0), ids(1, 0), both, both, made_anew, made_anew):
+        fetch = session.fetch(WISH, known)
+        session.on_answer(fetch, answer(0, 8), 0.0)
+        told.append((len(fetch.named), fetch.ids, fetch.session[1] == 0))
+    nothing = (0, None, False), (0, both, False), (0, made_anew, False)
+    assert told == [
+        (2, None, True), nothing[0], (2, both, True), nothing[1], (2, made_anew, True), nothing[2],
+    ]  # fmt: skip
+
+
+def test_nothing_is_told_anew_when_ids_of_other_topics_change() -> None:
+    session = FetchSession()
+    session.want(ONE, 3)
+    session.on_answer(session.fetch(WISH, ids(1, 2)), answer(0, 8), 0.0)
+    known = ids(1, 7, 5)
+    fetch = session.fetch(WISH, known)
+    session.on_answer(fetch, answer(0, 8), 0.0)
+    assert (fetch.named, fetch.ids, fetch.session) == ({}, known, (8, 1))
+    session.want(THREE, 1)
+    fetch = session.fetch(WISH, known)
+    assert (fetch.named, fetch.ids, fetch.session) == ({THREE: 1}, known, (8, 2))
+
+
+def test_everything_is_told_by_names_when_one_topic_has_no_id() -> None:
+    session = FetchSession()
+    session.want(ONE, 3)
+    session.on_answer(session.fetch(WISH, known := ids(1)), answer(0, 8), 0.0)
+    session.want(TWO, 4)
+    fetch = session.fetch(WISH, known)
+    assert (fetch.named, fetch.ids, fetch.session) == ({ONE: 3, TWO: 4}, None, (8, 0))
+
+
 def test_a_fetch_knows_the_offsets_of_all_that_is_fetched_when_it_names_others() -> None:
     session = FetchSession()
     session.want(ONE, 3)
     session.want(TWO, 4)
-    session.on_answer(session.fetch(WISH), answer(0, 8), 0.0)
-    second = session.fetch(WISH)
+    session.on_answer(session.fetch(WISH, NO_IDS), answer(0, 8), 0.0)
+    second = session.fetch(WISH, NO_IDS)
     assert not second.named
     assert second.told == {ONE: 3, TWO: 4}
 
@@ -188,10 +233,10 @@ def test_a_fetch_knows_the_offsets_of_all_that_is_fetched_when_it_names_others()
 def test_a_fetch_is_what_the_protocol_says_when_it_is_written() -> None:
     session = FetchSession()
     session.want(ONE, 3)
-    session.on_answer(session.fetch(WISH), answer(0, 8), 0.0)
+    session.on_answer(session.fetch(WISH, NO_IDS), answer(0, 8), 0.0)
     session.want(TWO, 4)
     session.leave(ONE)
-    fetch = session.fetch(WISH)
+    fetch = session.fetch(WISH, NO_IDS)
     new, old = fetch.build(FetchRequest_v11), fetch.build(FetchRequest_v4)
     assert (new.session_id, new.session_epoch, new.rack_id) == (8, 1, "rack")
     assert new.topics == [(TWO.topic, [(0, -1, 4, -1, WISH.partition_bytes)])]
@@ -215,7 +260,7 @@ class Planned:
         """Look at what was touched and fetch; the answers tell of these partitions."""
         self.looked.clear()
         self.plan.settle(self._place, self.now)
-        fetches = dict(self.plan.fetches(lambda _: True, WISH, self.now))
+        fetches = dict(self.plan.fetches(lambda _: True, WISH, NO_IDS, self.now))
         for node, fetch in fetches.items():
             self.plan.on_answer(node, fetch, answer(0, 7, *[at for at in told if self.nodes[at] == node]), self.now)
         return fetches

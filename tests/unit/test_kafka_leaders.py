@@ -1,5 +1,6 @@
 """Who leads a partition when nodes tell different things."""
 
+from base64 import urlsafe_b64encode
 from typing import Any
 
 from aiokafka.cluster import ClusterMetadata
@@ -56,6 +57,20 @@ def test_every_answer_is_believed_when_brokers_tell_no_ids() -> None:
     leaders = Leaders()
     leaders.settled(answer(NEW, 5, version=8))
     assert led(leaders.settled(answer(OLD, 4, version=8))) == OLD
+
+
+def test_ids_are_the_same_object_until_one_is_another() -> None:
+    leaders = Leaders()
+    first, second = (urlsafe_b64encode(bytes([at]) * 16).decode().rstrip("=") for at in (1, 2))
+    leaders.settled(answer(OLD, 4, topic_id=first))
+    known = leaders.ids
+    assert known == ({"orders": b"\1" * 16}, {b"\1" * 16: "orders"})
+    leaders.settled(answer(NEW, 5, topic_id=first))
+    assert leaders.ids is known
+    leaders.settled(answer(NEW, 0, topic_id=second))
+    assert leaders.ids.of == {"orders": b"\2" * 16}
+    leaders.settled(answer(NEW, 1, version=8))
+    assert leaders.ids == ({}, {})
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 20)), min_size=1))

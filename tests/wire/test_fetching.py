@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.wire.bridge import KAFKA, Bridge, lived, until
+from tests.wire.bridge import KAFKA, TOPIC, Bridge, lived, until
 
 
 def fetcher(bridge: Bridge) -> Any:
@@ -21,6 +21,44 @@ def test_a_fetch_takes_no_task_when_its_node_is_connected() -> None:
             await until(lambda: fetcher(bridge)._answers)
             assert not fetcher(bridge)._pending_tasks
             assert fetcher(bridge)._in_flight == {1}
+
+    lived(story)
+
+
+@pytest.mark.parametrize("knows_ids", [True, False])
+@pytest.mark.parametrize("keeps_sessions", [True, False])
+def test_everything_arrives_whatever_the_node_knows_of_ids_and_keeps_of_sessions(
+    *, knows_ids: bool, keeps_sessions: bool
+) -> None:
+    def prepare(bridge: Bridge) -> None:
+        bridge.kafka.knows_ids, bridge.kafka.keeps_sessions = knows_ids, keeps_sessions
+
+    async def story() -> None:
+        async with Bridge.running(prepare=prepare) as bridge:
+            for _ in range(20):
+                bridge.produce()
+                await bridge.arrived()
+            assert len(bridge.received) == bridge.produced == 20
+            assert bridge.kafka.fetched_by_id is knows_ids
+
+    lived(story)
+
+
+def test_a_topic_is_read_from_its_beginning_when_it_is_made_anew() -> None:
+    async def story() -> None:
+        async with Bridge.running() as bridge:
+            for _ in range(3):
+                bridge.produce()
+            await bridge.arrived()
+            bridge.kafka.recreate_topic(TOPIC, 1)
+            for _ in range(5):
+                bridge.produce()
+
+            def is_done() -> bool:
+                bridge.take()
+                return len(bridge.received) == bridge.produced == 8
+
+            await until(is_done)
 
     lived(story)
 

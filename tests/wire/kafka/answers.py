@@ -6,7 +6,7 @@ from typing import Any
 
 from proxy.model import Partition
 from proxy.positions.identity import Committed
-from tests.wire.kafka.cluster import NOBODY, ScriptedCluster, id_bytes
+from tests.wire.kafka.cluster import NOBODY, ScriptedCluster, id_bytes, printed_id
 from tests.wire.kafka.groups import ScriptedGroup
 from tests.wire.kafka.messages import FORMS, NEWEST, Api, Error, Request
 from tests.wire.kafka.mischief import Trick
@@ -16,8 +16,8 @@ _EARLIEST, _LATEST = -2, -1
 _NOWHERE = -1
 _READ = 1 << 3
 _ALL_BUT_READ = 0b1111_1111_1111_1000 & ~_READ
-_WITHOUT_IDS = 9
-"""The last version of a request for topics that tells no ids."""
+_WITHOUT_IDS = {Api.METADATA: 9, Api.FETCH: 11}
+"""The last versions of requests that know no ids of topics."""
 _BROKERS = 0.5
 """Of answers that leave something out, the share that leaves out a broker, not a topic."""
 _GROUP = {Api.JOIN_GROUP, Api.SYNC_GROUP, Api.HEARTBEAT, Api.LEAVE_GROUP, Api.OFFSET_COMMIT}
@@ -67,7 +67,7 @@ class Answers:
         return answer
 
     async def _versions(self, _: Request, __: str) -> dict[str, Any]:
-        newest = NEWEST | ({} if self._cluster.knows_ids else {Api.METADATA: _WITHOUT_IDS})
+        newest = NEWEST | ({} if self._cluster.knows_ids else _WITHOUT_IDS)
         least = {api: min(version for one, version in FORMS if one is api) for api in newest}
         apis = [{"api": api, "least": least[api], "most": most} for api, most in sorted(newest.items())]
         return {"error": 0, "apis": apis}
@@ -138,8 +138,12 @@ class Answers:
         return Error.NONE if cluster.place(partition).leader == self.node else Error.NOT_LEADER
 
     async def _fetch(self, request: Request, _: str) -> dict[str, Any]:
-        body, loop, cluster = request.body, asyncio.get_running_loop(), self._cluster
+        loop, cluster, by_id = asyncio.get_running_loop(), self._cluster, request.version > _WITHOUT_IDS[Api.FETCH]
+        body = request.body | {"by_id": by_id}
+        for topic in (*body["topics"], *body["forgotten"]) if by_id else ():
+            topic["topic"] = printed_id(topic["topic_id"])
         end = loop.time() + body["wait_ms"] / 1000
+        cluster.fetched_by_id = by_id
         cluster.named += sum(len(topic["partitions"]) for topic in body["topics"])
         if cluster.mischief.plays(Trick.PART, Api.FETCH, self.node):
             self._sessions.lose(cluster.chance)
@@ -151,17 +155,28 @@ class Answers:
             left = end - loop.time()
             if is_worth_telling or left <= 0:
                 topics = session.news(read, is_whole=not session.epoch)
+                for topic in topics if by_id else ():
+                    topic["topic_id"] = id_bytes(topic["topic"])
                 return {"throttle_ms": 0, "error": 0, "session": session.number, "topics": topics}
-            await cluster.news(session.asked, left)
+            await cluster.news({self._named(session, at) for at in session.asked}, left)
 
     def _read(self, session: Session, left: int) -> tuple[dict[Partition, dict[str, Any]], bool]:
         """Return what there is, and whether that is worth an answer before the wait is over."""
         read, worth = {}, False
         for at, asked in session.asked.items():
-            told = read[at] = self._read_one(at, asked, left, is_first=not worth)
+            told = read[at] = self._read_one(self._named(session, at), asked, left, is_first=not worth)
+            if session.by_id and told["error"] == Error.UNKNOWN_TOPIC_OR_PARTITION:
+                told["error"] = Error.UNKNOWN_TOPIC_ID
             left -= len(told["records"])
             worth = worth or bool(told["records"] or told["error"])
         return read, worth
+
+    def _named(self, session: Session, at: Partition) -> Partition:
+        """Return a partition by its topic's name; by its id, where no topic has that any more."""
+        if not session.by_id:
+            return at
+        names = {track.topic_id: of.topic for of, track in self._cluster.tracks.items()}
+        return Partition(names.get(at.topic, at.topic), at.number)
 
     def _read_one(self, at: Partition, asked: dict[str, Any], left: int, *, is_first: bool) -> dict[str, Any]:
         told: dict[str, Any] = {

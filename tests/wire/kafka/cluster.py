@@ -128,9 +128,11 @@ class ScriptedCluster(MemoryCluster):
         """What a broker tells instead of the truth about leaders."""
         self.mischief = Mischief(chance)
         self.knows_ids = True
-        """It is new enough to tell topic ids (Kafka 2.8)."""
+        """It is new enough to tell topic ids, and to know topics by them in a fetch (Kafka 3.1)."""
         self.keeps_sessions = True
         """A fetch may name what has changed only; else there is no room for sessions, and each names everything."""
+        self.fetched_by_id: bool | None = None
+        """Whether the last fetch named topics by their ids."""
         self.named = 0
         """Partitions that fetches have named."""
         self.logins: dict[str, str] = {}
@@ -278,7 +280,12 @@ class ScriptedCluster(MemoryCluster):
 
 
 def _printed(number: int) -> str:
-    return urlsafe_b64encode(number.to_bytes(_ID_BYTES)).rstrip(b"=").decode()
+    return printed_id(number.to_bytes(_ID_BYTES))
+
+
+def printed_id(told: bytes) -> str:
+    """Return a topic's id as Kafka's tools print it."""
+    return urlsafe_b64encode(told).rstrip(b"=").decode()
 
 
 def id_bytes(printed: str) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from tests.wire.kafka.codec import (
     BOOL,
     BYTES,
+    COMPACT_BYTES,
     COMPACT_STRING,
     INT8,
     INT16,
@@ -82,6 +83,8 @@ class Error(IntEnum):
     GROUP_MAX_SIZE_REACHED = 81
     FENCED_INSTANCE = 82
     UNSTABLE_OFFSET_COMMIT = 88
+    UNKNOWN_TOPIC_ID = 100
+    FETCH_SESSION_TOPIC_ID_ERROR = 106
 
 
 class Form(NamedTuple):
@@ -120,6 +123,65 @@ def _metadata(*, compact: bool, with_id: bool, with_rights: bool) -> Kind:
         controller=INT32,
         topics=listed(topic),
         **({"cluster_operations": INT32} if with_rights else {}),
+    )
+
+
+def _fetch(*, by_id: bool) -> Form:
+    string, octets = (COMPACT_STRING, COMPACT_BYTES) if by_id else (STRING, BYTES)
+    topic = {"topic_id": fixed(16)} if by_id else {"topic": STRING}
+    read_last = {"read_epoch": INT32} if by_id else {}
+
+    def listed(**fields: Kind) -> Kind:
+        return array(struct(fields, tagged=by_id), compact=by_id)
+
+    return Form(
+        struct(
+            {
+                "replica": INT32,
+                "wait_ms": INT32,
+                "least_bytes": INT32,
+                "most_bytes": INT32,
+                "isolation": INT8,
+                "session": INT32,
+                "session_epoch": INT32,
+                "topics": listed(
+                    **topic,
+                    partitions=listed(
+                        partition=INT32,
+                        leader_epoch=INT32,
+                        offset=INT64,
+                        **read_last,
+                        log_start=INT64,
+                        most_bytes=INT32,
+                    ),
+                ),
+                "forgotten": listed(**topic, partitions=array(INT32, compact=by_id)),
+                "rack": string,
+            },
+            tagged=by_id,
+        ),
+        struct(
+            {
+                "throttle_ms": INT32,
+                "error": INT16,
+                "session": INT32,
+                "topics": listed(
+                    **topic,
+                    partitions=listed(
+                        partition=INT32,
+                        error=INT16,
+                        high_watermark=INT64,
+                        last_stable=INT64,
+                        log_start=INT64,
+                        aborted=listed(producer=INT64, first=INT64),
+                        preferred_replica=INT32,
+                        records=octets,
+                    ),
+                ),
+            },
+            tagged=by_id,
+        ),
+        is_flexible=by_id,
     )
 
 
@@ -225,41 +287,8 @@ FORMS: dict[tuple[Api, int], Form] = {
         struct({"replica": INT32, "topics": _by_topic(partition=INT32, current_epoch=INT32, epoch=INT32)}),
         struct({"throttle_ms": INT32, "topics": _by_topic(error=INT16, partition=INT32, epoch=INT32, end=INT64)}),
     ),
-    (Api.FETCH, 11): Form(
-        struct(
-            {
-                "replica": INT32,
-                "wait_ms": INT32,
-                "least_bytes": INT32,
-                "most_bytes": INT32,
-                "isolation": INT8,
-                "session": INT32,
-                "session_epoch": INT32,
-                "topics": _by_topic(
-                    partition=INT32, leader_epoch=INT32, offset=INT64, log_start=INT64, most_bytes=INT32
-                ),
-                "forgotten": array(struct({"topic": STRING, "partitions": array(INT32)})),
-                "rack": STRING,
-            }
-        ),
-        struct(
-            {
-                "throttle_ms": INT32,
-                "error": INT16,
-                "session": INT32,
-                "topics": _by_topic(
-                    partition=INT32,
-                    error=INT16,
-                    high_watermark=INT64,
-                    last_stable=INT64,
-                    log_start=INT64,
-                    aborted=array(struct({"producer": INT64, "first": INT64})),
-                    preferred_replica=INT32,
-                    records=BYTES,
-                ),
-            }
-        ),
-    ),
+    (Api.FETCH, 11): _fetch(by_id=False),
+    (Api.FETCH, 13): _fetch(by_id=True),
 }
 
 NEWEST = {api: max(version for one, version in FORMS if one is api) for api in {api for api, _ in FORMS}}

@@ -24,12 +24,14 @@ class Session:
     epoch: int = _FIRST
     asked: dict[Partition, dict[str, Any]] = field(default_factory=dict)
     """What is fetched, those with records last."""
+    by_id: bool = False
+    """Topics stand in it by their ids, printed, instead of their names."""
     _told: dict[Partition, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
     def alone(cls, body: Mapping[str, Any]) -> Self:
         """Return one that ends with the fetch that asks."""
-        session = cls()
+        session = cls(by_id=body.get("by_id", False))
         session.change(body)
         return session
 
@@ -71,12 +73,14 @@ class Sessions:
             self._kept.pop(number, None)
             if epoch == _WITHOUT:
                 return Session.alone(body)
-            session = self._new()
+            session = self._new(by_id=body.get("by_id", False))
             session.change(body)
             return session
         if number not in self._kept:
             return Error.FETCH_SESSION_ID_NOT_FOUND
         session = self._kept[number]
+        if session.by_id != body.get("by_id", False):
+            return Error.FETCH_SESSION_TOPIC_ID_ERROR
         if epoch != session.epoch + 1:
             return Error.INVALID_FETCH_SESSION_EPOCH
         session.epoch = epoch
@@ -91,9 +95,9 @@ class Sessions:
             if chance.random() < 1 / 2:
                 del self._kept[number]
 
-    def _new(self) -> Session:
+    def _new(self, *, by_id: bool) -> Session:
         if len(self._kept) == MOST:
             del self._kept[min(self._kept)]
-        session = Session(next(self._numbers))
+        session = Session(next(self._numbers), by_id=by_id)
         self._kept[session.number] = session
         return session
