@@ -7,6 +7,7 @@ touched once a second, a few at a time.
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from math import inf
 from typing import Any, NamedTuple
 
 from aiokafka import TopicPartition
@@ -77,10 +78,15 @@ class FetchPlan:
     def fetches(self, may_ask: Callable[[Any], bool], wish: Wish, ids: TopicIds, now: float) -> list[tuple[Any, Fetch]]:
         """Return the next fetch of every node of which something is wanted and which may be asked."""
         return [
-            (node, session.fetch(wish, ids))
+            (node, session.fetch(wish, ids, now))
             for node, session in self._sessions.items()
             if session.is_wanted and now >= session.rests_until and may_ask(node)
         ]
+
+    def rest(self, now: float) -> float:
+        """Return after how many seconds the first node may be asked that is let rest; endless: there is none."""
+        rests = [session.rests_until for session in self._sessions.values() if session.is_wanted]
+        return min((until - now for until in rests if until > now), default=inf)
 
     def on_answer(self, node: Any, fetch: object, answer: FetchAnswer, now: float) -> None:
         """Take a node's answer; what it tells of has changed."""

@@ -16,6 +16,10 @@ from proxy.kafka_log.topic_ids import NO_IDS, TopicIds
 
 PAUSE = 0.1
 """Seconds for which a node is sent no fetch after it refused one that told it everything."""
+LEAST = 50
+PACE, MOST_PACE = 20e-6, 0.02
+"""Seconds for each partition, and at most, from one fetch of `LEAST` or more to the next. The node looks at each of
+them for every fetch: where events trickle into all it is better that more come together. Not while much waits."""
 
 _NO_ID = 0
 _FIRST, _LAST = 0, 2**31 - 1
@@ -91,7 +95,7 @@ class FetchSession:
 
     def __init__(self) -> None:
         self.rests_until = 0.0
-        """By the loop's clock in seconds: it refuses all, and is asked for nothing before."""
+        """By the loop's clock in seconds: nothing is asked before, to let more come or because the node refuses all."""
         self._wanted: dict[TopicPartition, int] = {}
         """What was read on last stands last: a node that is told everything begins with the others."""
         self._told: dict[TopicPartition, int] = {}
@@ -125,7 +129,7 @@ class FetchSession:
         self._wanted.clear()
         self._epoch = _FIRST
 
-    def fetch(self, wish: Wish, ids: TopicIds) -> Fetch:
+    def fetch(self, wish: Wish, ids: TopicIds, now: float) -> Fetch:
         """Return the next fetch; whoever sends it hands its answer to `on_answer`, if there is one."""
         if self._asked is not None or not self._is_told_by(ids):
             self._epoch = _FIRST  # without an answer nobody knows what the node has heard
@@ -144,6 +148,8 @@ class FetchSession:
                 elif offset is not None and offset != told:
                     self._told[at] = named[at] = offset
         self._changed.clear()
+        if len(self._wanted) >= LEAST:
+            self.rests_until = now + min(MOST_PACE, PACE * len(self._wanted))
         self._asked = Fetch(
             wish, (self._id, self._epoch), named, forgotten, self._told, ids if self._is_by_id else None
         )
@@ -158,9 +164,11 @@ class FetchSession:
 
     def on_answer(self, fetch: object, answer: FetchAnswer, now: float) -> None:
         """Take the answer to a fetch; one to an earlier one, given up meanwhile, says nothing."""
-        if fetch is not self._asked or self._asked is None:
+        if not isinstance(fetch, Fetch) or fetch is not self._asked:
             return
         self._asked = None
+        if _is_full(answer, fetch.wish):
+            self.rests_until = now
         error, given = answer.error_code, answer.session_id
         if error and self._epoch == _FIRST:
             self.rests_until = now + PAUSE
@@ -170,3 +178,9 @@ class FetchSession:
         self._epoch = _FIRST
         if not error or error == _NOT_FOUND:
             self._id = _NO_ID  # else it is told with the next fetch, so that the node can forget what it has
+
+
+def _is_full(answer: FetchAnswer, wish: Wish) -> bool:
+    """Whether more may wait than came: of all, or of a partition; a batch that did not fit may be as large as half."""
+    sizes = [len(told.records) for told in answer.told]
+    return 2 * sum(sizes) > wish.most_bytes or any(2 * size > wish.partition_bytes for size in sizes)

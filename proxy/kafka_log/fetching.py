@@ -236,7 +236,8 @@ class Fetching(Taking):
                 sought[leader].append(tp)
         busy = self._in_flight | held | sought.keys()
         fetches = self._plan.fetches(lambda node: node not in busy, self._wish, self._client.leaders.ids, now)
-        return fetches, sought, self._prefetch_backoff if held else self._fetcher_timeout
+        seconds = self._prefetch_backoff if held else self._fetcher_timeout
+        return fetches, sought, min(seconds, self._plan.rest(now))
 
     def _share(self, partitions: int) -> int:
         """Return how many bytes a fetch may bring of each of so many partitions."""

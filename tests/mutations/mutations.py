@@ -1496,6 +1496,20 @@ MUTATIONS = (
         tests=("tests/unit/test_kafka_leaders.py",),
     ),
     Mutation(
+        "a node of a thousand partitions is asked again at once",
+        SESSIONS,
+        "            self.rests_until = now + min(MOST_PACE, PACE * len(self._wanted))",
+        "            self.rests_until = now",
+        tests=(IN_SESSIONS,),
+    ),
+    Mutation(
+        "a node rests although more waits than its answer brought",
+        SESSIONS,
+        "        if _is_full(answer, fetch.wish):",
+        "        if answer.error_code:",
+        tests=(IN_SESSIONS,),
+    ),
+    Mutation(
         "what is no longer wanted is not forgotten by the node",
         SESSIONS,
         "                    forgotten.append(at)\n",

@@ -1,15 +1,17 @@
 """What a fetch names: what has changed, and everything where the node may not know it."""
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
+import pytest
 from aiokafka import TopicPartition
 from aiokafka.protocol.fetch import FetchRequest_v4, FetchRequest_v11
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.kafka_log.fetch_plan import ROUND, TURN, FetchPlan, Place
-from proxy.kafka_log.fetch_sessions import PAUSE, Fetch, FetchSession, Wish
+from proxy.kafka_log.fetch_sessions import LEAST, MOST_PACE, PACE, PAUSE, Fetch, FetchSession, Wish
 from proxy.kafka_log.fetch_wire import FetchAnswer, Told
 from proxy.kafka_log.topic_ids import NO_IDS, TopicIds
 from tests.wire.kafka.messages import Error
@@ -47,8 +49,8 @@ def _asked(at: TopicPartition, offset: int) -> dict[str, int]:
     return {"partition": at.partition, "offset": offset}
 
 
-def answer(error: int = 0, session: int = 0, *told: TopicPartition) -> FetchAnswer:
-    return FetchAnswer(0, error, session, [Told(at, 0, 9, 9, [], -1, b"") for at in told])
+def answer(error: int = 0, session: int = 0, *told: TopicPartition, records: bytes = b"") -> FetchAnswer:
+    return FetchAnswer(0, error, session, [Told(at, 0, 9, 9, [], -1, records) for at in told])
 
 
 class Fetched:
@@ -59,7 +61,7 @@ class Fetched:
 
     def turn(self, now: float = 0.0) -> Fetch:
         """Send the next fetch and take its answer; return it."""
-        fetch = self.session.fetch(WISH, NO_IDS)
+        fetch = self.session.fetch(WISH, NO_IDS, 0.0)
         self.session.on_answer(fetch, self.broker.take(fetch), now)
         return fetch
 
@@ -93,7 +95,7 @@ def test_everything_is_named_again_when_an_answer_never_came() -> None:
     world.session.want(ONE, 0)
     world.turn()
     world.session.want(TWO, 0)
-    world.broker.take(world.session.fetch(WISH, NO_IDS))  # the node has heard it, and nobody knows
+    world.broker.take(world.session.fetch(WISH, NO_IDS, 0.0))  # the node has heard it, and nobody knows
     fetch = world.turn()
     assert fetch.named == {ONE: 0, TWO: 0}
     assert fetch.session[0], "the node is told which session it may forget"
@@ -115,28 +117,28 @@ def test_everything_is_named_every_time_when_the_node_keeps_no_sessions() -> Non
     session.want(ONE, 0)
     session.want(TWO, 0)
     for _ in range(3):
-        fetch = session.fetch(WISH, NO_IDS)
+        fetch = session.fetch(WISH, NO_IDS, 0.0)
         assert set(fetch.named) == {ONE, TWO}
         session.on_answer(fetch, answer(), 0.0)
     session.want(ONE, 4)
-    assert list(session.fetch(WISH, NO_IDS).named) == [TWO, ONE], "the others first"
+    assert list(session.fetch(WISH, NO_IDS, 0.0).named) == [TWO, ONE], "the others first"
 
 
 def test_a_node_rests_when_it_refuses_what_tells_it_everything() -> None:
     session = FetchSession()
     session.want(ONE, 0)
-    session.on_answer(session.fetch(WISH, NO_IDS), answer(error=-1), 3.0)
+    session.on_answer(session.fetch(WISH, NO_IDS, 0.0), answer(error=-1), 3.0)
     assert session.rests_until == 3.0 + PAUSE
 
 
 def test_an_answer_is_passed_over_when_its_fetch_was_given_up() -> None:
     session = FetchSession()
     session.want(ONE, 0)
-    given_up = session.fetch(WISH, NO_IDS)
-    second = session.fetch(WISH, NO_IDS)
+    given_up = session.fetch(WISH, NO_IDS, 0.0)
+    second = session.fetch(WISH, NO_IDS, 0.0)
     session.on_answer(given_up, answer(session=5), 0.0)
     session.on_answer(second, answer(session=6), 0.0)
-    assert session.fetch(WISH, NO_IDS).session == (6, 1)
+    assert session.fetch(WISH, NO_IDS, 0.0).session == (6, 1)
 
 
 STEPS = st.lists(
@@ -164,9 +166,9 @@ def test_the_node_fetches_what_is_wanted_whatever_was_lost_between(steps: list[t
                 world.session.leave_all()
                 wanted.clear()
             case "unheard":
-                world.session.fetch(WISH, NO_IDS)
+                world.session.fetch(WISH, NO_IDS, 0.0)
             case "unanswered":
-                world.broker.take(world.session.fetch(WISH, NO_IDS))
+                world.broker.take(world.session.fetch(WISH, NO_IDS, 0.0))
             case "lose":
                 world.broker.sessions = Sessions()
             case _:
@@ -189,7 +191,7 @@ def test_everything_is_told_anew_by_ids_when_they_are_known_or_others() -> None:
     told = []
     both, made_anew = ids(1, 2), ids(1, 7)
     for known in (ids(1, 0), ids(1, 0), both, both, made_anew, made_anew):
-        fetch = session.fetch(WISH, known)
+        fetch = session.fetch(WISH, known, 0.0)
         session.on_answer(fetch, answer(0, 8), 0.0)
         told.append((len(fetch.named), fetch.ids, fetch.session[1] == 0))
     nothing = (0, None, False), (0, both, False), (0, made_anew, False)
@@ -201,22 +203,22 @@ def test_everything_is_told_anew_by_ids_when_they_are_known_or_others() -> None:
 def test_nothing_is_told_anew_when_ids_of_other_topics_change() -> None:
     session = FetchSession()
     session.want(ONE, 3)
-    session.on_answer(session.fetch(WISH, ids(1, 2)), answer(0, 8), 0.0)
+    session.on_answer(session.fetch(WISH, ids(1, 2), 0.0), answer(0, 8), 0.0)
     known = ids(1, 7, 5)
-    fetch = session.fetch(WISH, known)
+    fetch = session.fetch(WISH, known, 0.0)
     session.on_answer(fetch, answer(0, 8), 0.0)
     assert (fetch.named, fetch.ids, fetch.session) == ({}, known, (8, 1))
     session.want(THREE, 1)
-    fetch = session.fetch(WISH, known)
+    fetch = session.fetch(WISH, known, 0.0)
     assert (fetch.named, fetch.ids, fetch.session) == ({THREE: 1}, known, (8, 2))
 
 
 def test_everything_is_told_by_names_when_one_topic_has_no_id() -> None:
     session = FetchSession()
     session.want(ONE, 3)
-    session.on_answer(session.fetch(WISH, known := ids(1)), answer(0, 8), 0.0)
+    session.on_answer(session.fetch(WISH, known := ids(1), 0.0), answer(0, 8), 0.0)
     session.want(TWO, 4)
-    fetch = session.fetch(WISH, known)
+    fetch = session.fetch(WISH, known, 0.0)
     assert (fetch.named, fetch.ids, fetch.session) == ({ONE: 3, TWO: 4}, None, (8, 0))
 
 
@@ -224,8 +226,8 @@ def test_a_fetch_knows_the_offsets_of_all_that_is_fetched_when_it_names_others()
     session = FetchSession()
     session.want(ONE, 3)
     session.want(TWO, 4)
-    session.on_answer(session.fetch(WISH, NO_IDS), answer(0, 8), 0.0)
-    second = session.fetch(WISH, NO_IDS)
+    session.on_answer(session.fetch(WISH, NO_IDS, 0.0), answer(0, 8), 0.0)
+    second = session.fetch(WISH, NO_IDS, 0.0)
     assert not second.named
     assert second.told == {ONE: 3, TWO: 4}
 
@@ -233,10 +235,10 @@ def test_a_fetch_knows_the_offsets_of_all_that_is_fetched_when_it_names_others()
 def test_a_fetch_is_what_the_protocol_says_when_it_is_written() -> None:
     session = FetchSession()
     session.want(ONE, 3)
-    session.on_answer(session.fetch(WISH, NO_IDS), answer(0, 8), 0.0)
+    session.on_answer(session.fetch(WISH, NO_IDS, 0.0), answer(0, 8), 0.0)
     session.want(TWO, 4)
     session.leave(ONE)
-    fetch = session.fetch(WISH, NO_IDS)
+    fetch = session.fetch(WISH, NO_IDS, 0.0)
     new, old = fetch.build(FetchRequest_v11), fetch.build(FetchRequest_v4)
     assert (new.session_id, new.session_epoch, new.rack_id) == (8, 1, "rack")
     assert new.topics == [(TWO.topic, [(0, -1, 4, -1, WISH.partition_bytes)])]
@@ -244,6 +246,50 @@ def test_a_fetch_is_what_the_protocol_says_when_it_is_written() -> None:
     assert old.topics == [(TWO.topic, [(0, 4, WISH.partition_bytes)])]
     for one in (new, old):
         assert one.encode()
+
+
+@pytest.mark.parametrize(
+    ("count", "records", "seconds"),
+    [
+        (LEAST - 1, b"", 0.0),
+        (LEAST, b"", LEAST * PACE),
+        (500, b"a few", 0.01),
+        (1_000, b"", MOST_PACE),
+        (5_000, b"", MOST_PACE),
+        (5_000, bytes(WISH.partition_bytes // 2), MOST_PACE),
+        (5_000, bytes(WISH.partition_bytes // 2 + 1), 0.005),
+    ],
+)
+def test_a_node_rests_for_what_it_looks_at_unless_more_waits_than_an_answer_brings(
+    count: int, records: bytes, seconds: float
+) -> None:
+    session = FetchSession()
+    for number in range(count):
+        session.want(TopicPartition("orders", number), 0)
+    fetch = session.fetch(WISH, NO_IDS, 0.0)
+    session.on_answer(fetch, answer(0, 8, TopicPartition("orders", 0), records=records), 0.005)
+    assert session.rests_until == pytest.approx(seconds)
+
+
+def test_a_node_does_not_rest_when_an_answer_is_full_of_many() -> None:
+    session, many = FetchSession(), [TopicPartition("orders", number) for number in range(1_000)]
+    for at in many:
+        session.want(at, 0)
+    fetch = session.fetch(WISH, NO_IDS, 0.0)
+    session.on_answer(fetch, answer(0, 8, *many, records=bytes(1_000)), 0.005)
+    assert session.rests_until == 0.005
+
+
+def test_the_plan_tells_when_the_first_node_has_rested() -> None:
+    world = Planned()
+    world.nodes |= dict.fromkeys(MANY[: len(MANY) // 2], 2)
+    assert world.plan.rest(0.0) == inf
+    world.turn()
+    world.now = 0.004
+    assert not world.turn()
+    assert world.plan.rest(world.now) == pytest.approx(0.006)
+    world.now = 0.01
+    assert set(world.turn()) == {NODE, 2}
 
 
 class Planned:
@@ -257,12 +303,13 @@ class Planned:
         self.plan.begin(MANY)
 
     def turn(self, *told: TopicPartition) -> dict[int, Fetch]:
-        """Look at what was touched and fetch; the answers tell of these partitions."""
+        """Look at what was touched and fetch; the answers bring as much of these partitions as they may."""
         self.looked.clear()
         self.plan.settle(self._place, self.now)
         fetches = dict(self.plan.fetches(lambda _: True, WISH, NO_IDS, self.now))
         for node, fetch in fetches.items():
-            self.plan.on_answer(node, fetch, answer(0, 7, *[at for at in told if self.nodes[at] == node]), self.now)
+            its = [at for at in told if self.nodes[at] == node]
+            self.plan.on_answer(node, fetch, answer(0, 7, *its, records=bytes(WISH.partition_bytes)), self.now)
         return fetches
 
     def _place(self, at: TopicPartition) -> Place | None:
@@ -297,7 +344,7 @@ def test_every_partition_is_looked_at_when_a_second_has_passed() -> None:
 
 def test_one_node_forgets_and_the_other_is_told_when_a_partition_has_another_leader() -> None:
     world = Planned()
-    world.turn()
+    world.turn(ONE)
     world.nodes[ONE] = 2
     world.plan.touch(ONE)
     fetches = world.turn()
@@ -307,7 +354,7 @@ def test_one_node_forgets_and_the_other_is_told_when_a_partition_has_another_lea
 
 def test_nothing_of_the_assignment_before_is_fetched_when_another_begins() -> None:
     world = Planned()
-    world.turn()
+    world.turn(ONE)
     world.plan.begin([TWO])
     (fetch,) = world.turn().values()
     assert fetch.named == {TWO: 0}
