@@ -43,6 +43,10 @@ class Share:
     """Offsets at which there is no event, or none any more: done with as soon as everything before them is."""
     unavailable: int | None = None
     """An offset that was asked for and that the log does not have."""
+    cut_back: tuple[int, int] | None = None
+    """An epoch, and where its log ended before what was read of it: reading has begun there anew."""
+    cut_back_at: float = 0.0
+    """When that was first so, by the loop's clock in seconds."""
     topic_id: str = ""
     """Of the log that `began`, `done` and `next` speak of; empty if the broker tells none."""
     successor: str = ""

@@ -1510,6 +1510,20 @@ MUTATIONS = (
         tests=(IN_SESSIONS,),
     ),
     Mutation(
+        "a log that contradicts itself is read again without end",
+        "proxy/positions/kept.py",
+        "        elif now - share.cut_back_at >= CONTRADICTED_SECONDS:",
+        "        elif now < share.cut_back_at:",
+        tests=("tests/unit/test_positions_placing.py",),
+    ),
+    Mutation(
+        "a log is said to contradict itself at once",
+        "proxy/positions/kept.py",
+        "        elif now - share.cut_back_at >= CONTRADICTED_SECONDS:",
+        "        else:",
+        tests=("tests/unit/test_positions_placing.py",),
+    ),
+    Mutation(
         "what is no longer wanted is not forgotten by the node",
         SESSIONS,
         "                    forgotten.append(at)\n",

@@ -144,6 +144,27 @@ async def test_a_new_epoch_begins_where_the_last_leader_ended_when_the_log_was_c
     assert [(entry["event"], entry["wanted"], entry["kept"]) for entry in said] == [("log_cut_back", 50, kept)]
 
 
+async def test_the_epoch_goes_on_when_the_log_has_long_held_what_it_says_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Read from where the leader ended, it brings more of that leader: without end, if that were believed."""
+    monkeypatch.setattr("proxy.positions.kept.CONTRADICTED_SECONDS", 0.05)
+    log = Log(first=10, end=100)
+    log.read_by, log.kept = 4, {AT: 30}
+    with capture_logs() as said:
+        share = await attended(log, wanted=50)
+        for _ in range(20):
+            if log.sought[-1] == 30:
+                share.unavailable = share.next = 50
+                await asyncio.sleep(0.01)
+                assert await attend(log, share)
+    assert log.sought[-1] == 50
+    assert len(log.sought) > 2, "it was not believed at once"
+    events = [entry["event"] for entry in said]
+    assert events == ["log_cut_back"] * (len(events) - 1) + ["leader_end_contradicted"]
+    assert log.epochs == [AT] * (len(events) - 1), "the last goes on in the epoch there is"
+
+
 @pytest.mark.parametrize("kept", [50, 51, None])
 async def test_the_epoch_goes_on_when_another_leader_has_all_that_was_read_or_nobody_knows(kept: int | None) -> None:
     log = Log(first=10, end=100)

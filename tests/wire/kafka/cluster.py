@@ -86,20 +86,28 @@ class Shelf:
 
     def _fill(self, end: int, *, must: bool = False) -> None:
         """Lay what uses up the offsets before `end`; within a log it may be nothing at all, not at its end."""
+        while self._end < end:
+            epoch, until = _reign(self._reigns, self._end)
+            self._fill_of(epoch, int(min(end, until)), must=must)
+
+    def _fill_of(self, epoch: int, end: int, *, must: bool) -> None:
+        """Lay what one leader has written."""
         holes = end - self._end
-        if holes <= 0:
-            return
         kind = self._chance.randrange(3 if must else 4)
         if kind == 0 and holes > 1:
             producer = next(self._producers)
             unseen = Event(0, 0, None, b"never seen", (), 0)
             records = [(at, unseen) for at in range(self._end, end - 1)]
-            self.batches.append(batch(self._end, end - 2, records, attributes=TRANSACTIONAL, producer=producer))
-            self.batches.append(marker(end - 1, producer, commits=False))
+            self.batches.append(
+                batch(self._end, end - 2, records, epoch=epoch, attributes=TRANSACTIONAL, producer=producer)
+            )
+            self.batches.append(marker(end - 1, producer, epoch=epoch, commits=False))
         elif kind == 1:
-            self.batches += [marker(at, next(self._producers), commits=True) for at in range(self._end, end)]
+            self.batches += [
+                marker(at, next(self._producers), epoch=epoch, commits=True) for at in range(self._end, end)
+            ]
         elif kind == 2 or must:
-            self.batches.append(batch(self._end, end - 1, []))
+            self.batches.append(batch(self._end, end - 1, [], epoch=epoch))
         self._end = end
 
 

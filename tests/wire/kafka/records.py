@@ -78,10 +78,11 @@ def body_of(data: bytes) -> bytes:
     return data[_HEAD.size + _CHECKSUM_BYTES :]
 
 
-def marker(offset: int, producer: int, *, commits: bool) -> Batch:
+def marker(offset: int, producer: int, *, commits: bool, epoch: int = 0) -> Batch:
     """Return the record that ends a transaction."""
     event = Event(offset, 0, _COMMIT if commits else _ABORT, b"\0\0\0\0\0\0", (), 0)
-    return batch(offset, offset, [(offset, event)], attributes=TRANSACTIONAL | CONTROL, producer=producer)
+    attributes = TRANSACTIONAL | CONTROL
+    return batch(offset, offset, [(offset, event)], epoch=epoch, attributes=attributes, producer=producer)
 
 
 def _record(
