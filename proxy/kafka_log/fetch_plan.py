@@ -80,13 +80,13 @@ class FetchPlan:
         return [
             (node, session.fetch(wish, ids, now))
             for node, session in self._sessions.items()
-            if session.is_wanted and now >= session.rests_until and may_ask(node)
+            if session.is_wanted and not session.rest(now) and may_ask(node)
         ]
 
     def rest(self, now: float) -> float:
         """Return after how many seconds the first node may be asked that is let rest; endless: there is none."""
-        rests = [session.rests_until for session in self._sessions.values() if session.is_wanted]
-        return min((until - now for until in rests if until > now), default=inf)
+        rests = [session.rest(now) for session in self._sessions.values() if session.is_wanted]
+        return min(filter(None, rests), default=inf)
 
     def on_answer(self, node: Any, fetch: object, answer: FetchAnswer, now: float) -> None:
         """Take a node's answer; what it tells of has changed."""

@@ -6,6 +6,7 @@ whether or not there is anything to read. A node that gives none (its cache is f
 """
 
 from collections.abc import Iterable
+from math import inf
 from typing import Any, NamedTuple
 
 from aiokafka import TopicPartition
@@ -19,7 +20,7 @@ PAUSE = 0.1
 LEAST = 50
 PACE, MOST_PACE = 20e-6, 0.02
 """Seconds for each partition, and at most, from one fetch of `LEAST` or more to the next. The node looks at each of
-them for every fetch: where events trickle into all it is better that more come together. Not while much waits."""
+them for every fetch: where events trickle into all, it is better that more come together. Not while more waits."""
 
 _NO_ID = 0
 _FIRST, _LAST = 0, 2**31 - 1
@@ -94,10 +95,14 @@ class FetchSession:
     """Our side of one node's session. One fetch of it is under way at most."""
 
     def __init__(self) -> None:
-        self.rests_until = 0.0
-        """By the loop's clock in seconds: nothing is asked before, to let more come or because the node refuses all."""
+        self._rests_until = self._refuses_until = 0.0
+        """By the loop's clock in seconds, before which nothing is asked: to let more come, or since it refuses all."""
         self._wanted: dict[TopicPartition, int] = {}
         """What was read on last stands last: a node that is told everything begins with the others."""
+        self._ends: dict[TopicPartition, int] = {}
+        """Up to where they may be read, as the node has told last."""
+        self._waiting: set[TopicPartition] = set()
+        """Those of which it has more. A batch larger than what may come of each comes first in an answer, or not."""
         self._told: dict[TopicPartition, int] = {}
         self._changed: dict[TopicPartition, None] = {}
         self._id = _NO_ID
@@ -112,21 +117,30 @@ class FetchSession:
         """Whether anything is to be fetched."""
         return bool(self._wanted)
 
+    def rest(self, now: float) -> float:
+        """Return for how many seconds nothing is to be asked."""
+        return max(0.0, self._refuses_until - now, 0.0 if self._waiting else self._rests_until - now)
+
     def want(self, at: TopicPartition, offset: int) -> None:
         """Let the partition be fetched from an offset on."""
         if self._wanted.get(at) != offset:
             self._wanted.pop(at, None)
             self._wanted[at] = offset
             self._changed[at] = None
+            self._look(at)
 
     def leave(self, at: TopicPartition) -> None:
         """Let the partition be fetched no more."""
         if self._wanted.pop(at, None) is not None:
             self._changed[at] = None
+            self._waiting.discard(at)
 
     def leave_all(self) -> None:
         """Let nothing be fetched; what comes next is told as if it were the first."""
         self._wanted.clear()
+        self._ends.clear()
+        self._waiting.clear()
+        self._rests_until = 0.0
         self._epoch = _FIRST
 
     def fetch(self, wish: Wish, ids: TopicIds, now: float) -> Fetch:
@@ -149,7 +163,7 @@ class FetchSession:
                     self._told[at] = named[at] = offset
         self._changed.clear()
         if len(self._wanted) >= LEAST:
-            self.rests_until = now + min(MOST_PACE, PACE * len(self._wanted))
+            self._rests_until = now + min(MOST_PACE, PACE * len(self._wanted))
         self._asked = Fetch(
             wish, (self._id, self._epoch), named, forgotten, self._told, ids if self._is_by_id else None
         )
@@ -162,25 +176,28 @@ class FetchSession:
             return False
         return not self._is_by_id or all(at.topic in ids.of for at in self._changed)
 
+    def _look(self, at: TopicPartition) -> None:
+        """See whether the node has more of the partition than was read."""
+        if self._wanted.get(at, inf) < self._ends.get(at, 0):
+            self._waiting.add(at)
+        else:
+            self._waiting.discard(at)
+
     def on_answer(self, fetch: object, answer: FetchAnswer, now: float) -> None:
         """Take the answer to a fetch; one to an earlier one, given up meanwhile, says nothing."""
         if not isinstance(fetch, Fetch) or fetch is not self._asked:
             return
         self._asked = None
-        if _is_full(answer, fetch.wish):
-            self.rests_until = now
+        for told in answer.told:
+            is_bound = fetch.wish.isolation and told.stable is not None
+            self._ends[told.at] = told.stable or 0 if is_bound else told.highwater
+            self._look(told.at)
         error, given = answer.error_code, answer.session_id
         if error and self._epoch == _FIRST:
-            self.rests_until = now + PAUSE
+            self._refuses_until = now + PAUSE
         if not error and given != _NO_ID:
             self._id, self._epoch = given, self._epoch % _LAST + 1
             return
         self._epoch = _FIRST
         if not error or error == _NOT_FOUND:
             self._id = _NO_ID  # else it is told with the next fetch, so that the node can forget what it has
-
-
-def _is_full(answer: FetchAnswer, wish: Wish) -> bool:
-    """Whether more may wait than came: of all, or of a partition; a batch that did not fit may be as large as half."""
-    sizes = [len(told.records) for told in answer.told]
-    return 2 * sum(sizes) > wish.most_bytes or any(2 * size > wish.partition_bytes for size in sizes)

@@ -10,6 +10,8 @@ LONGEST_REST = 2.0
 """Seconds for which a partition that fails is left out: the first time, doubled up to the longest."""
 LONGEST_REST_MOVED = 0.4
 """The same where the error says that another node leads it by now: the metadata are on their way."""
+NO_SUCH_ID = {100, 103}
+"""Errors where a topic has another id by now, which the library does not know; the metadata tell it."""
 
 
 class Refusal:
@@ -30,7 +32,7 @@ class Refusals(dict[TopicPartition, Refusal]):
         refusal = self.get(tp)
         if refusal is None or refusal.node != node:
             refusal = self[tp] = Refusal(node)
-        moved = getattr(errors.for_code(error), "invalid_metadata", False)
+        moved = error in NO_SUCH_ID or getattr(errors.for_code(error), "invalid_metadata", False)
         refusal.error = error
         refusal.rest = min(2 * refusal.rest or FIRST_REST, LONGEST_REST_MOVED if moved else LONGEST_REST)
         refusal.until = now + refusal.rest

@@ -11,16 +11,14 @@ from proxy.kafka_log.fetch_sessions import Fetch
 from proxy.kafka_log.fetch_wire import Told
 from proxy.kafka_log.leader_epochs import LeaderEpochs
 from proxy.kafka_log.raw_batches import RawBatches
+from proxy.kafka_log.refusals import NO_SUCH_ID
 
 RAISED = {errors.OffsetOutOfRangeError.errno, errors.TopicAuthorizationFailedError.errno}
 """Errors that are raised to the reader."""
-_UNKNOWN_ID, _OTHER_ID = 100, 103
-"""Errors where a topic is no more what it was when its id was told."""
 _MOVED = {
     errors.NotLeaderForPartitionError.errno,
     errors.UnknownTopicOrPartitionError.errno,
-    _UNKNOWN_ID,
-    _OTHER_ID,
+    *NO_SUCH_ID,
 }
 """Errors after which the metadata are asked for at once."""
 

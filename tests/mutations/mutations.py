@@ -1498,15 +1498,15 @@ MUTATIONS = (
     Mutation(
         "a node of a thousand partitions is asked again at once",
         SESSIONS,
-        "            self.rests_until = now + min(MOST_PACE, PACE * len(self._wanted))",
-        "            self.rests_until = now",
+        "            self._rests_until = now + min(MOST_PACE, PACE * len(self._wanted))",
+        "            self._rests_until = now",
         tests=(IN_SESSIONS,),
     ),
     Mutation(
-        "a node rests although more waits than its answer brought",
+        "a node rests although it has more of a partition",
         SESSIONS,
-        "        if _is_full(answer, fetch.wish):",
-        "        if answer.error_code:",
+        "        if self._wanted.get(at, inf) < self._ends.get(at, 0):",
+        "        if self._ends.get(at, 0) < 0:",
         tests=(IN_SESSIONS,),
     ),
     Mutation(

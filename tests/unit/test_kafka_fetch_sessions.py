@@ -19,6 +19,8 @@ from tests.wire.kafka.sessions import Sessions
 
 WISH = Wish(50, 1, 1 << 20, 1, 1 << 16, "rack")
 NODE = 1
+END = 1_000
+"""Where every partition ends, as a node tells."""
 MANY = [TopicPartition(f"type-{number:04}", 0) for number in range(1_000)]
 ONE, TWO, THREE = MANY[:3]
 
@@ -49,8 +51,8 @@ def _asked(at: TopicPartition, offset: int) -> dict[str, int]:
     return {"partition": at.partition, "offset": offset}
 
 
-def answer(error: int = 0, session: int = 0, *told: TopicPartition, records: bytes = b"") -> FetchAnswer:
-    return FetchAnswer(0, error, session, [Told(at, 0, 9, 9, [], -1, records) for at in told])
+def answer(error: int = 0, session: int = 0, *told: TopicPartition) -> FetchAnswer:
+    return FetchAnswer(0, error, session, [Told(at, 0, END, END, [], -1, b"") for at in told])
 
 
 class Fetched:
@@ -128,7 +130,7 @@ def test_a_node_rests_when_it_refuses_what_tells_it_everything() -> None:
     session = FetchSession()
     session.want(ONE, 0)
     session.on_answer(session.fetch(WISH, NO_IDS, 0.0), answer(error=-1), 3.0)
-    assert session.rests_until == 3.0 + PAUSE
+    assert session.rest(3.0) == pytest.approx(PAUSE)
 
 
 def test_an_answer_is_passed_over_when_its_fetch_was_given_up() -> None:
@@ -249,35 +251,55 @@ def test_a_fetch_is_what_the_protocol_says_when_it_is_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "size", "seconds"),
+    ("count", "offset", "seconds"),
     [
-        (LEAST - 1, 0, 0.0),
-        (LEAST, 0, LEAST * PACE),
-        (500, 5, 0.01),
-        (1_000, 0, MOST_PACE),
-        (5_000, 0, MOST_PACE),
-        (5_000, WISH.partition_bytes // 2, MOST_PACE),
-        (5_000, WISH.partition_bytes // 2 + 1, 0.005),
+        (LEAST - 1, END, 0.0),
+        (LEAST, END, LEAST * PACE),
+        (500, END, 500 * PACE),
+        (1_000, END, MOST_PACE),
+        (5_000, END, MOST_PACE),
+        (5_000, END - 1, 0.0),
     ],
 )
-def test_a_node_rests_for_what_it_looks_at_unless_more_waits_than_an_answer_brings(
-    count: int, size: int, seconds: float
-) -> None:
+def test_a_node_rests_for_what_it_looks_at_unless_it_has_more_of_one(count: int, offset: int, seconds: float) -> None:
+    session, one = FetchSession(), TopicPartition("orders", 0)
+    for number in range(1, count):
+        session.want(TopicPartition("orders", number), END)
+    session.want(one, 0)
+    fetch = session.fetch(WISH, NO_IDS, 1.0)
+    session.on_answer(fetch, answer(0, 8, one), 1.0)
+    session.leave(one)  # it has brought something
+    session.want(one, offset)
+    assert session.rest(1.0) == pytest.approx(seconds)
+
+
+def test_a_node_rests_when_what_it_has_more_of_may_not_be_read_yet() -> None:
+    """A transaction is open: it is read only where those are no matter."""
+    for isolation, rests in ((1, True), (0, False)):
+        session = FetchSession()
+        for at in MANY:
+            session.want(at, 5)
+        fetch = session.fetch(WISH._replace(isolation=isolation), NO_IDS, 1.0)
+        session.on_answer(fetch, FetchAnswer(0, 0, 8, [Told(ONE, 0, 9, 5, [], -1, b"")]), 1.0)
+        assert (session.rest(1.0) > 0) is rests
+
+
+def test_a_node_rests_when_what_it_has_more_of_is_not_wanted_now() -> None:
     session = FetchSession()
-    for number in range(count):
-        session.want(TopicPartition("orders", number), 0)
-    fetch = session.fetch(WISH, NO_IDS, 0.0)
-    session.on_answer(fetch, answer(0, 8, TopicPartition("orders", 0), records=bytes(size)), 0.005)
-    assert session.rests_until == pytest.approx(seconds)
-
-
-def test_a_node_does_not_rest_when_an_answer_is_full_of_many() -> None:
-    session, many = FetchSession(), [TopicPartition("orders", number) for number in range(1_000)]
-    for at in many:
+    for at in MANY:
+        session.want(at, END)
+    session.want(ONE, 0)
+    session.on_answer(session.fetch(WISH, NO_IDS, 1.0), answer(0, 8, ONE), 1.0)
+    assert session.rest(1.0) == 0
+    session.leave(ONE)
+    assert session.rest(1.0) == pytest.approx(MOST_PACE)
+    session.want(ONE, 0)
+    assert session.rest(1.0) == 0
+    session.leave_all()
+    for at in MANY:
         session.want(at, 0)
-    fetch = session.fetch(WISH, NO_IDS, 0.0)
-    session.on_answer(fetch, answer(0, 8, *many, records=bytes(1_000)), 0.005)
-    assert session.rests_until == 0.005
+    session.fetch(WISH, NO_IDS, 2.0)
+    assert session.rest(2.0) == pytest.approx(MOST_PACE), "nothing is known of another assignment"
 
 
 def test_the_plan_tells_when_the_first_node_has_rested() -> None:
@@ -303,13 +325,13 @@ class Planned:
         self.plan.begin(MANY)
 
     def turn(self, *told: TopicPartition) -> dict[int, Fetch]:
-        """Look at what was touched and fetch; the answers bring as much of these partitions as they may."""
+        """Look at what was touched and fetch; the answers tell of these partitions, and that there is more of them."""
         self.looked.clear()
         self.plan.settle(self._place, self.now)
         fetches = dict(self.plan.fetches(lambda _: True, WISH, NO_IDS, self.now))
         for node, fetch in fetches.items():
             its = [at for at in told if self.nodes[at] == node]
-            self.plan.on_answer(node, fetch, answer(0, 7, *its, records=bytes(WISH.partition_bytes)), self.now)
+            self.plan.on_answer(node, fetch, answer(0, 7, *its), self.now)
         return fetches
 
     def _place(self, at: TopicPartition) -> Place | None:
@@ -344,7 +366,7 @@ def test_every_partition_is_looked_at_when_a_second_has_passed() -> None:
 
 def test_one_node_forgets_and_the_other_is_told_when_a_partition_has_another_leader() -> None:
     world = Planned()
-    world.turn(ONE)
+    world.turn(ONE, TWO)
     world.nodes[ONE] = 2
     world.plan.touch(ONE)
     fetches = world.turn()
