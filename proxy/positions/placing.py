@@ -8,6 +8,7 @@ import structlog
 from proxy.bridge.event_log import Beginning, PartitionOwner
 from proxy.bridge.move import NEVER_MOVED
 from proxy.model import Partition
+from proxy.positions.bounds import bounds_of, ends_of
 from proxy.positions.identity import Committed, Looks
 from proxy.positions.kept import kept_by_leaders
 from proxy.positions.port import EARLIEST, LATEST, Fetches, Group, Offsets
@@ -18,6 +19,8 @@ _say = structlog.get_logger("tidegate.positions")
 
 SETTLE_SECONDS = 1.0
 """A broker may tell a topic's new id a moment before it, or another one, has put the old log away."""
+BEGUN_AT_ONCE = 400
+"""Shares of an epoch that begin in one step of the loop, some milliseconds of work."""
 _NOWHERE = 2**62
 """An offset at which nothing is read."""
 
@@ -103,17 +106,19 @@ class Placing:
                 self._identify(share, committed.get(share.partition), ids.get(share.partition.topic))
         ours = [one for one in (*fresh, *astray) if one.partition not in untold and self._is_known(one, ids)]
         known = [share for share in ours if share.began is None]
-        adrift = [share for share in ours if share.unavailable is not None and share.moving is None]
+        adrift = [share for share in ours if share.is_adrift]
         gone = [share for share in shares.values() if share.successor and now - share.noticed_at >= SETTLE_SECONDS]
-        starts, ends = await asyncio.gather(self._starts(known, committed), self._ends(known))
+        starts, ends = await asyncio.gather(self._starts(known, committed), ends_of(known, self._offsets))
         bounds, kept = await asyncio.gather(
-            self._bounds([*adrift, *gone]), kept_by_leaders(adrift, self._fetches, self._offsets)
+            bounds_of([*adrift, *gone], self._offsets), kept_by_leaders(adrift, self._fetches, self._offsets)
         )
         if current() is not shares:
             return True
-        self._begin_all(known, starts, committed, ends)
+        await self._begin_all(known, starts, committed, ends, lambda: current() is not shares)
+        if current() is not shares:
+            return True
         for share in adrift:
-            if (found := bounds.get(share.partition)) is not None and share.partition in kept:
+            if share.is_adrift and (found := bounds.get(share.partition)) is not None and share.partition in kept:
                 self._replace(share, *found, kept[share.partition])
         for share in gone:
             if (found := bounds.get(share.partition)) is not None:
@@ -174,29 +179,20 @@ class Placing:
         found = await self._offsets.offsets(times) if times else {}
         return {**found, **{at: committed[at].offset for at in wanted & committed.keys()}}
 
-    async def _ends(self, shares: Collection[Share]) -> Mapping[Partition, int]:
-        """Only for the record; those that the log can't tell of now are left out."""
-        return await self._offsets.offsets({share.partition: LATEST for share in shares}) if shares else {}
-
-    async def _bounds(self, shares: Collection[Share]) -> dict[Partition, tuple[int, int]]:
-        """Return the first offset and the end of each share that the log can tell of now."""
-        wanted = [share.partition for share in shares]
-        if not wanted:
-            return {}
-        # To the true end: an offset behind a transaction that is open has not gone astray.
-        first, end = await asyncio.gather(
-            self._offsets.offsets(dict.fromkeys(wanted, EARLIEST)), self._offsets.ends(wanted)
-        )
-        return {at: (first[at], end[at]) for at in wanted if at in first and at in end}
-
-    def _begin_all(
+    async def _begin_all(
         self,
         shares: Collection[Share],
         starts: Mapping[Partition, int],
         committed: Mapping[Partition, Committed],
         ends: Mapping[Partition, int],
+        is_over: Callable[[], bool],
     ) -> None:
-        for share in shares:
+        """Begin each whose start is known, as long as the epoch is not over."""
+        for number, share in enumerate(shares):
+            if number and number % BEGUN_AT_ONCE == 0:
+                await asyncio.sleep(0)
+                if is_over():
+                    return
             at = share.partition
             if (start := starts.get(at)) is not None:
                 is_pinned = at in committed or self._start == EARLIEST

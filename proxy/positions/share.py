@@ -63,6 +63,11 @@ class Share:
         """Whether its cursor stands where a move has taken it, and reading has not begun there yet."""
         return self.moving is not None and self.moving.begins_anew
 
+    @property
+    def is_adrift(self) -> bool:
+        """Whether the log is to be asked where to go on: it has not what was asked for, and nobody moves the cursor."""
+        return self.unavailable is not None and self.moving is None
+
     is_let_go: bool = False
     """The owner has let go of it, to begin it anew; nothing is read meanwhile."""
 

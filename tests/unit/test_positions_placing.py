@@ -108,6 +108,24 @@ async def attend(log: Log, share: Share, **settings: str) -> bool:
     return await placing.attend(lambda: shares)
 
 
+async def test_an_epoch_begins_in_steps_and_no_further_when_it_ends_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("proxy.positions.placing.BEGUN_AT_ONCE", 10)
+    log, places = Log(first=0, end=5), [Partition("orders", number) for number in range(35)]
+    shares = {at: Share(at, is_paused=True) for at in places}
+    placing = Placing(LogSettings(hosts=("h:1",), group="g"), log, log, log, log)  # type: ignore[arg-type]
+    attending = asyncio.create_task(placing.attend(lambda: shares))
+    async with asyncio.timeout(5):
+        for step in (10, 20):
+            while len(log.beginnings) < step:  # noqa: ASYNC110 -- the step is what is looked for
+                await asyncio.sleep(0)
+            assert len(log.beginnings) == step
+        shares = {}
+        assert await attending
+    assert len(log.beginnings) == 20
+
+
 async def attended(log: Log, wanted: int, *, unfinished: int = 0) -> Share:
     share = Share(AT, is_paused=True, began=0, done=wanted - unfinished, next=wanted, unavailable=wanted)
     assert await attend(log, share)
