@@ -41,7 +41,8 @@ class Coordination(GroupCoordinator):  # type: ignore[misc]  # the library is un
         leader = getattr(response, "leader_id", None)
         if leader and leader != response.member_id and self._group_instance_id is None:
             for assignor in self._assignors:
-                assignor.led_by(leader)
+                if (tell := getattr(assignor, "led_by", None)) is not None:  # the library's own do not ask
+                    tell(leader)
         return response
 
     async def _heartbeat_routine(self) -> None:

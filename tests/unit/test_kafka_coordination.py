@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from aiokafka import errors
+from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 
 from proxy.kafka_log import KafkaLog
@@ -37,6 +39,23 @@ async def test_the_group_is_joined_anew_when_the_subscription_changes_while_its_
     assert not group.need_rejoin(lasting)
     assert group.need_rejoin(replaced)
     assert await group.ensure_active_group(replaced, assignment) is None
+
+
+async def test_whoever_asks_is_told_who_leads_the_group_and_the_librarys_assignor_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A process may have consumers of the library beside ours; they are made by the same classes."""
+    leads: list[str] = []
+
+    async def answered(_group: Any, _request: Any) -> Any:
+        return SimpleNamespace(leader_id="another", member_id="ours")
+
+    monkeypatch.setattr(GroupCoordinator, "_send_req", answered)
+    group = Coordination.__new__(Coordination)
+    group._group_instance_id = None
+    group._assignors = [RoundRobinPartitionAssignor, SimpleNamespace(led_by=leads.append)]
+    assert (await group._send_req(None)).leader_id == "another"
+    assert leads == ["another"]
 
 
 @pytest.mark.parametrize("error", [Error.UNKNOWN, Error.GROUP_AUTHORIZATION_FAILED])
