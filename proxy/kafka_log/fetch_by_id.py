@@ -2,7 +2,7 @@
 
 A node keeps what is fetched in a table by the hash of topic and partition (KIP-227). Names that differ in a number only
 and have a few partitions each fill it in clusters: a thousand of four partitions took Kafka 4.3 half a millisecond for
-each of them that had news, thirty times what it takes by ids (docs/design/0069-fetch-by-id.md).
+each of them that had news (docs/design/0069-fetch-by-id.md).
 """
 
 import struct
@@ -10,28 +10,22 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from aiokafka import TopicPartition
+from aiokafka.protocol.types import UnsignedVarInt32
 
-from proxy.kafka_log.fetch_wire import FetchAnswer, Told, by_topic
+from proxy.kafka_log.fetch_wire import ABORTED, INT, KEY, UNKNOWN, WISH, FetchAnswer, Told, by_topic, records_of
 
 VERSION = 13
 
-_KEY = 1
-_UNKNOWN = -1
 _ID_BYTES = 16
 _HEADER = struct.Struct(">hhih")
 """Key, version, correlation, bytes of the client's name."""
-_WISH = struct.Struct(">iiiibii")
-"""Replica (none), wait, least and most bytes, isolation, session and its epoch."""
 _WANTED = struct.Struct(">iiqiqix")
 """Partition, epoch of its leader (not said), offset, epoch of what was read last and first offset (neither said), most
 bytes, no tags."""
-_INT = struct.Struct(">i")
-_SIZE = struct.Struct(">i")
 _ANSWER = struct.Struct(">ihi")
 """Milliseconds of throttling, error, session."""
 _TOLD = struct.Struct(">ihqqq")
 """Partition, error, high watermark, last stable offset, first offset."""
-_ABORTED = struct.Struct(">qq")
 _NO_TAGS = b"\0"
 _MOST_BYTES_OF_A_LENGTH = 5
 _CONTINUED = 0x80
@@ -42,18 +36,18 @@ def encode(fetch: Any, number: int, client: str) -> bytes:
     wish, ids, name, rack = fetch.wish, fetch.ids.of, client.encode(), fetch.wish.rack.encode()
     most = wish.partition_bytes
     named = [
-        (topic, [_WANTED.pack(at, _UNKNOWN, offset, _UNKNOWN, _UNKNOWN, most) for at, offset in places])
+        (topic, [_WANTED.pack(at, UNKNOWN, offset, UNKNOWN, UNKNOWN, most) for at, offset in places])
         for topic, places in by_topic(fetch.named).items()
     ]
     forgotten = [
-        (topic, [_INT.pack(at) for at, _ in places])
+        (topic, [INT.pack(at) for at, _ in places])
         for topic, places in by_topic(dict.fromkeys(fetch.forgotten, 0)).items()
     ]
     parts = [
-        _HEADER.pack(_KEY, VERSION, number, len(name)),
+        _HEADER.pack(KEY, VERSION, number, len(name)),
         name,
         _NO_TAGS,
-        _WISH.pack(_UNKNOWN, *wish[:4], *fetch.session),
+        WISH.pack(UNKNOWN, *wish[:4], *fetch.session),
         *_topics(named, ids),
         *_topics(forgotten, ids),
         _length(len(rack)),
@@ -61,7 +55,7 @@ def encode(fetch: Any, number: int, client: str) -> bytes:
         _NO_TAGS,
     ]
     body = b"".join(parts)
-    return _SIZE.pack(len(body)) + body
+    return INT.pack(len(body)) + body
 
 
 def _topics(topics: list[tuple[str, list[bytes]]], ids: Mapping[str, bytes]) -> Iterable[bytes]:
@@ -74,14 +68,9 @@ def _topics(topics: list[tuple[str, list[bytes]]], ids: Mapping[str, bytes]) -> 
 
 
 def _length(count: int) -> bytes:
-    """Return a length as it stands before what is compact: one more, seven bits in a byte, the lowest first."""
-    count += 1
-    out = bytearray()
-    while count >= _CONTINUED:
-        out.append(count & (_CONTINUED - 1) | _CONTINUED)
-        count >>= 7
-    out.append(count)
-    return bytes(out)
+    """Return a length as it stands before what is compact: one more."""
+    written: bytes = UnsignedVarInt32.encode(count + 1)
+    return written
 
 
 def decode(frame: bytes | memoryview, names: Mapping[bytes, str]) -> FetchAnswer:
@@ -90,7 +79,7 @@ def decode(frame: bytes | memoryview, names: Mapping[bytes, str]) -> FetchAnswer
     Raises `struct.error`, and `IndexError` or `KeyError` for what is cut off or was not asked for.
     """
     view = memoryview(frame)
-    at = _skip_tags(view, _SIZE.size)
+    at = _skip_tags(view, INT.size)
     throttled, error, session = _ANSWER.unpack_from(view, at)
     topics, at = _number(view, at + _ANSWER.size)
     told: list[Told] = []
@@ -111,18 +100,13 @@ def _take(view: memoryview, at: int, topic: str, told: list[Told]) -> int:
     count, at = _number(view, at + _TOLD.size)
     aborted: list[tuple[int, int]] = []
     for _ in range(count - 1):
-        aborted.append(_ABORTED.unpack_from(view, at))
-        at = _skip_tags(view, at + _ABORTED.size)
-    (replica,) = _INT.unpack_from(view, at)
-    size, at = _number(view, at + _INT.size)
-    end = at + max(size - 1, 0)
-    if end > len(view):
-        raise struct.error(f"records of {size - 1} bytes, of which {len(view) - at} came")
-    records: bytes | memoryview = view[at:end]
-    if 2 * len(records) < len(view):
-        records = bytes(records)
+        aborted.append(ABORTED.unpack_from(view, at))
+        at = _skip_tags(view, at + ABORTED.size)
+    (replica,) = INT.unpack_from(view, at)
+    size, at = _number(view, at + INT.size)
+    records = records_of(view, at, size - 1)
     told.append(Told(TopicPartition(topic, number), failed, highwater, stable, aborted, replica, records))
-    return _skip_tags(view, end)
+    return _skip_tags(view, at + len(records))
 
 
 def _number(view: memoryview, at: int) -> tuple[int, int]:

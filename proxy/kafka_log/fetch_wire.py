@@ -12,12 +12,12 @@ from aiokafka import TopicPartition
 VERSION = 11
 """The highest that the library speaks, too."""
 
-_KEY = 1
-_UNKNOWN = -1
+KEY = 1
+UNKNOWN = -1
 _HEADER = struct.Struct(">hhi")
 _SHORT = struct.Struct(">h")
-_INT = struct.Struct(">i")
-_WISH = struct.Struct(">iiiibii")
+INT = struct.Struct(">i")
+WISH = struct.Struct(">iiiibii")
 """Replica (none), wait, least and most bytes, isolation, session and its epoch."""
 _WANTED = struct.Struct(">iiqqi")
 """Partition, epoch of its leader and first offset (neither said), offset, most bytes; in the order of the protocol."""
@@ -25,7 +25,7 @@ _ANSWER = struct.Struct(">iihii")
 """Correlation, milliseconds of throttling, error, session, topics."""
 _TOLD = struct.Struct(">ihqqqi")
 """Partition, error, high watermark, last stable offset, first offset, aborted transactions."""
-_ABORTED = struct.Struct(">qq")
+ABORTED = struct.Struct(">qq")
 _RECORDS = struct.Struct(">ii")
 """Node to read from, bytes of records."""
 
@@ -64,20 +64,20 @@ def encode(fetch: Any, number: int, client: str) -> bytes:
     most = wish.partition_bytes
 
     def wanted(places: list[tuple[int, int]]) -> bytes:
-        return b"".join([_WANTED.pack(at, _UNKNOWN, offset, _UNKNOWN, most) for at, offset in places])
+        return b"".join([_WANTED.pack(at, UNKNOWN, offset, UNKNOWN, most) for at, offset in places])
 
     parts = [
-        _HEADER.pack(_KEY, VERSION, number),
+        _HEADER.pack(KEY, VERSION, number),
         _SHORT.pack(len(name)),
         name,
-        _WISH.pack(_UNKNOWN, *wish[:4], *fetch.session),
+        WISH.pack(UNKNOWN, *wish[:4], *fetch.session),
         _topics(fetch.named, wanted),
-        _topics(dict.fromkeys(fetch.forgotten, 0), lambda ats: b"".join([_INT.pack(at) for at, _ in ats])),
+        _topics(dict.fromkeys(fetch.forgotten, 0), lambda ats: b"".join([INT.pack(at) for at, _ in ats])),
         _SHORT.pack(len(rack)),
         rack,
     ]
     body = b"".join(parts)
-    return _INT.pack(len(body)) + body
+    return INT.pack(len(body)) + body
 
 
 def by_topic(places: Places) -> dict[str, list[tuple[int, int]]]:
@@ -90,12 +90,12 @@ def by_topic(places: Places) -> dict[str, list[tuple[int, int]]]:
 
 def _topics(places: Places, partitions: Callable[[list[tuple[int, int]]], bytes]) -> bytes:
     if not places:
-        return _INT.pack(0)
+        return INT.pack(0)
     topics = by_topic(places)
-    parts = [_INT.pack(len(topics))]
+    parts = [INT.pack(len(topics))]
     for topic, ats in topics.items():
         name = topic.encode()
-        parts += (_SHORT.pack(len(name)), name, _INT.pack(len(ats)), partitions(ats))
+        parts += (_SHORT.pack(len(name)), name, INT.pack(len(ats)), partitions(ats))
     return b"".join(parts)
 
 
@@ -109,25 +109,34 @@ def decode(frame: bytes | memoryview) -> FetchAnswer:
         (length,) = _SHORT.unpack_from(frame, at)
         at += _SHORT.size + length
         topic = str(frame[at - length : at], "utf-8")
-        (partitions,) = _INT.unpack_from(frame, at)
-        at += _INT.size
+        (partitions,) = INT.unpack_from(frame, at)
+        at += INT.size
         for _ in range(partitions):
             number, failed, highwater, stable, _, count = _TOLD.unpack_from(frame, at)
             at += _TOLD.size
             aborted: list[tuple[int, int]] = []
             for _ in range(count):
-                aborted.append(_ABORTED.unpack_from(frame, at))
-                at += _ABORTED.size
+                aborted.append(ABORTED.unpack_from(frame, at))
+                at += ABORTED.size
             replica, size = _RECORDS.unpack_from(frame, at)
             at += _RECORDS.size
-            records: bytes | memoryview = view[at : at + size] if size > 0 else b""
-            if 2 * len(records) < len(frame):
-                records = bytes(records)
-            if len(records) < size:
-                raise struct.error(f"records of {size} bytes, of which {len(records)} came")
+            records = records_of(view, at, size)
             at += len(records)
             told.append(Told(TopicPartition(topic, number), failed, highwater, stable, aborted, replica, records))
     return FetchAnswer(throttled, error, session, told)
+
+
+def records_of(answer: memoryview, at: int, size: int) -> bytes | memoryview:
+    """Return the records that stand there in an answer; a size of 0 or less is none.
+
+    A view of the answer only if they are most of it. Raises `struct.error` if not all of them have come.
+    """
+    records: bytes | memoryview = answer[at : at + size] if size > 0 else b""
+    if 2 * len(records) < len(answer):
+        records = bytes(records)
+    if len(records) < size:
+        raise struct.error(f"records of {size} bytes, of which {len(records)} came")
+    return records
 
 
 def adopted(response: Any) -> FetchAnswer:
@@ -138,9 +147,7 @@ def adopted(response: Any) -> FetchAnswer:
     for topic, partitions in response.topics:
         for number, error, highwater, *of, records in partitions:
             stable, aborted = (of[0], of[-1]) if of else (None, None)
-            told.append(
-                Told(TopicPartition(topic, number), error, highwater, stable, aborted, _UNKNOWN, records or b"")
-            )
+            told.append(Told(TopicPartition(topic, number), error, highwater, stable, aborted, UNKNOWN, records or b""))
     return FetchAnswer(
         getattr(response, "throttle_time_ms", 0),
         getattr(response, "error_code", 0),

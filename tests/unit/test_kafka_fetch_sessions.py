@@ -63,7 +63,7 @@ class Fetched:
 
     def turn(self, now: float = 0.0) -> Fetch:
         """Send the next fetch and take its answer; return it."""
-        fetch = self.session.fetch(WISH, NO_IDS, 0.0)
+        fetch = self.session.fetch(WISH, NO_IDS, now)
         self.session.on_answer(fetch, self.broker.take(fetch), now)
         return fetch
 
