@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.wire.bridge import KAFKA, TOPIC, Bridge, lived, until
+from tests.wire.bridge import GROUP, KAFKA, PLACE, TOPIC, Bridge, lived, until
 
 
 def fetcher(bridge: Bridge) -> Any:
@@ -25,13 +25,14 @@ def test_a_fetch_takes_no_task_when_its_node_is_connected() -> None:
     lived(story)
 
 
-@pytest.mark.parametrize("knows_ids", [True, False])
+@pytest.mark.parametrize(("knows_ids", "fetches_by_id"), [(True, True), (True, False), (False, True), (False, False)])
 @pytest.mark.parametrize("keeps_sessions", [True, False])
 def test_everything_arrives_whatever_the_node_knows_of_ids_and_keeps_of_sessions(
-    *, knows_ids: bool, keeps_sessions: bool
+    *, knows_ids: bool, fetches_by_id: bool, keeps_sessions: bool
 ) -> None:
     def prepare(bridge: Bridge) -> None:
-        bridge.kafka.knows_ids, bridge.kafka.keeps_sessions = knows_ids, keeps_sessions
+        bridge.kafka.knows_ids, bridge.kafka.fetches_by_id = knows_ids, fetches_by_id
+        bridge.kafka.keeps_sessions = keeps_sessions
 
     async def story() -> None:
         async with Bridge.running(prepare=prepare) as bridge:
@@ -39,26 +40,36 @@ def test_everything_arrives_whatever_the_node_knows_of_ids_and_keeps_of_sessions
                 bridge.produce()
                 await bridge.arrived()
             assert len(bridge.received) == bridge.produced == 20
-            assert bridge.kafka.fetched_by_id is knows_ids
+            assert bridge.kafka.fetched_by_id is (knows_ids and fetches_by_id)
 
     lived(story)
 
 
-def test_a_topic_is_read_from_its_beginning_when_it_is_made_anew() -> None:
+@pytest.mark.parametrize("fetches_by_id", [True, False])
+def test_a_topic_is_read_from_its_beginning_when_it_is_made_anew(*, fetches_by_id: bool) -> None:
+    def prepare(bridge: Bridge) -> None:
+        bridge.kafka.fetches_by_id = fetches_by_id
+
     async def story() -> None:
-        async with Bridge.running() as bridge:
+        async with Bridge.running(prepare=prepare) as bridge:
             for _ in range(3):
                 bridge.produce()
             await bridge.arrived()
             bridge.kafka.recreate_topic(TOPIC, 1)
             for _ in range(5):
                 bridge.produce()
+            committed, new = bridge.kafka.group(GROUP).committed, bridge.kafka.tracks[PLACE]
 
-            def is_done() -> bool:
-                bridge.take()
-                return len(bridge.received) == bridge.produced == 8
+            def is_read() -> bool:
+                """Whether it is said of the new topic: until that is noticed, its end is read as the old one's."""
+                held = committed.get(PLACE)
+                return held is not None and (held.offset, held.topic_id) == (new.end, new.topic_id)
 
-            await until(is_done)
+            await until(is_read)
+            bridge.take()
+            assert new.end == 5
+            assert set(bridge.received) == set(range(8)), "nothing before the old position is passed over"
+            assert bridge.kafka.fetched_by_id is fetches_by_id
 
     lived(story)
 

@@ -67,7 +67,8 @@ class Answers:
         return answer
 
     async def _versions(self, _: Request, __: str) -> dict[str, Any]:
-        newest = NEWEST | ({} if self._cluster.knows_ids else _WITHOUT_IDS)
+        knows = {Api.METADATA: self._cluster.knows_ids, Api.FETCH: self._cluster.fetches_by_id}
+        newest = NEWEST | {api: version for api, version in _WITHOUT_IDS.items() if not knows[api]}
         least = {api: min(version for one, version in FORMS if one is api) for api in newest}
         apis = [{"api": api, "least": least[api], "most": most} for api, most in sorted(newest.items())]
         return {"error": 0, "apis": apis}

@@ -136,7 +136,9 @@ class ScriptedCluster(MemoryCluster):
         """What a broker tells instead of the truth about leaders."""
         self.mischief = Mischief(chance)
         self.knows_ids = True
-        """It is new enough to tell topic ids, and to know topics by them in a fetch (Kafka 3.1)."""
+        """It is new enough to tell topic ids (Kafka 2.8)."""
+        self.fetches_by_id = True
+        """... and to know topics by them in a fetch (Kafka 3.1)."""
         self.keeps_sessions = True
         """A fetch may name what has changed only; else there is no room for sessions, and each names everything."""
         self.fetched_by_id: bool | None = None

@@ -131,56 +131,35 @@ def _fetch(*, by_id: bool) -> Form:
     topic = {"topic_id": fixed(16)} if by_id else {"topic": STRING}
     read_last = {"read_epoch": INT32} if by_id else {}
 
-    def listed(**fields: Kind) -> Kind:
-        return array(struct(fields, tagged=by_id), compact=by_id)
+    def closed(**fields: Kind) -> Kind:
+        return struct(fields, tagged=by_id)
 
+    def listed(kind: Kind) -> Kind:
+        return array(kind, compact=by_id)
+
+    asked = closed(partition=INT32, leader_epoch=INT32, offset=INT64, **read_last, log_start=INT64, most_bytes=INT32)
+    wish = {"wait_ms": INT32, "least_bytes": INT32, "most_bytes": INT32, "isolation": INT8}
+    told = closed(
+        partition=INT32,
+        error=INT16,
+        high_watermark=INT64,
+        last_stable=INT64,
+        log_start=INT64,
+        aborted=listed(closed(producer=INT64, first=INT64)),
+        preferred_replica=INT32,
+        records=octets,
+    )
     return Form(
-        struct(
-            {
-                "replica": INT32,
-                "wait_ms": INT32,
-                "least_bytes": INT32,
-                "most_bytes": INT32,
-                "isolation": INT8,
-                "session": INT32,
-                "session_epoch": INT32,
-                "topics": listed(
-                    **topic,
-                    partitions=listed(
-                        partition=INT32,
-                        leader_epoch=INT32,
-                        offset=INT64,
-                        **read_last,
-                        log_start=INT64,
-                        most_bytes=INT32,
-                    ),
-                ),
-                "forgotten": listed(**topic, partitions=array(INT32, compact=by_id)),
-                "rack": string,
-            },
-            tagged=by_id,
+        closed(
+            replica=INT32,
+            **wish,
+            session=INT32,
+            session_epoch=INT32,
+            topics=listed(closed(**topic, partitions=listed(asked))),
+            forgotten=listed(closed(**topic, partitions=listed(INT32))),
+            rack=string,
         ),
-        struct(
-            {
-                "throttle_ms": INT32,
-                "error": INT16,
-                "session": INT32,
-                "topics": listed(
-                    **topic,
-                    partitions=listed(
-                        partition=INT32,
-                        error=INT16,
-                        high_watermark=INT64,
-                        last_stable=INT64,
-                        log_start=INT64,
-                        aborted=listed(producer=INT64, first=INT64),
-                        preferred_replica=INT32,
-                        records=octets,
-                    ),
-                ),
-            },
-            tagged=by_id,
-        ),
+        closed(throttle_ms=INT32, error=INT16, session=INT32, topics=listed(closed(**topic, partitions=listed(told)))),
         is_flexible=by_id,
     )
 
