@@ -128,10 +128,11 @@ class ClassBudget(Part):
     """Share of the drain rate that each class below the first as a whole gets whatever comes above it."""
     start_rate: Annotated[Number, Field(ge=1, le=1_000_000)] = 50.0
     """Events a second with which a rate starts; it doubles every 0.5 s, every 0.3 s before empty queues."""
-    unseen_rate: Annotated[Number, Field(ge=1, le=1_000_000)] = 30_000.0
+    unseen_rate: Annotated[Number, Field(ge=1, le=1_000_000)] = 100_000.0
     """Events a second to which rates grow as long as no queue was ever seen in front of consumers.
 
-    Larger: consumers that take without a prefetch may be flooded unseen; smaller: quick consumers may be held back.
+    Larger: consumers that take without a prefetch may be flooded unseen; smaller: quick consumers may be held back. The
+    default is more than one replica moves: to spare such consumers, name what they take.
     """
 
     catch_up: Annotated[
