@@ -12,7 +12,7 @@ from load.crew import Crew
 from load.worker import Worker, WorkerError
 
 SLEEPS = ("timeit", "-n1", "-r1", "-s", "import time", "time.sleep(60)")
-ENDS = ("timeit", "-n1", "-r1", "pass")
+FAILS = ("timeit", "-n1", "-r1", "1 / 0")
 
 
 def made(tmp_path: Path, *commands: tuple[str, ...]) -> list[Callable[[], Worker]]:
@@ -34,8 +34,8 @@ def test_all_end_with_it_and_count_as_one(tmp_path: Path) -> None:
     assert not any(map(psutil.pid_exists, pids))
 
 
-async def test_waiting_ends_when_one_of_them_has_ended(tmp_path: Path) -> None:
-    with Crew(made(tmp_path, SLEEPS, ENDS)) as crew, pytest.raises(WorkerError):
+async def test_waiting_ends_when_one_of_them_has_failed(tmp_path: Path) -> None:
+    with Crew(made(tmp_path, SLEEPS, FAILS)) as crew, pytest.raises(WorkerError, match="ZeroDivisionError"):
         await crew.until(never, 30)
 
 
