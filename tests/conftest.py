@@ -122,13 +122,15 @@ def _on_spark(item: pytest.Item) -> bool:
 def _group(item: pytest.Item) -> str:
     """Return what a test shares with others; "" if nothing."""
     folder = _folder(item)
+    if folder == "container":
+        return folder  # an image takes longer to make than a stack to start
     if rabbitmq := _rabbitmq(item):
         # They take the longest and come last: one worker alone would be busy with them for minutes.
         is_first = "TIDEGATE_STACK" in os.environ or (folder == "integration" and item.path.name < "test_l")
         return f"stack-{rabbitmq}-{'first' if is_first else 'second'}"
     if _on_spark(item):
         return "spark"
-    return folder if folder in {"page", "container", "integration"} else ""
+    return folder if folder in {"page", "integration"} else ""
 
 
 def pytest_runtest_makereport(call: pytest.CallInfo[Any]) -> None:
