@@ -182,8 +182,9 @@ class KafkaLog:
         return {} if self._stopped else await self._positions.lags(done)
 
     def doubts_topics(self) -> bool:
-        """Return whether a topic was dropped, or the group left some of the last commit out."""
-        return bool(self._dropped or self._refused) or self._positions.is_left_out
+        """Return whether a topic was dropped, or is shown no more, or the group left some of the last commit out."""
+        hidden = self._consumer._client.cluster.unauthorized_topics  # noqa: SLF001  # no fetch may ever meet it
+        return bool(self._dropped or self._refused or self._topics & hidden) or self._positions.is_left_out
 
     def standing(self) -> Mapping[Partition, Standing]:
         """Return the partitions that have stood still for seconds, as of the last poll."""

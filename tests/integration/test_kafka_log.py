@@ -86,18 +86,22 @@ def login(stack: Stack, user: str = "tidegate", **security: Any) -> dict[str, An
     }
 
 
-def rights(stack: Stack, topic: str, *, deny_read: bool) -> None:
-    """Deny user tidegate to read the topic, or take the denial back; describing it stays allowed."""
+READ, DESCRIBE = 3, 8
+"""What may be denied, as Kafka numbers it."""
+
+
+def rights(stack: Stack, topic: str, *, deny: bool, what: int = READ) -> None:
+    """Deny user tidegate to do something with the topic, or take the denial back; who may read may describe."""
 
     def text(value: str) -> bytes:
         return struct.pack(">h", len(value)) + value.encode()
 
-    of_topic, literal, read, deny = 2, 3, 3, 2
+    of_topic, literal, denied = 2, 3, 2
     create, delete = 30, 31
     rule = struct.pack(">b", of_topic) + text(topic) + struct.pack(">b", literal)
-    rule += text("User:tidegate") + text("*") + struct.pack(">bb", read, deny)
+    rule += text("User:tidegate") + text("*") + struct.pack(">bb", what, denied)
     port = int(stack.kafka.partition(":")[2])
-    probes.kafka_call(port, create if deny_read else delete, 1, struct.pack(">i", 1) + rule)
+    probes.kafka_call(port, create if deny else delete, 1, struct.pack(">i", 1) + rule)
 
 
 async def is_member(log: EventLog) -> bool:
@@ -220,7 +224,7 @@ async def test_a_survey_tells_refused_topics_when_they_may_not_be_described_or_n
     hidden, unreadable = f"{FORBIDDEN_PREFIX}{topic}", f"{topic}.unreadable"
     for name in (topic, hidden, unreadable):
         await world.create(name)
-    await asyncio.to_thread(rights, stack, unreadable, deny_read=True)
+    await asyncio.to_thread(rights, stack, unreadable, deny=True)
     log, _ = await join(topics=(), **login(stack))
     wanted = [topic, hidden, unreadable, "no.such.topic"]
 
@@ -244,7 +248,7 @@ async def test_the_others_flow_on_when_reading_a_topic_is_refused(
     log, owner = await join(topics=(topic, other), **login(stack))
     await receive(log, owner, 20)
     await log.commit(owner.finish())
-    await asyncio.to_thread(rights, stack, topic, deny_read=True)
+    await asyncio.to_thread(rights, stack, topic, deny=True)
     await poll_until(log, owner, lambda: owner.owned == {Partition(other, 0)})
     for name in (topic, other):
         await world.produce(name, numbered(10, first=10))
@@ -252,7 +256,7 @@ async def test_the_others_flow_on_when_reading_a_topic_is_refused(
     assert owner.values(Partition(other, 0)) == numbered(20)
     assert (await log.survey([topic])).refused == {topic}
     await log.commit(owner.finish())
-    await asyncio.to_thread(rights, stack, topic, deny_read=False)
+    await asyncio.to_thread(rights, stack, topic, deny=False)
 
     async def is_readable() -> bool:
         return topic in (await log.survey([topic])).readable
@@ -262,6 +266,29 @@ async def test_the_others_flow_on_when_reading_a_topic_is_refused(
     await receive(log, owner, 40)
     assert owner.values(Partition(topic, 0)) == numbered(20)
     assert [entry["topic"] for entry in named(said, "topic_dropped")] == [topic]
+
+
+@pytest.mark.parametrize("denied", [(DESCRIBE,), (READ, DESCRIBE)], ids=["describe", "all"])
+async def test_it_is_noticed_when_rights_of_a_topic_are_gone_whose_events_are_held_back(
+    stack: Stack, world: KafkaWorld, topic: str, join: Join, denied: tuple[int, ...]
+) -> None:
+    other = f"{topic}.other"
+    for name in (topic, other):
+        await world.create(name)
+        await world.produce(name, numbered(10))
+    log, owner = await join(topics=(topic, other), metadata_age=0.5, **login(stack))
+    await receive(log, owner, 20)
+    await log.commit(owner.finish())
+    log.pause([Partition(topic, 0)])
+    assert not log.doubts_topics()
+    for what in denied:
+        await asyncio.to_thread(rights, stack, topic, deny=True, what=what)
+    await poll_until(log, owner, log.doubts_topics)
+    assert (await log.survey([topic, other])).refused == {topic}
+    await log.subscribe(frozenset({other}))
+    await poll_until(log, owner, lambda: owner.owned == {Partition(other, 0)})
+    for what in denied:
+        await asyncio.to_thread(rights, stack, topic, deny=False, what=what)
 
 
 async def test_reading_begins_anew_when_a_topic_was_recreated_with_fewer_events(
