@@ -6,7 +6,6 @@
 - A task that is ended before it has begun ends nothing else: whoever awaits one that was cancelled is cancelled, too.
   With the library the group was left for good, without a word, if the subscription changed just as it was joined.
 - What other members have sent is looked at before the library takes it: what it can't understand would end it.
-- A static member that is put out again and again waits before it joins anew (`put_out`).
 """
 
 import asyncio
@@ -15,18 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-import structlog
 from aiokafka import errors
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.coordinator.protocol import ConsumerProtocol, ConsumerProtocolMemberAssignment
-from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest
 
-from proxy.kafka_log.put_out import PutOut
-
-_say = structlog.get_logger("tidegate.kafka")
-
-_PUT_OUT = {errors.UnknownMemberIdError.errno, 82}
-"""Answers to a heartbeat by which a static member learns that another has its place; 82: FENCED_INSTANCE_ID."""
 _NOTHING = ConsumerProtocolMemberAssignment(0, [], b"").encode()
 
 
@@ -35,12 +26,6 @@ class Coordination(GroupCoordinator):  # type: ignore[misc]  # the library is un
 
     _heartbeat_task: asyncio.Task[None] | None
     _commit_refresh_task: asyncio.Task[None] | None
-    why_waiting: str | None = None
-    """Why it does not join the group just now; None: it does, or has."""
-
-    def __init__(self, *args: Any, **named: Any) -> None:
-        self._put_out = PutOut()
-        super().__init__(*args, **named)
 
     def need_rejoin(self, subscription: Any) -> bool:
         """Return whether the group is to be joined, or the subscription is another by now."""
@@ -52,27 +37,13 @@ class Coordination(GroupCoordinator):  # type: ignore[misc]  # the library is un
 
     async def _send_req(self, request: Any) -> Any:
         """Ask the coordinator; of the answer to a join the assignors learn which other member leads the group."""
-        is_static = self._group_instance_id is not None
-        if is_static and isinstance(request, JoinGroupRequest) and (seconds := self._put_out.pause):
-            await self._wait(seconds)
         response = await super()._send_req(request)
-        if is_static and isinstance(request, HeartbeatRequest) and response.error_code in _PUT_OUT:
-            self._put_out.on_put_out(asyncio.get_running_loop().time())
         leader = getattr(response, "leader_id", None)
-        if leader and leader != response.member_id and not is_static:
+        if leader and leader != response.member_id and self._group_instance_id is None:
             for assignor in self._assignors:
                 if (tell := getattr(assignor, "led_by", None)) is not None:  # the library's own do not ask
                     tell(leader)
         return response
-
-    async def _wait(self, seconds: float) -> None:
-        """Wait, no longer than until the end of the subscription or of this consumer."""
-        self.why_waiting = self._put_out.why
-        _say.error("put_out", why=self.why_waiting, waits_s=seconds, remedy="give each process one of its own")
-        subscription = self._subscription.subscription
-        ends = {self._closing} if subscription is None else {self._closing, subscription.unsubscribe_future}
-        await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        self.why_waiting = None
 
     async def _heartbeat_routine(self) -> None:
         """Send heartbeats until cancelled, or out of the group; refused once the group has dropped us, we join anew."""
@@ -113,7 +84,6 @@ class Coordination(GroupCoordinator):  # type: ignore[misc]  # the library is un
             for topic, partitions in ConsumerProtocol.ASSIGNMENT.decode(assigned).assignment:
                 if topic not in self._subscription.topics or min(partitions, default=0) < 0:
                     raise ValueError(f"{topic} {partitions}")
-        self._put_out.on_joined(asyncio.get_running_loop().time())
         await super()._on_join_complete(generation, member_id, protocol, assigned)
 
 

@@ -131,7 +131,8 @@ class KafkaLog:
     async def poll(self, wait: float) -> Mapping[Partition, list[Event]]:
         """Return all records fetched so far; at most 0.1 s later than `wait`, rebalance or not.
 
-        Raises `LogError` if settings are why the log refuses the group, or if the library's consumer has ended.
+        Raises `LogError` if the log refuses the group for a reason that lies in the settings, or if the library's
+        consumer has come to an end.
         """
         if self._failure is not None:
             raise self._failure
@@ -190,9 +191,8 @@ class KafkaLog:
         return {} if self._stopped or self._stalls is None else self._stalls.standing
 
     def outside(self) -> str | None:
-        """See `EventLog.outside`."""
-        waits = None if self._consumer is None else self._consumer._coordinator.why_waiting  # noqa: SLF001  # as above
-        return None if self._stopped else waits or self._reach.why("group")
+        """Return why the group's coordinator refuses this replica or does not answer it; None: it answers."""
+        return None if self._stopped else self._reach.why("group")
 
     async def progress(self) -> Mapping[Partition, int]:
         """Ask the group's coordinator for the offsets of all partitions in one request."""

@@ -409,25 +409,6 @@ async def test_new_partitions_are_read_when_the_leader_is_a_static_member_that_h
     assert len(named(said, "partitions_unshared")) == 1
 
 
-async def test_two_with_one_instance_id_do_not_put_each_other_out_without_end(
-    world: KafkaWorld, topic: str, join: Join, said: Said
-) -> None:
-    await world.create(topic, 2)
-    both = [await join(group_instance_id="one", session_timeout=1.2, metadata_age=0.5) for _ in range(2)]
-    outside: set[str | None] = set()
-    async with asyncio.timeout(DEADLINE):
-        while len(named(said, "put_out")) < 5:
-            for log, owner in both:
-                owner.take(await log.poll(0.02))
-                outside.add(log.outside())
-    assert max(entry["waits_s"] for entry in named(said, "put_out")) >= 2.0
-    assert any(why is not None and "log.group_instance_id" in why for why in outside)
-    (log, owner), (other, _) = both
-    await other.stop()  # in the midst of its wait, perhaps
-    await world.produce(topic, numbered(5))
-    await poll_until(log, owner, lambda: len(owner.received.get(Partition(topic, 0), ())) >= 5)
-
-
 async def test_the_others_lose_nothing_when_one_partition_can_not_be_decoded(
     stack: Stack, world: KafkaWorld, topic: str, join: Join, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,6 @@ from proxy.kafka_log import KafkaLog
 from proxy.kafka_log.assignor import Assignor
 from proxy.kafka_log.client import teach_manners
 from proxy.kafka_log.coordination import Coordination
-from proxy.kafka_log.put_out import PutOut
 from proxy.model import Partition
 from proxy.settings import Limits, LogSettings
 from proxy.simulation import virtual_time
@@ -119,7 +118,6 @@ def coordination(topics: set[str]) -> Any:
     group: Any = Coordination.__new__(Coordination)
     group._assignors = [Assignor()]
     group._subscription = SimpleNamespace(topics=topics)
-    group._put_out = PutOut()
     return group
 
 
